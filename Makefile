@@ -1,0 +1,54 @@
+# Two commands do everything: `make serve` (or `make demo`) and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+STAMP  := $(VENV)/.installed
+
+.PHONY: setup model serve demo test test-fast lint format bench docs clean
+
+setup: $(STAMP) model
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Commonplace needs Python 3.11 or newer; say which with: make PYTHON=python3.12 setup"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "This Python cannot make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "Installing into $(VENV) (once, about a minute) …"
+	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,test,lint]' || \
+	  $(PIP) install --prefer-binary -c constraints.txt -e '.[test,lint]'
+	@touch $@
+
+# The embedding model is prepared once and checked by hash; without it recall works by keywords.
+model: $(STAMP)
+	@$(BIN)/commonplace model build --if-missing || \
+	  echo "The embedding model could not be prepared; recall works by keywords until 'make model' succeeds."
+
+demo: setup
+	@$(BIN)/commonplace demo
+
+serve: demo
+
+test: setup
+	@$(BIN)/python -m pytest
+
+test-fast: setup
+	@$(BIN)/python -m pytest -m 'not slow'
+
+lint: $(STAMP)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-timing 2>/dev/null || $(BIN)/lint-imports
+
+format: $(STAMP)
+	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+bench: setup
+	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
+	@$(BIN)/python -m bench
+
+docs: $(STAMP)
+	@$(BIN)/python docs/build.py
+
+clean:
+	rm -rf $(VENV) site bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,15 @@
+"""Commonplace: one memory for every agent."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+__all__ = ["Memory", "SyncMemory", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    # The SDK pulls in the engine; `import commonplace` alone must stay cheap.
+    if name in ("Memory", "SyncMemory"):
+        from commonplace import sdk
+
+        return getattr(sdk, name)
+    raise AttributeError(f"module 'commonplace' has no attribute {name!r}")

@@ -1,0 +1,68 @@
+"""One small tree of faults: a code, a sentence for the caller, and details. It knows no transport."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Fault(Exception):
+    """Anything a caller is told went wrong; dialects map `code` to their own envelope."""
+
+    code = "unavailable"
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    def to_wire(self) -> dict[str, Any]:
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.details:
+            error["details"] = self.details
+        return {"error": error}
+
+
+class ValidationError(Fault):
+    """The request itself is wrong; the message names the field and what is allowed."""
+
+    code = "validation_error"
+
+
+class Unauthenticated(Fault):
+    code = "unauthenticated"
+
+
+class Forbidden(Fault):
+    code = "forbidden"
+
+
+class NotFound(Fault):
+    code = "not_found"
+
+
+class Conflict(Fault):
+    """The request was right once, but the store has moved on."""
+
+    code = "conflict"
+
+
+class PayloadTooLarge(Fault):
+    code = "payload_too_large"
+
+
+class SecretLeakage(Fault):
+    code = "secret_leakage"
+
+
+class RateLimited(Fault):
+    code = "rate_limited"
+
+
+class Unavailable(Fault):
+    """A backend could not do it; nothing is wrong with the request."""
+
+    code = "unavailable"
+
+
+class StoreRefused(Unavailable):
+    """A data file that must not be opened: damaged, or written by a newer version. It is left untouched."""

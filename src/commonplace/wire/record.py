@@ -1,0 +1,86 @@
+"""The record: what a memory is, whose it is, and who asks. Plain dataclasses, because rows are read by the thousand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+MemoryType = Literal["semantic", "episodic", "procedural", "emotional"]
+Status = Literal["live", "pending", "archived", "deleted"]
+Role = Literal["reader", "writer", "reviewer", "admin"]
+
+MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "episodic", "procedural", "emotional")
+SHARED_AGENT = "shared"
+LOCAL_TENANT = "local"
+MAX_CONTENT_CHARS = 262_144
+
+#: The one clock: integer milliseconds since the epoch.
+Clock = Callable[[], int]
+
+
+def system_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True)
+class Memory:
+    """One version of one memory. `id` is minted by the engine and is the same in every store."""
+
+    id: str
+    tenant: str
+    agent_id: str
+    type: MemoryType
+    content: str
+    kind: str = ""
+    user_id: str | None = None
+    project: str | None = None
+    title: str | None = None
+    entity_name: str | None = None
+    tags: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    confidence: float = 1.0
+    importance: float | None = None
+    source: str | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    privacy: dict[str, Any] = field(default_factory=dict)
+    created_at: int = 0
+    updated_at: int = 0
+    expires_at: int | None = None
+    event_time: int | None = None
+    status: Status = "live"
+    demotion: float = 1.0
+    session_id: str | None = None
+    speaker: str | None = None
+    supersedes: list[str] = field(default_factory=list)
+    merged_into: str | None = None
+    aliases: list[str] = field(default_factory=list)
+    seq: int = 0
+    version: int = 0
+    content_hash: str = ""
+    salt: bytes = b""
+    recalls: int = 0
+    last_recalled_at: int | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Scope:
+    """(tenant, agent_id) is the wall: nothing is read or written across it."""
+
+    tenant: str
+    agent_id: str
+
+
+@dataclass(slots=True, frozen=True)
+class Principal:
+    """Who asks. Open local mode is one admin of the tenant `local` who may use every agent."""
+
+    name: str = "local"
+    tenant: str = LOCAL_TENANT
+    role: Role = "admin"
+    agents: tuple[str, ...] = ("*",)
+
+    def may_use(self, agent_id: str) -> bool:
+        return any(fnmatchcase(agent_id, pattern) for pattern in self.agents)

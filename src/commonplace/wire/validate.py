@@ -1,0 +1,165 @@
+"""Documents against the schemas: compiled once, resolved offline, refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.plain import check_json
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from jsonschema_rs import Draft202012Validator
+
+    from commonplace.wire.message import Message
+
+    M = TypeVar("M", bound=Message)
+
+_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*(/[a-z0-9_-]+(\.[a-z0-9_-]+)*)*\Z")
+_UNIONS = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else"})
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The schema as written, e.g. `schema("memorywire/operations/remember")`; the caller's own copy."""
+    document: dict[str, Any] = json.loads(_text(name))
+    return document
+
+
+def schema_names() -> list[str]:
+    return sorted(_walk(files("commonplace.wire") / "schemas", ""))
+
+
+def check(name: str, document: Any) -> None:
+    """Raises ValidationError, naming the field and what is allowed, unless the document follows it."""
+    label = _label(name)
+    if isinstance(document, dict):
+        _check_plain(document)
+    validator = _compiled(name)
+    if validator.is_valid(document):
+        return
+    from commonplace.wire.sentences import explain
+
+    message, field = explain(validator.iter_errors(document), _inlined(name), label)
+    raise ValidationError(message, field=field)
+
+
+def parse(model: type[M], data: Any) -> M:
+    """The document as a message, or the same refusal that `check` gives."""
+    try:
+        return model.model_validate(data)
+    except ValueError as refusal:  # pydantic's own error is one
+        if model.schema_name:
+            check(model.schema_name, data)
+        raise _in_pydantic_words(refusal) from None
+
+
+def portable_schema(name: str) -> dict[str, Any]:
+    """The schema for clients that reject unions: an object at the root, no $ref, and where several types are
+    possible none is named. Laxer than the schema itself, never stricter; the engine checks the rest."""
+    portable: dict[str, Any] = _without_unions(_inlined(name))
+    for key in ("$schema", "$id"):
+        portable.pop(key, None)
+    return portable
+
+
+@cache
+def _text(name: str) -> str:
+    path = files("commonplace.wire") / "schemas" / f"{name}.json"
+    if not _NAME.match(name) or not path.is_file():
+        raise NotFound(f"there is no schema named '{name}'")
+    return path.read_text("utf-8")
+
+
+@cache
+def _by_id() -> dict[str, str]:
+    return {schema(name)["$id"]: name for name in schema_names()}
+
+
+@cache
+def _inlined(name: str) -> dict[str, Any]:
+    root = schema(name)
+    inlined: dict[str, Any] = _resolve(root, root)
+    inlined.pop("$defs", None)
+    return inlined
+
+
+@cache
+def _compiled(name: str) -> Draft202012Validator:
+    from jsonschema_rs import Draft202012Validator
+
+    return Draft202012Validator(_inlined(name))
+
+
+def _walk(folder: Traversable, prefix: str) -> list[str]:
+    names = []
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            names += _walk(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(".json"):
+            names.append(prefix + entry.name.removesuffix(".json"))
+    return names
+
+
+def _resolve(node: Any, root: dict[str, Any]) -> Any:
+    """Replaces every $ref by what it names, so that an error's path leads straight to the rule it broke."""
+    if isinstance(node, list):
+        return [_resolve(item, root) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" not in node:
+        return {key: _resolve(value, root) for key, value in node.items()}
+    address, _, pointer = node["$ref"].partition("#")
+    home = schema(_by_id()[address]) if address else root
+    target: Any = home
+    for step in pointer.split("/")[1:]:
+        target = target[step]
+    resolved = _resolve(target, home)
+    beside = {key: value for key, value in node.items() if key != "$ref"}
+    inner = {key: value for key, value in resolved.items() if key not in ("$schema", "$id", "$defs")}
+    return {**inner, **beside}
+
+
+def _without_unions(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_unions(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    lax = {key: value for key, value in node.items() if key not in _UNIONS}
+    if isinstance(lax.get("type"), list):
+        lax = {"description": lax["description"]}
+    # Below `properties` keys are field names, which may be spelled like keywords.
+    return {
+        key: {field: _without_unions(rules) for field, rules in value.items()}
+        if key == "properties"
+        else _without_unions(value)
+        for key, value in lax.items()
+    }
+
+
+def _label(name: str) -> str:
+    return name.rsplit("/", 1)[-1].replace(".", " ")
+
+
+def _check_plain(document: dict[str, Any]) -> None:
+    for field, value in document.items():
+        try:
+            check_json(field)
+            check_json(value)
+        except ValueError as why:
+            name = field if isinstance(field, str) and field.isascii() else ascii(field)
+            raise ValidationError(f"{name:.80} {why}", field=name) from None
+
+
+def _in_pydantic_words(refusal: Any) -> ValidationError:
+    from commonplace.wire.sentences import spell
+
+    first = refusal.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = spell(first["loc"]) or refusal.title
+    what = first["msg"].removeprefix("Value error, ")
+    joint = " " if what.startswith(("is ", "has ", "holds ")) else ": "
+    return ValidationError(field + joint + what, field=field)

@@ -1,0 +1,248 @@
+"""Every refusal is one sentence that names the field and what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.models import (
+    ErrorEnvelope,
+    ExpireRequest,
+    ForgetRequest,
+    MergeRequest,
+    Message,
+    ProceduralMemory,
+    RecallHit,
+    RecallRequest,
+    RememberRequest,
+    ReviewDecision,
+    ReviewRequest,
+    UpdateRequest,
+)
+from commonplace.wire.validate import parse
+
+REMEMBER = {"agent_id": "alice", "type": "semantic", "content": "Bob likes tea"}
+RECALL = {"agent_id": "alice", "query": "tea"}
+MERGE = {"agent_id": "alice", "canonical": "m1", "duplicates": ["m2"]}
+PROCEDURE = {"id": "m1", "agent_id": "alice", "type": "procedural", "created_at": 0}
+TYPES = "one of semantic, episodic, procedural, emotional"
+STEP = {"trigger": "go", "source": "a", "dest": "b"}
+
+CASES: list[tuple[type[Message], Any, str, str]] = [
+    (RememberRequest, {}, "agent_id is required", "agent_id"),
+    (RememberRequest, {"agent_id": "alice", "type": "semantic"}, "content is required", "content"),
+    (RememberRequest, [], "remember must be an object, not an empty list", "remember"),
+    (RememberRequest, "tea", "remember must be an object, not 'tea'", "remember"),
+    (RememberRequest, None, "remember must be an object, not null", "remember"),
+    (RememberRequest, {**REMEMBER, "type": "fact"}, f"type must be {TYPES}, not 'fact'", "type"),
+    (
+        RememberRequest,
+        {"agent_id": "alice", "type": "semantic", "contnet": "tea"},
+        "unknown field 'contnet' in remember; did you mean 'content'?",
+        "contnet",
+    ),
+    (RememberRequest, {**REMEMBER, "content": ""}, "content must be non-empty text, not ''", "content"),
+    (RememberRequest, {**REMEMBER, "content": None}, "content must be non-empty text, not null", "content"),
+    (
+        RememberRequest,
+        {**REMEMBER, "user_id": None},
+        "user_id must be text of 1 to 256 characters, not null; leave it out instead",
+        "user_id",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "agent_id": "a" * 300},
+        "agent_id must be text of 1 to 256 characters, not 300 characters",
+        "agent_id",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "confidence": 1.5},
+        "confidence must be a number from 0 to 1, not 1.5",
+        "confidence",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "confidence": True},
+        "confidence must be a number from 0 to 1, not true",
+        "confidence",
+    ),
+    (RememberRequest, {**REMEMBER, "metadata": ["a"]}, "metadata must be an object, not a list", "metadata"),
+    (
+        RememberRequest,
+        {**REMEMBER, "metadata": {"a": float("nan")}},
+        "metadata holds a number that is not finite",
+        "metadata",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "content": "\ud800"},
+        "content holds half of a surrogate pair, which is not text",
+        "content",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "expires_at": "2030-01-01"},
+        "expires_at must be a whole number of at least 0, not '2030-01-01'",
+        "expires_at",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "expires_at": 2**60},
+        "expires_at must be a whole number from 0 to 9007199254740991, not 1152921504606846976",
+        "expires_at",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "approval_required": "yes"},
+        "approval_required must be true or false, not 'yes'",
+        "approval_required",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "embedding": []},
+        "embedding must be a non-empty list, not an empty list",
+        "embedding",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "embedding": [0.5, "x"]},
+        "embedding[1] must be a number, not 'x'",
+        "embedding[1]",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "privacy_intent": {"retain": 0}},
+        "privacy_intent.retain must be a whole number of at least 1, not 0",
+        "privacy_intent.retain",
+    ),
+    (
+        RememberRequest,
+        {**REMEMBER, "privacy_intent": {"keep": 9}},
+        "unknown field 'keep' in privacy_intent; allowed are retain, share_with, user_consent_id",
+        "privacy_intent.keep",
+    ),
+    (RecallRequest, {**RECALL, "k": 0}, "k must be a whole number from 1 to 1000, not 0", "k"),
+    (RecallRequest, {**RECALL, "k": "5"}, "k must be a whole number from 1 to 1000, not '5'", "k"),
+    (RecallRequest, {**RECALL, "k": True}, "k must be a whole number from 1 to 1000, not true", "k"),
+    (RecallRequest, {**RECALL, "k": 5.5}, "k must be a whole number from 1 to 1000, not 5.5", "k"),
+    (RecallRequest, {**RECALL, "types": ["fact"]}, f"types[0] must be {TYPES}, not 'fact'", "types[0]"),
+    (RecallRequest, {**RECALL, "types": "semantic"}, "types must be a list, not 'semantic'", "types"),
+    (
+        RecallRequest,
+        {**RECALL, "fusion": "RRF"},
+        "fusion must be one of rrf, max, weighted, not 'RRF'",
+        "fusion",
+    ),
+    (RecallRequest, {**RECALL, "query": "q" * 9, "filter": 1}, "filter must be an object, not 1", "filter"),
+    (
+        RecallRequest,
+        {**RECALL, "judge": "z" * 99},
+        f"judge must be one of auto, off, always, not {'z' * 37!r}…",
+        "judge",
+    ),
+    (ForgetRequest, {"agent_id": "alice"}, "forget needs a non-empty ids or filter", "ids"),
+    (
+        ForgetRequest,
+        {"agent_id": "alice", "ids": [], "filter": {}},
+        "forget needs a non-empty ids or filter",
+        "ids",
+    ),
+    (ForgetRequest, {"agent_id": "alice", "ids": [""]}, "ids[0] must be non-empty text, not ''", "ids[0]"),
+    (
+        MergeRequest,
+        {**MERGE, "duplicates": []},
+        "duplicates must be a non-empty list, not an empty list",
+        "duplicates",
+    ),
+    (ExpireRequest, {"agent_id": "alice"}, "policy is required", "policy"),
+    (
+        ExpireRequest,
+        {"agent_id": "alice", "policy": {}},
+        "policy needs at least one of older_than_days, type, confidence_below, no_recall_in_days",
+        "policy",
+    ),
+    (
+        ExpireRequest,
+        {"agent_id": "alice", "policy": {"older_then_days": 3}},
+        "unknown field 'older_then_days' in policy; did you mean 'older_than_days'?",
+        "policy.older_then_days",
+    ),
+    (UpdateRequest, {"agent_id": "alice", "tags": "tea"}, "tags must be a list, not 'tea'", "tags"),
+    (
+        ReviewRequest,
+        {"operation": "recall", "agent_id": "alice", "request": RECALL},
+        "operation must be one of remember, forget, merge, not 'recall'",
+        "operation",
+    ),
+    (
+        ReviewRequest,
+        {"operation": "remember", "agent_id": "alice", "request": {**REMEMBER, "type": "fact"}},
+        f"request.type must be {TYPES}, not 'fact'",
+        "request.type",
+    ),
+    (
+        ReviewRequest,
+        {"operation": "forget", "agent_id": "alice", "request": {"agent_id": "alice"}},
+        "request needs a non-empty ids or filter",
+        "request.ids",
+    ),
+    (
+        ReviewDecision,
+        {"approved": 1, "reviewer": "bob", "reviewed_at": 0},
+        "approved must be true or false, not 1",
+        "approved",
+    ),
+    (
+        ProceduralMemory,
+        {**PROCEDURE, "content": 5},
+        "content must be non-empty text or an object, not 5",
+        "content",
+    ),
+    (
+        ProceduralMemory,
+        {**PROCEDURE, "content": {"name": "tea"}},
+        "content.states is required",
+        "content.states",
+    ),
+    (
+        ProceduralMemory,
+        {**PROCEDURE, "content": {"states": ["a", "b"], "transitions": [{**STEP, "before": "os.system"}]}},
+        "unknown field 'before' in content.transitions[0]; "
+        "allowed are trigger, source, dest, conditions, unless",
+        "content.transitions[0].before",
+    ),
+    (
+        ProceduralMemory,
+        {**PROCEDURE, "content": {"states": ["a", "b"], "transitions": [{**STEP, "unless": "os.system"}]}},
+        "content.transitions[0].unless must be text matching ^[A-Za-z_][A-Za-z0-9_]*$, not 'os.system'",
+        "content.transitions[0].unless",
+    ),
+    (
+        ProceduralMemory,
+        {**PROCEDURE, "content": {"states": ["a", "a"]}},
+        "content.states must not repeat an entry",
+        "content.states",
+    ),
+    (
+        ProceduralMemory,
+        {**PROCEDURE, "type": "semantic", "content": "x"},
+        "type must be 'procedural', not 'semantic'",
+        "type",
+    ),
+    (ErrorEnvelope, {"error": {"code": "not_found"}}, "error.message is required", "error.message"),
+    (RecallHit, {"id": "m1", "type": "semantic", "content": "tea"}, "score: Field required", "score"),
+]
+
+
+@pytest.mark.parametrize(("model", "document", "sentence", "field"), CASES, ids=[case[2] for case in CASES])
+def test_sentence(model: type[Message], document: Any, sentence: str, field: str) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        parse(model, document)
+    assert refusal.value.message == sentence
+    assert refusal.value.details == {"field": field}
+    assert refusal.value.to_wire() == {
+        "error": {"code": "validation_error", "message": sentence, "details": {"field": field}}
+    }
