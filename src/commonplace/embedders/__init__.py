@@ -1,0 +1,1 @@
+"""Text to vectors. One file is one embedder; the default works offline from what is installed."""

@@ -1,0 +1,53 @@
+"""What an embedder must do. Caching and batching are `cache.CachedEmbedder`, around any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.wire.errors import Unavailable
+
+Vectors = NDArray[np.float32]
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Deterministic: the same text always gives the same vector. Loads its model at the first `embed`."""
+
+    #: Identifies the vectors: two embedders with the same name must give the same ones.
+    name: str
+    #: Some embedders have to embed once to know it, so reading it (and isinstance does) may load a model.
+    dimension: int
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Shape (len(texts), dimension), float32, rows of length 1. Called from any thread, one at a time."""
+
+
+@runtime_checkable
+class Unloadable(Protocol):
+    """An embedder that holds memory worth giving back; the next `embed` loads it again."""
+
+    def unload(self) -> None: ...
+
+
+def unit_rows(rows: Any, *, count: int, source: str) -> Vectors:
+    """What a model answered, as rows of length 1; a row of zeros becomes the first axis."""
+    try:
+        vectors: Vectors = np.array(rows, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise Unavailable(f"{source} did not answer with vectors of numbers") from error
+    if count == 0 and vectors.size == 0:
+        return vectors.reshape(0, vectors.shape[1] if vectors.ndim == 2 else 0)
+    if vectors.ndim != 2 or len(vectors) != count or vectors.shape[1] == 0:
+        raise Unavailable(f"{source} answered shape {list(vectors.shape)} for {count} texts")
+    if not np.isfinite(vectors).all():
+        raise Unavailable(f"{source} answered with numbers that are not finite")
+    # In float64: squares of float32 values can overflow or vanish before the root is taken.
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    vectors[lengths[:, 0] == 0, 0] = 1.0
+    lengths[lengths == 0] = 1.0
+    vectors /= lengths.astype(np.float32)
+    return vectors

@@ -1,0 +1,239 @@
+"""A bounded cache around an embedder, and one worker that turns concurrent callers into few batches."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from hashlib import blake2b
+
+import numpy as np
+
+from commonplace.embedders.base import Embedder, Unloadable, Vectors
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
+
+ENTRIES = 4096
+BATCH = 64
+IDLE_SECONDS = 600.0
+
+_Vector = Vectors  # one row of them
+
+
+class CachedEmbedder:
+    """Thread-safe, for callers with and without an event loop; the embedder inside is only ever called by one
+    thread at a time.
+
+    What waits while a batch is computed becomes the next batch, so load makes batches larger and a lone
+    caller never waits for company. A caller with many texts has one batch in the queue at a time, so that
+    others get in between.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        entries: int = ENTRIES,
+        batch: int = BATCH,
+        idle_seconds: float = IDLE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.embedder = embedder
+        self._entries = entries
+        self._batch = batch
+        self._idle_seconds = idle_seconds
+        self._clock = clock
+        self._lock = threading.Lock()  # guards the four below; never held while embedding
+        self._vectors: OrderedDict[bytes, _Vector] = OrderedDict()
+        self._waiting: dict[bytes, Future[_Vector]] = {}
+        self._queue: deque[tuple[bytes, str]] = deque()
+        self._draining = False
+        self._embedding = threading.Lock()
+        self._loaded = False
+        self._dimension: int | None = None
+        self._last_used = clock()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+
+    @property
+    def name(self) -> str:
+        return self.embedder.name
+
+    @property
+    def dimension(self) -> int:
+        if self._dimension is None:
+            with self._embedding:  # some embedders find out by embedding
+                self._dimension = self.embedder.dimension
+        return self._dimension
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        found: dict[bytes, _Vector] = {}
+        keys, missing = self._look_up(texts, found)
+        for chunk in self._chunks(missing):
+            for key, future in self._request(chunk):
+                found[key] = future.result()
+        return self._rows(keys, found)
+
+    async def embed_async(self, texts: Sequence[str]) -> Vectors:
+        found: dict[bytes, _Vector] = {}
+        keys, missing = self._look_up(texts, found)
+        for chunk in self._chunks(missing):
+            requested = self._request(chunk)
+            vectors = await asyncio.gather(*(asyncio.wrap_future(future) for _, future in requested))
+            found.update(zip((key for key, _ in requested), vectors, strict=True))
+        return self._rows(keys, found)
+
+    def discard(self, texts: Sequence[str]) -> None:
+        """Drop what is cached of these: erasing a memory must leave nothing derived from it."""
+        with self._lock:
+            for text in texts:
+                self._vectors.pop(_key(text), None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._vectors.clear()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._vectors)
+
+    def unload(self) -> None:
+        """Give back the model's memory once the batch in hand is done."""
+        with self._embedding:
+            self._loaded = False
+            if isinstance(self.embedder, Unloadable):
+                self.embedder.unload()
+
+    def unload_if_idle(self) -> bool:
+        """Unload if nothing was embedded for a while; for whoever ticks already to call now and then."""
+        with self._lock:
+            busy = self._draining or self._clock() - self._last_used < self._idle_seconds
+        if busy or not self._loaded:
+            return False
+        self.unload()
+        return True
+
+    def close(self) -> None:
+        """Finish what was asked, then stop the worker and give back the model's memory."""
+        self._worker.shutdown()
+        self.unload()
+
+    def _look_up(
+        self, texts: Sequence[str], found: dict[bytes, _Vector]
+    ) -> tuple[list[bytes], list[tuple[bytes, str]]]:
+        keys = [_key(text) for text in texts]
+        missing: dict[bytes, str] = {}
+        with self._lock:
+            for key, text in zip(keys, texts, strict=True):
+                vector = self._vectors.get(key)
+                if vector is None:
+                    missing[key] = text
+                else:
+                    self._vectors.move_to_end(key)
+                    found[key] = vector
+        return keys, list(missing.items())
+
+    def _chunks(self, missing: list[tuple[bytes, str]]) -> list[list[tuple[bytes, str]]]:
+        # Texts of one length together: a batch costs what its longest text costs, times its size.
+        by_length = sorted(missing, key=lambda item: len(item[1]))
+        return [by_length[start : start + self._batch] for start in range(0, len(by_length), self._batch)]
+
+    def _request(self, items: list[tuple[bytes, str]]) -> list[tuple[bytes, Future[_Vector]]]:
+        requested = []
+        with self._lock:
+            for key, text in items:
+                future = self._waiting.get(key)
+                if future is None:
+                    future = Future()
+                    # Callers share it, so one that gives up must not be able to cancel it for the others.
+                    future.set_running_or_notify_cancel()
+                    vector = self._vectors.get(key)
+                    if vector is not None:
+                        future.set_result(vector)
+                    else:
+                        self._waiting[key] = future
+                        self._queue.append((key, text))
+                requested.append((key, future))
+            start = bool(self._queue) and not self._draining
+            if start:
+                self._draining = True
+        if start:
+            try:
+                self._worker.submit(self._drain)
+            except RuntimeError as error:  # closed, or the interpreter is going down
+                self._abandon()
+                raise Unavailable("the embedder has been closed") from error
+        return requested
+
+    def _abandon(self) -> None:
+        with self._lock:
+            self._draining = False
+            for key, _ in self._queue:
+                self._waiting.pop(key).set_exception(Unavailable("the embedder has been closed"))
+            self._queue.clear()
+
+    def _drain(self) -> None:
+        while True:
+            with self._lock:
+                self._last_used = self._clock()
+                items = [self._queue.popleft() for _ in range(min(self._batch, len(self._queue)))]
+                if not items:
+                    self._draining = False
+                    return
+            items.sort(key=lambda item: len(item[1]))
+            self._settle(items)
+
+    def _settle(self, items: list[tuple[bytes, str]]) -> None:
+        try:
+            with self._embedding:
+                self._loaded = True
+                vectors = self.embedder.embed([text for _, text in items])
+            if vectors.ndim != 2 or len(vectors) != len(items):
+                raise Unavailable(f"{self.name} answered shape {list(vectors.shape)} for {len(items)} texts")
+        except ValidationError as fault:
+            # One caller's text is at fault: it must not take down what other callers asked for.
+            if len(items) > 1:
+                for item in items:
+                    self._settle([item])
+            else:
+                self._fail(items, fault)
+        except BaseException as error:  # every waiter must hear of it, or it would wait for ever
+            self._fail(items, error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            self._keep(items, vectors)
+
+    def _keep(self, items: list[tuple[bytes, str]], vectors: Vectors) -> None:
+        rows = [np.array(row, np.float32) for row in vectors]  # own copies: a view would keep the batch alive
+        with self._lock:
+            futures = [self._waiting.pop(key) for key, _ in items]
+            for (key, _), row in zip(items, rows, strict=True):
+                row.setflags(write=False)
+                self._vectors[key] = row
+                self._vectors.move_to_end(key)
+            while len(self._vectors) > self._entries:
+                self._vectors.popitem(last=False)
+        for future, row in zip(futures, rows, strict=True):
+            future.set_result(row)
+
+    def _fail(self, items: list[tuple[bytes, str]], error: BaseException) -> None:
+        with self._lock:
+            futures = [self._waiting.pop(key) for key, _ in items]
+        fault = (
+            error if isinstance(error, Fault) else Unavailable(f"{self.name} failed: {type(error).__name__}")
+        )
+        fault.__cause__ = None if fault is error else error
+        for future in futures:
+            future.set_exception(fault)
+
+    def _rows(self, keys: list[bytes], found: dict[bytes, _Vector]) -> Vectors:
+        if not keys:
+            return np.zeros((0, self.dimension), np.float32)
+        return np.stack([found[key] for key in keys])
+
+
+def _key(text: str) -> bytes:
+    # A digest, so that the cache's memory does not depend on how long texts are and holds none of them.
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()

@@ -1,0 +1,182 @@
+"""Any endpoint that speaks the OpenAI embeddings request.
+
+`openai://HOST[:PORT]/PATH?model=NAME` with, as needed: `key=VARIABLE` (the environment variable that holds
+the key; none is sent unless it is named), `dimension=N` (what to expect), `shorten=yes` (ask the server for
+that dimension), `tls=no`. Plain HTTP is the default on this machine only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import numpy as np
+
+from commonplace.embedders.base import Vectors, unit_rows
+from commonplace.embedders.settings import settings, whole_number
+from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
+
+_BATCH = 128
+_ATTEMPTS = 5
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 20.0
+_TIMEOUT = 60.0
+_MAX_ANSWER = 64 << 20
+_SETTINGS = ("model", "key", "dimension", "shorten", "tls")
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the key and the texts to a host nobody named."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+class OpenAI:
+    """Texts go to the endpoint and nowhere else: no message or log of ours contains one."""
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        name: str,
+        key_variable: str | None = None,
+        dimension: int | None = None,
+        shorten: bool = False,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = name
+        self._url = url
+        self._model = model
+        self._key_variable = key_variable
+        self._declared = dimension
+        self._shorten = shorten
+        self._sleep = sleep
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+        if urlsplit(url).hostname in _LOCAL:
+            handlers.append(urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    @cached_property
+    def dimension(self) -> int:
+        return self._declared or self._ask(["dimension"]).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, self.dimension), np.float32)
+        batches = [self._ask(list(texts[i : i + _BATCH])) for i in range(0, len(texts), _BATCH)]
+        return np.concatenate(batches)
+
+    def _ask(self, texts: list[str]) -> Vectors:
+        # Servers refuse an empty string, and a space says as little.
+        body: dict[str, Any] = {"model": self._model, "input": [text or " " for text in texts]}
+        body["encoding_format"] = "float"
+        if self._shorten:
+            body["dimensions"] = self._declared
+        answer = self._post(json.dumps(body).encode())
+        try:
+            rows = [entry["embedding"] for entry in sorted(answer["data"], key=lambda entry: entry["index"])]
+        except (KeyError, TypeError) as error:
+            raise Unavailable(f"{self.name} answered something other than embeddings") from error
+        vectors = unit_rows(rows, count=len(texts), source=self.name)
+        if self._declared not in (None, vectors.shape[1]):
+            raise Unavailable(f"{self.name} answered {vectors.shape[1]} dimensions, not {self._declared}")
+        return vectors
+
+    def _post(self, body: bytes) -> Any:
+        headers = {"Content-Type": "application/json"}
+        if self._key_variable:
+            key = os.environ.get(self._key_variable, "").strip()
+            if not key:
+                raise Unavailable(f"{self.name}: the environment variable {self._key_variable} is not set")
+            headers["Authorization"] = f"Bearer {key}"
+        for attempt in range(1, _ATTEMPTS + 1):
+            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.75, 1.25)
+            try:
+                request = urllib.request.Request(self._url, body, headers)
+                with self._opener.open(request, timeout=_TIMEOUT) as response:
+                    return json.loads(response.read(_MAX_ANSWER))
+            except urllib.error.HTTPError as error:
+                with error:
+                    if (error.code != 429 and error.code < 500) or attempt == _ATTEMPTS:
+                        raise self._refusal(error) from None
+                    wait = _retry_after(error, wait)
+            except (
+                OSError,
+                ValueError,
+            ) as error:  # URLError and timeouts are OSErrors, bad JSON a ValueError
+                if isinstance(error, ValueError) or attempt == _ATTEMPTS:
+                    reason = getattr(error, "reason", None) or type(error).__name__
+                    raise Unavailable(f"{self.name} cannot be reached or understood: {reason}") from None
+            self._sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _refusal(self, error: urllib.error.HTTPError) -> Exception:
+        code = _error_code(error)
+        said = f"HTTP {error.code}{f' {code}' if code else ''}"
+        if error.code in (401, 403):
+            holder = f"the key in {self._key_variable}" if self._key_variable else "a request without a key"
+            return Unavailable(f"{self.name} refused {holder} ({said})")
+        if error.code == 404:
+            return Unavailable(f"{self.name} has no such address or model ({said})")
+        if error.code in (400, 413, 422):
+            return ValidationError(f"{self.name} refused the text or a setting ({said})")
+        if error.code == 429:
+            return RateLimited(f"{self.name} is limiting requests ({said})")
+        return Unavailable(f"{self.name} failed ({said})")
+
+
+def _error_code(error: urllib.error.HTTPError) -> str:
+    """The server's short word for it. Never its sentence: that may quote the text."""
+    try:
+        fault = json.loads(error.read(65536))["error"]
+        word = fault.get("code") or fault.get("type") or ""
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return word if isinstance(word, str) and re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", word) else ""
+
+
+def _retry_after(error: urllib.error.HTTPError, otherwise: float) -> float:
+    try:
+        return min(_LONGEST_WAIT, max(0.0, float(error.headers.get("Retry-After", ""))))
+    except ValueError:
+        return otherwise
+
+
+def open_embedder(spec: str, *, sleep: Callable[[float], None] = time.sleep) -> OpenAI:
+    try:
+        parts = urlsplit(spec)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValidationError(f"embedder {spec!r}: {error}") from error
+    values = settings(parts.query, _SETTINGS, spec)
+    model = values.get("model")
+    if not host or not model or parts.username is not None:
+        raise ValidationError(f"embedder {spec!r}: write it as openai://HOST/v1?model=NAME&key=VARIABLE")
+    dimension = whole_number(values, "dimension", spec)
+    shorten = values.get("shorten") == "yes"
+    if shorten and not dimension:
+        raise ValidationError(f"embedder {spec!r}: shorten=yes needs dimension=N")
+    scheme = "http" if values.get("tls", "no" if host in _LOCAL else "yes") == "no" else "https"
+    address = f"{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+    # Where the key is kept changes no vector, so it is no part of the name.
+    made = {"model": model, **({"dimension": dimension, "shorten": "yes"} if shorten else {})}
+    return OpenAI(
+        f"{scheme}://{address}/embeddings",
+        model,
+        name=f"openai://{address}?{urlencode(made, safe='/:')}",
+        key_variable=values.get("key"),
+        dimension=dimension,
+        shorten=shorten,
+        sleep=sleep,
+    )

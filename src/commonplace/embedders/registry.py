@@ -1,0 +1,63 @@
+"""From what a user wrote to an embedder: built-in names first, then what installed packages offer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from commonplace.wire.errors import Unavailable, ValidationError
+
+if TYPE_CHECKING:
+    from commonplace.embedders.base import Embedder
+
+DEFAULT = "minilm"
+ENTRY_POINTS = "commonplace.embedders"
+
+#: A spec is a name, alone or followed by ":" or "?" and what that embedder wants to know.
+BUILT_IN = {
+    "minilm": "minilm",
+    "hashing": "hashing",
+    "openai": "openai",
+    "sentence-transformers": "sentence_transformers",
+    "static": "static",
+    "onnx": "onnx_path",
+    "callable": "callable",
+}
+
+# The names that stores record are specs too, so that a store can be opened with the embedder that made it.
+_RECORDED = ((re.compile(r"all-MiniLM-L6-v2/int8w\Z"), "minilm"), (re.compile(r"hashing-\d+\Z"), "hashing"))
+
+
+def open_embedder(spec: str) -> Embedder | None:
+    """The embedder, which loads its model only when it is first used; None for "none" (keywords only)."""
+    if spec == "none":
+        return None
+    name = _name(spec)
+    if name in BUILT_IN:
+        opened: Embedder = import_module(f"commonplace.embedders.{BUILT_IN[name]}").open_embedder(spec)
+        return opened
+    return _installed(name)(spec)
+
+
+def _name(spec: str) -> str:
+    for pattern, name in _RECORDED:
+        if pattern.match(spec):
+            return name
+    return re.split(r"[:?]", spec, maxsplit=1)[0]
+
+
+def _installed(name: str) -> Callable[[str], Embedder]:
+    # Only for names that are not ours: reading every installed package's metadata takes longer than a recall.
+    from importlib.metadata import entry_points
+
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name not in offered:
+        known = ", ".join(sorted({*BUILT_IN, *offered, "none"}))
+        raise ValidationError(f"there is no embedder {name!r}; there are: {known}", field="embedder")
+    try:
+        found: Callable[[str], Embedder] = offered[name].load()
+    except Exception as error:
+        raise Unavailable(f"the package that offers embedder {name!r} cannot be imported: {error}") from error
+    return found
