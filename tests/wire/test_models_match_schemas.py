@@ -70,9 +70,7 @@ def documents(rules: dict[str, Any]) -> st.SearchStrategy[Any]:
             unique = {"unique": True} if rules.get("uniqueItems") else {}
             return st.lists(items, min_size=rules.get("minItems", 0), max_size=3, **unique)
         case "object" if rules.get("additionalProperties", True) is True:
-            return st.dictionaries(
-                st.text(max_size=5), JSON, min_size=rules.get("minProperties", 0), max_size=3
-            )
+            return st.dictionaries(st.text(max_size=5), JSON, min_size=rules.get("minProperties", 0), max_size=3)
     return objects(rules)
 
 
@@ -278,9 +276,7 @@ def test_a_constructor_takes_none_for_absent_where_a_document_may_not() -> None:
 
 
 def test_dump_keeps_nulls_that_are_content_and_says_approval_url() -> None:
-    request = parse(
-        RememberRequest, {**SMALLEST["RememberRequest"], "metadata": {"a": None, "b": [{"c": None}]}}
-    )
+    request = parse(RememberRequest, {**SMALLEST["RememberRequest"], "metadata": {"a": None, "b": [{"c": None}]}})
     assert dump(request)["metadata"] == {"a": None, "b": [{"c": None}]}
     response = RememberResponse(id="m1", stored_at=1, stores=["sqlite"], pending_approval=False)
     assert dump(response) == {**response.model_dump(exclude_none=True), "approval_url": None}

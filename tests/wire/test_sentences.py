@@ -210,8 +210,7 @@ CASES: list[tuple[type[Message], Any, str, str]] = [
     (
         ProceduralMemory,
         {**PROCEDURE, "content": {"states": ["a", "b"], "transitions": [{**STEP, "before": "os.system"}]}},
-        "unknown field 'before' in content.transitions[0]; "
-        "allowed are trigger, source, dest, conditions, unless",
+        "unknown field 'before' in content.transitions[0]; allowed are trigger, source, dest, conditions, unless",
         "content.transitions[0].before",
     ),
     (

@@ -1,0 +1,343 @@
+"""What a backend must do: `Store` for any of them, `Primary` for the one that is authoritative.
+
+A store keeps entries and finds them again; it decides nothing. Whether a memory may be written, is due,
+is pending or belongs to the caller is settled in the engine before a store is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.stores.where import Where, matches
+from commonplace.wire.record import Memory, Status
+
+T = TypeVar("T")
+Vectors = NDArray[np.float32]
+
+#: The closed vocabulary of PROTOCOLS §MW.
+CAPABILITIES = frozenset(
+    {
+        "semantic",
+        "episodic",
+        "procedural",
+        "emotional",
+        "vector",
+        "fts",
+        "graph",
+        "recall_tracking",
+        "governance",
+    }
+)
+
+
+@dataclass(slots=True)
+class Entry:
+    """A memory with what is derived from it: one unit vector per searchable part, and its terms."""
+
+    memory: Memory
+    vectors: Vectors | None  # shape (parts, dimension), rows of length 1; None when there is no embedder
+    terms: bytes  # commonplace.stores.text.terms(); every store may recompute it
+    generation: int = 0  # the embedder generation that made `vectors`
+
+
+@dataclass(slots=True, frozen=True)
+class Reach:
+    """Which memories an operation may touch. Stores apply all of it before they rank or page."""
+
+    tenant: str
+    agents: tuple[str, ...]
+    where: Where = ()
+    statuses: tuple[Status, ...] = ("live",)
+    now: int | None = None  # rows whose expires_at is not after it are invisible; None shows them
+    as_of: int | None = None  # a sequence number: the versions that were current then
+
+    def admits(self, memory: Memory) -> bool:
+        """What a reach means, for a version that was current at its instant; native filters must agree."""
+        expired = self.now is not None and memory.expires_at is not None and memory.expires_at <= self.now
+        inside = memory.agent_id in self.agents and memory.status in self.statuses
+        return inside and not expired and matches(memory, self.where)
+
+
+@dataclass(slots=True, frozen=True)
+class Search:
+    reach: Reach
+    text: str | None = None
+    vector: Vectors | None = None  # shape (dimension,), length 1
+    limit: int = 20  # best by meaning and best by keywords, each
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A memory the search found, with the raw score of each leg (None when that leg cannot say)."""
+
+    memory: Memory
+    dense: float | None = None  # cosine of its best part
+    keyword: float | None = None  # BM25 within the scope
+
+
+@dataclass(slots=True, frozen=True)
+class Page:
+    memories: list[Memory]
+    next_cursor: str | None
+
+
+@dataclass(slots=True)
+class Record:
+    """A small document the engine keeps beside memories: a review, an idempotency key, a setting.
+
+    `about` lists the memories whose content it may quote, so that erasing one finds it.
+    """
+
+    kind: str
+    key: str
+    value: dict[str, Any]
+    about: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class AuditPart:
+    """The erasable half of an audit entry: what was done to one memory."""
+
+    memory_id: str | None
+    payload: bytes | None
+    salt: bytes | None
+    hash: str
+
+    def without(self, memory_id: str) -> AuditPart:
+        """Itself, or what is left once that memory is erased: a hash that says nothing."""
+        return AuditPart(None, None, None, self.hash) if self.memory_id == memory_id else self
+
+
+@dataclass(slots=True)
+class AuditEntry:
+    """The immutable half: a header chained to the one before by `previous`."""
+
+    n: int
+    at: int
+    seq: int
+    operation: str
+    agent_id: str
+    principal: str
+    payload_hash: str
+    previous: str
+    hash: str
+    parts: list[AuditPart] = field(default_factory=list)
+
+    def is_of(
+        self,
+        agent_id: str | None = None,
+        operation: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+    ) -> bool:
+        """Whether it passes these filters of a listing; None passes everything."""
+        named = agent_id in (None, self.agent_id) and operation in (None, self.operation)
+        return named and (since is None or self.at >= since) and (until is None or self.at <= until)
+
+
+@dataclass(slots=True, frozen=True)
+class EmbedderInfo:
+    """The embedder a store's vectors were made with; `generation` grows each time it is replaced."""
+
+    name: str
+    dimension: int
+    generation: int
+
+
+class StaleGeneration(Exception):
+    """The vectors offered were made by an embedder the store has since left behind; embed again."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Any backend. Replicas (another product, another server) implement just this."""
+
+    name: str
+
+    @property
+    def capabilities(self) -> frozenset[str]: ...
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        """Keep these, replacing what has the same id."""
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        """The current versions that exist, whatever their status, in the order asked."""
+
+    async def search(self, search: Search) -> list[Candidate]:
+        """At most `limit` by each leg, unordered; everything in `reach` applied before the cut."""
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        """Remove them and every trace of their content; how many there were."""
+
+    async def scan(
+        self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
+    ) -> Page:
+        """A page in order of (created_at, id)."""
+
+    async def health(self) -> dict[str, Any]:
+        """At least {"status": "ok" | "degraded" | "down"}."""
+
+    async def close(self) -> None: ...
+
+
+class Transaction(Protocol):
+    """What a unit of work may do; all of it becomes durable together or not at all."""
+
+    now: int  # the commit time of this transaction: never earlier than the tenant's last
+    seq: int  # the tenant's sequence so far
+
+    def get(self, id: str) -> Memory | None: ...
+
+    def find(self, reach: Reach, *, limit: int | None = None) -> list[Memory]:
+        """Everything in reach, oldest first."""
+
+    def by_alias(self, agent_id: str, alias: str) -> Memory | None:
+        """The live, archived or pending memory that carries this alias."""
+
+    def put(self, entry: Entry) -> Memory:
+        """Write the next version: gives it `seq`, `version` and `updated_at`, keeps the one before."""
+
+    def demote(self, ids: Sequence[str], factor: float) -> None:
+        """Change the demotion and nothing else: no version, no sequence."""
+
+    def recalled(self, ids: Sequence[str], at: int) -> None:
+        """Count a recall of each: no version, no sequence."""
+
+    def erase(self, id: str) -> None:
+        """Remove the memory, its versions, terms, vectors, aliases and audit payloads; leave a mark (id, seq)."""
+
+    def audit_head(self) -> tuple[int, str]:
+        """Number and hash of the last audit entry; (0, "") before the first."""
+
+    def append_audit(self, entry: AuditEntry) -> None: ...
+
+    def record(self, kind: str, key: str) -> Record | None: ...
+
+    def put_record(self, record: Record) -> None: ...
+
+    def drop_record(self, kind: str, key: str) -> None: ...
+
+    def records_about(self, memory_id: str) -> list[Record]: ...
+
+
+@runtime_checkable
+class Primary(Store, Protocol):
+    """The authoritative store: ids, versions, pending changes and audit live here."""
+
+    async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
+        """Run `work` alone and durably; if it raises, nothing of it remains.
+
+        Several callers' work may share one commit. `work` must not block and may be run in another thread.
+        """
+
+    async def history(self, tenant: str, id: str) -> list[Memory]:
+        """All versions, oldest first."""
+
+    async def find_alias(self, tenant: str, agents: Sequence[str], alias: str) -> list[Memory]: ...
+
+    async def agents(self, tenant: str) -> dict[str, int]:
+        """Every agent that has memories, with the number of live ones."""
+
+    async def sequence(self, tenant: str, at: int | None = None) -> int:
+        """The tenant's sequence now, or the last one committed at or before `at` (ms)."""
+
+    async def audit(
+        self,
+        tenant: str,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        agent_id: str | None = None,
+        operation: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+    ) -> list[AuditEntry]:
+        """Entries with n > after, in order, parts included."""
+
+    async def records(self, tenant: str, kind: str) -> list[Record]: ...
+
+    async def embedder(self) -> EmbedderInfo | None:
+        """The one whose vectors are searched."""
+
+    async def adopt_embedder(self, name: str, dimension: int) -> EmbedderInfo:
+        """Record the first embedder; if there is one already, that one is the answer."""
+
+    async def tenants(self) -> list[str]: ...
+
+    async def drop_copies(self) -> None:
+        """Something was erased: remove copies the store made of itself, such as those before a migration."""
+
+
+class Transactional:
+    """The verbs of a Store that follow from `transact`, for primaries to inherit."""
+
+    transact: Callable[..., Any]
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            await self.transact(entry.memory.tenant, lambda tx, entry=entry: tx.put(entry))
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        def work(tx: Transaction) -> int:
+            known = [id for id in ids if tx.get(id) is not None]
+            for id in known:
+                tx.erase(id)
+            return len(known)
+
+        count: int = await self.transact(tenant, work)
+        return count
+
+    async def drop_copies(self) -> None:
+        """Nothing to do for a store that makes none."""
+
+
+#: Told how much is done of how much there is.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Finding:
+    """One thing that was checked. What can be derived again is repaired; the rest is only told."""
+
+    check: str
+    ok: bool
+    detail: str
+    repaired: bool = False
+
+
+@runtime_checkable
+class Maintained(Protocol):
+    """A store that looks after files of its own."""
+
+    async def sizes(self) -> dict[str, Any]:
+        """Where it lies and how large it is."""
+
+    async def backup(self, target: Path, progress: Progress | None = None) -> int:
+        """A consistent copy while others read and write; its size in bytes."""
+
+    async def compact(self, progress: Progress | None = None) -> int:
+        """Give back unused space and every erased byte; how many scopes had some."""
+
+    async def examine(self, repair: bool, progress: Progress | None = None) -> list[Finding]: ...
+
+    async def begin_generation(self, name: str, dimension: int) -> tuple[int, bool]:
+        """Begin, or take up again, the vectors of another embedder: its number, and whether it was begun before."""
+
+    async def without_vectors(self, generation: int, after: int, limit: int) -> list[tuple[int, Memory]]:
+        """Versions that generation lacks, in order of their number, from `after` on."""
+
+    async def count_without_vectors(self, generation: int) -> int: ...
+
+    async def fill_vectors(self, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None: ...
+
+    async def switch_generation(self, generation: int) -> bool:
+        """Search by that generation from now on, unless a memory still lacks its vector: then False."""
+
+    async def warm(self, progress: Progress | None = None) -> None:
+        """Bring every index up to date."""

@@ -1,0 +1,325 @@
+"""What is kept and what is not: versions, order, aliases, erasure, and many writers at once."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace.embedders.hashing import Hashing
+from commonplace.engine.draft import Draft, Query
+from commonplace.engine.governance import Decision
+from commonplace.stores.base import Entry, Reach, Record, Search, Transaction
+from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, FakeClock, Subject, drives
+from commonplace.stores.text import terms
+from commonplace.stores.where import Condition
+from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import Conflict
+from commonplace.wire.record import Memory, Principal
+
+
+class Keeping(Contract):
+    @drives
+    async def test_the_verbs_of_a_store(self, s: Subject) -> None:
+        """What replicas are asked: put, get, search, scan, delete."""
+        texts = ("rivers and lakes", "mountains", "deserts")
+        vectors = Hashing().embed(texts)
+        made = [
+            Memory(mint_id(s.clock()), "t", "a", "semantic", text, created_at=s.clock() + i)
+            for i, text in enumerate(texts)
+        ]
+        info = await s.store.embedder()
+        assert info is not None
+        entries = [Entry(m, vectors[i : i + 1], terms(m.content), info.generation) for i, m in enumerate(made)]
+        await s.store.put(entries)
+        ids = [m.id for m in made]
+        assert [m.id for m in await s.store.get("t", [ids[2], "nobody", ids[0]])] == [ids[2], ids[0]]
+        assert await s.store.get("u", ids) == []
+        reach = Reach("t", ("a",))
+        (best,) = await s.store.search(Search(reach, "lakes", vectors[0], limit=1))
+        assert best.memory.id == ids[0]
+        assert best.dense == pytest.approx(1.0)
+        assert best.keyword is not None
+        assert best.keyword > 0
+        assert [m.id for m in (await s.store.scan(reach, newest_first=False)).memories] == ids
+        await s.store.put([replace(entries[0], memory=replace(made[0], content="a canal"), terms=terms("a canal"))])
+        assert [m.content for m in await s.store.get("t", ids[:1])] == ["a canal"]
+        assert len((await s.store.scan(reach)).memories) == 3
+        assert await s.store.delete("t", [ids[0], "nobody"]) == 1
+        assert await s.store.get("t", ids[:1]) == await s.store.history("t", ids[0]) == []
+        assert {c.memory.id for c in await s.store.search(Search(reach, "canal lakes", vectors[0]))} == set(ids[1:])
+        assert await s.store.agents("t") == {"a": 2}
+
+    @drives
+    async def test_two_hundred_writers_at_once(self, s: Subject) -> None:
+        """Each row has its own words and its own vector: asking with its text finds it first."""
+        texts = [f"entry {i:03} {mint_id(i)[-12:]} on the {'odd' if i % 2 else 'even'} side" for i in range(200)]
+        ids = await asyncio.gather(*(s.remember(text, metadata={"i": i}) for i, text in enumerate(texts)))
+        assert len(set(ids)) == 200
+        for i, (id, text) in enumerate(zip(ids, texts, strict=True)):
+            memory = await s.get(id)
+            assert (memory.content, memory.metadata) == (text, {"i": i})
+            assert (await s.recall(text, k=1))[0].id == id
+        assert sorted([(await s.get(id)).seq for id in ids]) == list(range(1, 201))
+
+    @drives
+    async def test_any_past_instant_can_be_read(self, s: Subject) -> None:
+        instants: list[tuple[int, dict[str, str]]] = []
+        a = await s.remember("the first draft of the poem")
+        steps: list[Any] = [
+            lambda: s.update(a, content="the second draft of the poem"),
+            lambda: s.remember("the poem was printed"),
+            lambda: s.expire("archive", older_than_days=1),
+            lambda: s.forget(a),
+        ]
+        for step in [None, *steps]:
+            if step is not None:
+                await step()
+            instants.append((s.clock(), {m.id: m.content for m in await s.list(archived=False)}))
+            s.clock.advance(DAY_MS)
+        before = instants[0][0] - 1
+        assert await s.list(as_of=before) == await s.recall("poem", as_of=before) == []
+        for at, then in instants:
+            assert {m.id: m.content for m in await s.list(as_of=at, archived=False)} == then
+            assert {m.id: m.content for m in await s.recall("poem draft", k=10, as_of=at)} == then
+            for id, content in then.items():
+                assert (await s.get(id, as_of=at)).content == content
+        await s.forget(a, hard_delete=True)
+        assert [await s.recall("draft", as_of=at, filter={"id": a}) for at, _ in instants] == [[]] * len(instants)
+
+    @drives
+    async def test_every_change_is_a_version(self, s: Subject) -> None:
+        id = await s.remember("one", tags=["x"])
+        s.clock.advance(10)
+        await s.update(id, content="two", confidence=0.5)
+        s.clock.advance(10)
+        await s.update(id, tags=[])
+        history = await s.engine.history(WHO, "agent", id)
+        assert [(v.version, v.content, v.tags, v.confidence) for v in history] == [
+            (1, "one", ["x"], 1.0), (2, "two", ["x"], 0.5), (3, "two", [], 0.5)]  # fmt: skip
+        assert [v.updated_at - history[0].created_at for v in history] == [0, 10, 20]
+        assert len({v.created_at for v in history}) == 1
+        with pytest.raises(Conflict):
+            await s.engine.update(WHO, "agent", id, lambda m: replace(m, content="three"), expected_version=2)
+        assert (await s.recall("two"))[0].version == 3
+        assert [m.id for m in await s.recall("one")] == [id]
+
+    @drives
+    async def test_sequence_grows_with_each_commit_and_time_never_goes_back(self, s: Subject) -> None:
+        seqs, times = [], []
+        for step in (5, 5, -10_000, 5, 0, -1, 20_000):
+            s.clock.advance(step)
+            memory = await s.get(await s.remember(f"after {step}"))
+            seqs.append(memory.seq)
+            times.append(memory.created_at)
+            assert await s.store.sequence("local") == memory.seq
+            assert await s.store.sequence("local", memory.created_at) == memory.seq
+        assert seqs == sorted(set(seqs))
+        assert times == sorted(times)
+        entries = await s.store.audit("local")
+        assert [e.at for e in entries] == sorted(e.at for e in entries)
+        assert [e.n for e in entries] == list(range(1, len(entries) + 1))
+        assert await s.store.sequence("local", times[0] - 1) == 0
+
+    @drives
+    async def test_an_alias_names_one_memory_of_an_agent(self, s: Subject) -> None:
+        first = await s.remember("first", aliases=["note-1", "extra"])
+        assert (await s.get("note-1")).id == (await s.get("extra")).id == first
+        with pytest.raises(Conflict):
+            await s.remember("second", aliases=["note-1"])
+        assert len(await s.list()) == 1
+        elsewhere = await s.remember("elsewhere", "neighbour", aliases=["note-1"])
+        assert (await s.get("note-1", "neighbour")).id == elsewhere
+        await s.forget("note-1")
+        assert await s.gone("note-1")
+        again = await s.remember("again", aliases=["note-1"])
+        assert (await s.get("note-1")).id == again
+        assert not await s.gone("note-1", "neighbour")
+        await s.forget(again, hard_delete=True)
+        await s.remember("once more", aliases=["note-1"])
+
+    @drives
+    async def test_erasing_leaves_nothing(self, s: Subject) -> None:
+        """Not in memories, versions, aliases, reviews, idempotency records or audit payloads."""
+        mark = "xyzzy-4711"
+        s.clock.advance(10)
+        draft = Draft("agent", "semantic", f"{mark} one", aliases=[f"{mark}-alias"], metadata={"k": mark}, tags=[mark])
+        staged = await s.engine.remember(
+            WHO, draft, idempotency_key="key", approval={"content": mark}, reasoning=f"because {mark}"
+        )
+        assert staged.review_id is not None
+        await s.engine.decide(WHO, staged.review_id, Decision(True, "Alice"))
+        await s.update(staged.id, content=f"{mark} two")
+        at = s.clock()
+        await s.forget(staged.id, approval_required=True, reasoning=mark)
+        await s.recall(mark)
+        await s.engine.flush()
+        s.clock.advance(10)
+        assert (await s.forget(staged.id, hard_delete=True)).ids == [staged.id]
+        assert await s.gone(staged.id)
+        assert await s.gone(f"{mark}-alias")
+        assert await s.recall(mark) == await s.recall(mark, as_of=at) == []
+        assert await s.list() == await s.list(as_of=at) == await s.store.history("local", staged.id) == []
+        kept = [await s.store.records("local", kind) for kind in ("review", "idempotency")]
+        assert len(kept[0]) == 2
+        assert mark not in repr(kept)
+        assert mark not in repr(await s.store.audit("local", limit=1000))
+        assert mark not in repr(await s.engine.reviews(WHO, None))
+        assert (await s.engine.verify_audit(WHO)).first_bad is None
+        with pytest.raises(Conflict):
+            await s.engine.remember(WHO, draft, idempotency_key="key")
+
+    @drives
+    async def test_demoted_ranks_lower_and_archived_is_set_aside(self, s: Subject) -> None:
+        low = await s.remember("the meeting is on Monday", confidence=0.2)
+        high = await s.remember("a meeting room is free on some day")
+        assert [m.id for m in await s.recall("the meeting is on Monday")] == [low, high]
+        version, seq = (await s.get(low)).version, await s.store.sequence("local")
+        assert await s.expire("demote", confidence_below=0.5) == [low]
+        assert [m.id for m in await s.recall("the meeting is on Monday")] == [high, low]
+        assert ((await s.get(low)).version, await s.store.sequence("local")) == (version, seq)
+        assert await s.expire("archive", confidence_below=0.5) == [low]
+        assert [m.id for m in await s.recall("the meeting is on Monday")] == [high]
+        assert (await s.get(low)).status == "archived"
+        assert low in [m.id for m in await s.list()]
+
+    @drives
+    async def test_recalls_are_counted_without_a_trace_in_versions(self, s: Subject) -> None:
+        self.needs(s, "recall_tracking")
+        id = await s.remember("a fact worth finding")
+        before = await s.get(id)
+        for _ in range(3):
+            s.clock.advance(1000)
+            await s.recall("fact")
+        await s.engine.flush()
+        after = await s.get(id)
+        assert (after.recalls, after.last_recalled_at) == (3, s.clock())
+        assert (after.version, after.seq, after.updated_at) == (before.version, before.seq, before.updated_at)
+        assert await s.store.sequence("local") == before.seq
+        s.clock.advance(10 * DAY_MS)
+        assert await s.expire(no_recall_in_days=11) == []
+        assert await s.expire(no_recall_in_days=9) == [id]
+
+    @drives
+    async def test_work_that_raises_leaves_nothing(self, s: Subject) -> None:
+        id = await s.remember("kept", aliases=["kept"])
+        sequence, audit = await s.store.sequence("local"), await s.store.audit("local")
+
+        def work(tx: Transaction) -> None:
+            made = Memory(mint_id(s.clock()), "local", "fresh", "semantic", "lost", created_at=tx.now, aliases=["lost"])
+            tx.put(Entry(made, None, b""))
+            tx.erase(id)
+            tx.put_record(Record("setting", "lost", {}, (id,)))
+            tx.recalled([made.id], 1)
+            raise KeyError("on purpose")
+
+        async def fails() -> None:
+            with pytest.raises(KeyError):
+                await s.store.transact("local", work)
+
+        await fails()
+        beside = await asyncio.gather(fails(), s.remember("beside"), fails(), s.remember("beside too"))
+        assert sorted(m.content for m in await s.list()) == ["beside", "beside too", "kept"]
+        assert await s.list("fresh") == await s.store.records("local", "setting") == []
+        assert (await s.get("kept")).id == id
+        assert await s.gone("lost", "fresh")
+        assert await s.store.agents("local") == {"agent": 3}
+        assert await s.store.sequence("local") == sequence + 2
+        assert (await s.store.audit("local"))[: len(audit)] == audit
+        assert (await s.engine.verify_audit(WHO)).entries == len(audit) + 2
+        assert {beside[1], beside[3]} <= {m.id for m in await s.recall("beside")}
+
+    @drives
+    async def test_records_are_found_by_what_they_quote(self, s: Subject) -> None:
+        def work(tx: Transaction) -> tuple[Any, ...]:
+            tx.put_record(Record("setting", "a", {"v": 1}, ("m1", "m2")))
+            tx.put_record(Record("setting", "b", {"v": "é\0"}, ("m2",)))
+            tx.put_record(Record("setting", "a", {"v": 2}, ("m2",)))
+            tx.drop_record("setting", "absent")
+            found = tx.records_about("m1"), sorted(r.key for r in tx.records_about("m2"))
+            return (*found, tx.record("setting", "a"), tx.record("setting", "c"))
+
+        about_one, about_two, a, c = await s.store.transact("local", work)
+        assert (about_one, about_two, c) == ([], ["a", "b"], None)
+        assert a == Record("setting", "a", {"v": 2}, ("m2",))
+        assert [r.key for r in await s.store.records("local", "setting")] == ["a", "b"]
+        await s.store.transact("local", lambda tx: tx.drop_record("setting", "a"))
+        assert await s.store.records("local", "setting") == [Record("setting", "b", {"v": "é\0"}, ("m2",))]
+        assert await s.store.records("other", "setting") == []
+
+    @drives
+    async def test_a_unit_of_work_sees_what_it_wrote(self, s: Subject) -> None:
+        await s.remember("old", user_id="alice")
+
+        def work(tx: Transaction) -> list[str]:
+            made = Memory(
+                mint_id(s.clock()), "local", "agent", "semantic", "new", user_id="alice", created_at=tx.now + 1
+            )
+            written = tx.put(Entry(made, None, b""))
+            assert (written.version, tx.seq) == (1, written.seq)
+            assert tx.get(made.id) == written
+            reach = Reach("local", ("agent",), (Condition(("user_id",), "eq", "alice"),))
+            assert len(tx.find(reach, limit=1)) == 1
+            return [m.content for m in tx.find(reach)]
+
+        assert await s.store.transact("local", work) == ["old", "new"]
+
+    @drives
+    async def test_audit_is_read_by_what_one_looks_for(self, s: Subject) -> None:
+        id = await s.remember("x")
+        s.clock.advance(100)
+        await s.remember("y", "neighbour")
+        await s.forget(id)
+        read = s.store.audit
+        assert [e.n for e in await read("local")] == [1, 2, 3]
+        assert [e.n for e in await read("local", after=1, limit=1)] == [2]
+        assert [e.n for e in await read("local", agent_id="agent")] == [1, 3]
+        assert [e.n for e in await read("local", operation="remember")] == [1, 2]
+        assert [e.n for e in await read("local", since=s.clock())] == [2, 3]
+        assert [e.n for e in await read("local", until=s.clock() - 1)] == [1]
+        assert await read("other") == []
+        assert "local" in await s.store.tenants()
+
+    @drives
+    async def test_the_first_embedder_stays(self, s: Subject) -> None:
+        info = await s.store.embedder()
+        assert info is not None
+        assert await s.store.adopt_embedder("another", 3) == info
+
+    def test_what_was_acknowledged_is_there_after_reopening(self, tmp_path: Path) -> None:
+        if not self.durable:
+            pytest.skip("this store is gone with its process")
+
+        async def first(s: Subject) -> list[str]:
+            ids = [await s.remember(f"durable fact {i}", aliases=[f"alias-{i}"]) for i in range(3)]
+            await s.update(ids[0], content="durable fact zero")
+            await s.forget(ids[1])
+            await s.recall("durable")
+            return ids
+
+        async def second(s: Subject, ids: list[str]) -> None:
+            assert {m.id for m in await s.recall("durable fact")} == {ids[0], ids[2]}
+            assert [v.content for v in await s.engine.history(WHO, "agent", ids[0])] == [
+                "durable fact 0",
+                "durable fact zero",
+            ]
+            assert (await s.get("alias-2")).recalls == 1
+            assert await s.gone("alias-1")
+            assert (await s.engine.verify_audit(WHO)).first_bad is None
+            assert (await s.engine.recall(Principal(), Query(("agent",), "durable"))).note is None
+            await s.remember("one more")
+            assert (await s.engine.verify_audit(WHO)).first_bad is None
+
+        async def both() -> None:
+            clock = FakeClock()
+            subject = await self.subject(tmp_path, clock)
+            ids = await first(subject)
+            await subject.engine.close()
+            again = await self.subject(tmp_path, clock)
+            await second(again, ids)
+            await again.engine.close()
+
+        asyncio.run(both())

@@ -1,0 +1,145 @@
+"""What is read: scope, filters, text as it went, expiry and pages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from commonplace.engine.draft import Draft, Query
+from commonplace.stores.base import Reach
+from commonplace.stores.contract.subject import Contract, FakeClock, Subject, drives
+from commonplace.wire.errors import NotFound
+from commonplace.wire.models import ForgetRequest
+from commonplace.wire.record import Principal
+
+TRICKY_TEXTS = (
+    "naïve café", "e\u0301 and é", "日本語の記憶", "עברית ‏RTL‎ العربية", "😀👩‍👩‍👧", "nul\0byte", "line\nbreak\ttab", "\u202egnirts",
+    " spaces  kept ", 'quotes " and \\ slashes', "'; DROP TABLE memories; --", "\ufeffbom", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
+)  # fmt: skip
+
+
+class Reading(Contract):
+    @drives
+    async def test_filters_come_before_the_cut(self, s: Subject) -> None:
+        """A small agent beside one a hundred times larger, and three memories of one user among hundreds."""
+        await s.remember_all([Draft("large", "semantic", f"the harbour report number {i}") for i in range(500)])
+        small = await s.remember_all([Draft("small", "semantic", f"a remark on boats, {i}") for i in range(5)])
+        assert {m.id for m in await s.recall("harbour report", "small")} == set(small)
+        users = [Draft("busy", "semantic", f"the harbour report {i}", user_id="bob") for i in range(400)]
+        users[7::150] = [replace(d, user_id="alice", content="a remark on boats") for d in users[7::150]]
+        await s.remember_all(users)
+        found = await s.recall("harbour report", "busy", k=5, filter={"user_id": "alice"})
+        assert [m.user_id for m in found] == ["alice"] * 3
+        assert len(await s.recall("harbour report", "busy", filter={"content": {"$contains": "boats"}})) == 3
+
+    @drives
+    async def test_tenants_and_agents_are_walls(self, s: Subject) -> None:
+        id = await s.remember("the secret plan")
+        other = Principal(tenant="other")
+        assert (await s.engine.recall(other, Query(("agent",), "secret plan"))).hits == []
+        assert (await s.engine.list(other, ("agent",))).memories == await s.list("neighbour") == []
+        assert await s.gone(id, "neighbour")
+        with pytest.raises(NotFound):
+            await s.engine.get(other, "agent", id)
+        assert (await s.engine.forget(other, ForgetRequest(agent_id="agent", ids=[id]))).ids == []
+        assert (await s.forget(id, agent="neighbour", hard_delete=True)).ids == []
+        assert not await s.gone(id)
+
+    @pytest.mark.parametrize("text", TRICKY_TEXTS)
+    def test_text_comes_back_as_it_went(self, tmp_path: Path, text: str) -> None:
+        async def scenario(s: Subject) -> None:
+            fields = {"user_id": text, "title": text, "source": text, "tags": [text], "aliases": [text]}
+            id = await s.remember(f"x{text}", metadata={"k": text}, **fields)
+            got = await s.get(id)
+            assert (got.content, got.metadata, got.tags, got.aliases) == (f"x{text}", {"k": text}, [text], [text])
+            assert got.user_id == got.title == got.source == text
+            assert (await s.get(text)).id == id
+            for key in ("k", "user_id", "title", "tags"):
+                assert [m.id for m in await s.list(filter={key: text})] == [id], key
+            assert [m.id for m in await s.recall(f"x{text}", filter={"k": text})] == [id]
+
+        asyncio.run(self.drive(tmp_path, scenario))
+
+    def test_metadata_comes_back_as_it_went(self, tmp_path: Path) -> None:
+        numbers = st.integers() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+        scalars = st.none() | st.booleans() | numbers | st.text(max_size=8)
+        inner = st.recursive(
+            scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=4), x, max_size=3)
+        )
+        with asyncio.Runner() as runner:
+            s = runner.run(self.subject(tmp_path, FakeClock()))
+
+            @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+            @given(st.dictionaries(st.text(max_size=4), inner, max_size=4))
+            def comes_back(metadata: dict[str, Any]) -> None:
+                id = runner.run(s.remember("x", metadata=metadata))
+                assert json.dumps(runner.run(s.get(id)).metadata) == json.dumps(metadata)
+
+            try:
+                comes_back()
+            finally:
+                runner.run(s.engine.close())
+
+    @drives
+    async def test_every_filter_operator(self, s: Subject) -> None:
+        notes = [{"n": 1, "s": "ab"}, {"n": 2.5, "s": "abc", "l": [1, "x"]}, {"b": True, "d": {"e": None}}]
+        for i, metadata in enumerate(notes):
+            await s.remember(f"note {i}", metadata=metadata, tags=[f"t{i}"], confidence=i / 2)
+        table: list[tuple[dict[str, Any], set[int]]] = [
+            ({"n": 1.0}, {0}), ({"n": True}, set()), ({"n": [1, 2.5]}, {0, 1}), ({"n": None}, {2}), ({"l": "x"}, {1}),
+            ({"n": {"$ne": 1}}, {1, 2}), ({"n": {"$gt": 1}}, {1}), ({"n": {"$gte": 1}}, {0, 1}),
+            ({"n": {"$lt": 2}}, {0}), ({"n": {"$lte": 2.5}}, {0, 1}), ({"s": {"$gt": "ab"}}, {1}),
+            ({"n": {"$in": []}}, set()), ({"n": {"$nin": [1]}}, {1, 2}), ({"n": {"$exists": True}}, {0, 1}),
+            ({"d.e": {"$exists": False}}, {0, 1, 2}), ({"d": {"$exists": True}}, {2}), ({"b": True}, {2}),
+            ({"s": {"$contains": "bc"}}, {1}), ({"l": {"$contains": 1}}, {1}), ({"tags": "t2"}, {2}),
+            ({"confidence": {"$gte": 0.5}}, {1, 2}), ({"content": "note 1", "n": 2.5}, {1}),
+        ]  # fmt: skip
+        for document, expected in table:
+            names = {f"note {i}" for i in expected}
+            assert {m.content for m in await s.list(filter=document)} == names, document
+            assert {m.content for m in await s.recall("note", filter=document)} == names, document
+
+    @drives
+    async def test_what_has_expired_is_not_read(self, s: Subject) -> None:
+        id = await s.remember("the code is 4711", expires_at=s.clock() + 1000, aliases=["code"])
+        s.clock.advance(999)
+        assert [m.id for m in await s.recall("code")] == [m.id for m in await s.list()] == [id]
+        s.clock.advance(1)
+        assert await s.recall("code") == await s.list() == []
+        assert await s.gone(id)
+        assert await s.gone("code")
+        again = await s.remember("the code is 4712", aliases=["code"])
+        assert (await s.get("code")).id == again
+
+    @drives
+    async def test_pages_lose_and_repeat_nothing(self, s: Subject) -> None:
+        """Memories made in the same millisecond keep one order, and one forgotten meanwhile disturbs no other."""
+        drafts = [Draft("agent", "semantic", f"page {i}") for i in range(23)]
+        for some in (drafts[:10], drafts[10:15], drafts[15:]):
+            await s.remember_all(some)
+            s.clock.advance(1)
+        whole = [m.id for m in await s.list()]
+        for newest_first in (True, False):
+            expected = whole if newest_first else whole[::-1]
+            for limit in (1, 7, 23, 100):
+                seen, cursor = [], None
+                while True:
+                    page = await s.store.scan(
+                        Reach("local", ("agent",)), limit=limit, cursor=cursor, newest_first=newest_first
+                    )
+                    seen += [m.id for m in page.memories]
+                    cursor = page.next_cursor
+                    if cursor is None:
+                        break
+                assert seen == expected
+        first = await s.store.scan(Reach("local", ("agent",)), limit=7)
+        await s.forget(first.memories[-1].id)
+        rest = await s.store.scan(Reach("local", ("agent",)), limit=100, cursor=first.next_cursor)
+        assert [m.id for m in rest.memories] == whole[7:]

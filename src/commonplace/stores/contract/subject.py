@@ -1,0 +1,124 @@
+"""What scenarios are told with: a clock that obeys, and a store under the real engine."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace.embedders.hashing import Hashing
+from commonplace.engine.draft import Draft, Forgotten, Query, Receipt
+from commonplace.engine.engine import Engine
+from commonplace.engine.filters import parse
+from commonplace.engine.writing import Item
+from commonplace.stores.base import Primary
+from commonplace.wire.errors import NotFound
+from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
+from commonplace.wire.record import Memory, Principal
+
+DAY_MS = 86_400_000
+START = 1_750_000_000_000
+WHO = Principal()
+
+
+class FakeClock:
+    """Milliseconds that pass only when told to; a negative step is a clock that was set back."""
+
+    def __init__(self, now: int = START) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, ms: int) -> int:
+        self.now += ms
+        return self.now
+
+
+class Subject:
+    """A store under an engine, with the shortest way to say each thing."""
+
+    def __init__(self, engine: Engine, clock: FakeClock) -> None:
+        self.engine = engine
+        self.store = engine.core.primary
+        self.clock = clock
+
+    async def remember(self, content: str, agent: str = "agent", **fields: Any) -> str:
+        return (await self.engine.remember(WHO, Draft(agent, fields.pop("type", "semantic"), content, **fields))).id
+
+    async def remember_all(self, drafts: list[Draft]) -> list[str]:
+        done = await self.engine.remember_many(WHO, [Item(draft) for draft in drafts])
+        return [receipt.id for receipt in done if isinstance(receipt, Receipt)]
+
+    async def recall(self, text: str, agent: str = "agent", **query: Any) -> list[Memory]:
+        where = parse(query.pop("filter", None))
+        found = await self.engine.recall(WHO, Query((agent,), text, where=where, **query))
+        return [hit.memory for hit in found.hits]
+
+    async def get(self, id: str, agent: str = "agent", **options: Any) -> Memory:
+        return await self.engine.get(WHO, agent, id, **options)
+
+    async def list(self, agent: str = "agent", filter: dict[str, Any] | None = None, **options: Any) -> list[Memory]:
+        return (await self.engine.list(WHO, (agent,), parse(filter), limit=1000, **options)).memories
+
+    async def update(self, id: str, **fields: Any) -> Memory:
+        return await self.engine.update(WHO, "agent", id, lambda m: replace(m, **fields))
+
+    async def forget(self, *ids: str, agent: str = "agent", **fields: Any) -> Forgotten:
+        return await self.engine.forget(WHO, ForgetRequest(agent_id=agent, ids=list(ids) or None, **fields))
+
+    async def merge(self, canonical: str, *duplicates: str, strategy: str = "keep_canonical") -> Any:
+        request = {"agent_id": "agent", "canonical": canonical, "duplicates": list(duplicates), "strategy": strategy}
+        return await self.engine.merge(WHO, MergeRequest.model_validate(request))
+
+    async def expire(self, action: str = "forget", **policy: Any) -> list[str]:  # type: ignore[valid-type]
+        request = {"agent_id": "agent", "policy": policy, "action": action}
+        return await self.engine.expire(WHO, ExpireRequest.model_validate(request))
+
+    async def gone(self, id: str, agent: str = "agent") -> bool:
+        try:
+            await self.get(id, agent)
+        except NotFound:
+            return True
+        return False
+
+
+Scenario = Callable[[Any, Subject], Awaitable[None]]
+
+
+def drives(scenario: Scenario) -> Callable[[Any, Path], None]:
+    """A test that opens the store in an empty folder, runs the scenario, and closes it."""
+
+    def test(self: Contract, tmp_path: Path) -> None:
+        asyncio.run(self.drive(tmp_path, functools.partial(scenario, self)))
+
+    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
+    return test
+
+
+class Contract:
+    """How a scenario gets its store."""
+
+    durable = False
+
+    def open_store(self, tmp_path: Path, clock: FakeClock) -> Primary:
+        raise NotImplementedError("give the store to test, made in this folder")
+
+    async def subject(self, tmp_path: Path, clock: FakeClock) -> Subject:
+        return Subject(await Engine.open(self.open_store(tmp_path, clock), Hashing(), clock=clock), clock)
+
+    async def drive(self, tmp_path: Path, scenario: Callable[[Subject], Awaitable[None]]) -> None:
+        subject = await self.subject(tmp_path, FakeClock())
+        try:
+            await scenario(subject)
+        finally:
+            await subject.engine.close()
+
+    def needs(self, subject: Subject, capability: str) -> None:
+        if capability not in subject.store.capabilities:
+            pytest.skip(f"{subject.store.name} does not declare {capability}")

@@ -1,0 +1,183 @@
+"""A whole backend in one short file: everything in dictionaries, gone with the process. For tests and for reading."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from commonplace.stores import exact
+from commonplace.stores.base import (
+    CAPABILITIES,
+    AuditEntry,
+    Candidate,
+    EmbedderInfo,
+    Entry,
+    Page,
+    Reach,
+    Record,
+    Search,
+    Transactional,
+)
+from commonplace.wire.errors import Conflict
+from commonplace.wire.record import Clock, Memory, system_clock
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Tenant:
+    """One tenant's memories, and the transaction on them: it works on a copy that takes the original's place."""
+
+    now: int = 0
+    seq: int = 0
+    versions: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    recalls: dict[str, tuple[int, int]] = field(default_factory=dict)
+    entries: tuple[AuditEntry, ...] = ()
+    kept: dict[tuple[str, str], Record] = field(default_factory=dict)
+
+    def copy(self, now: int) -> _Tenant:
+        return replace(self, now=now, versions={**self.versions}, recalls={**self.recalls}, kept={**self.kept})
+
+    def shown(self, memory: Memory) -> Memory:
+        count, last = self.recalls.get(memory.id, (0, None))
+        return replace(deepcopy(memory), recalls=count, last_recalled_at=last)
+
+    def visible(self, reach: Reach) -> list[Entry]:
+        then = [[e for e in vs if reach.as_of is None or e.memory.seq <= reach.as_of] for vs in self.versions.values()]
+        current = [replace(entries[-1], memory=self.shown(entries[-1].memory)) for entries in then if entries]
+        return sorted((e for e in current if reach.admits(e.memory)), key=lambda e: (e.memory.created_at, e.memory.id))
+
+    def get(self, id: str) -> Memory | None:
+        return self.shown(self.versions[id][-1].memory) if id in self.versions else None
+
+    def find(self, reach: Reach, *, limit: int | None = None) -> list[Memory]:
+        return [entry.memory for entry in self.visible(reach)][:limit]
+
+    def by_alias(self, agent_id: str, alias: str) -> Memory | None:
+        holders = self.find(Reach("", (agent_id,), statuses=("live", "archived")))
+        return next((m for m in holders if alias in m.aliases), None)
+
+    def put(self, entry: Entry) -> Memory:
+        memory = entry.memory
+        for alias in memory.aliases if memory.status in ("live", "archived") else ():
+            if (holder := self.by_alias(memory.agent_id, alias)) is not None and holder.id != memory.id:
+                raise Conflict(f"the id {alias!r} already names another memory of {memory.agent_id}")
+        earlier = self.versions.get(memory.id, ())
+        self.seq += 1
+        memory = replace(deepcopy(memory), seq=self.seq, version=len(earlier) + 1, updated_at=self.now)
+        self.versions[memory.id] = (*earlier, replace(entry, memory=memory))
+        return self.shown(memory)
+
+    def demote(self, ids: Sequence[str], factor: float) -> None:
+        for id in ids:
+            *earlier, last = self.versions[id]
+            self.versions[id] = (*earlier, replace(last, memory=replace(last.memory, demotion=factor)))
+
+    def recalled(self, ids: Sequence[str], at: int) -> None:
+        for id in self.versions.keys() & ids:
+            count, last = self.recalls.get(id, (0, 0))
+            self.recalls[id] = (count + 1, max(last, at))
+
+    def erase(self, id: str) -> None:
+        if self.versions.pop(id, None) is not None:
+            self.seq += 1
+            self.recalls.pop(id, None)
+            self.entries = tuple(replace(e, parts=[p.without(id) for p in e.parts]) for e in self.entries)
+
+    def audit_head(self) -> tuple[int, str]:
+        return (self.entries[-1].n, self.entries[-1].hash) if self.entries else (0, "")
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        self.entries = (*self.entries, entry)
+
+    def record(self, kind: str, key: str) -> Record | None:
+        return deepcopy(self.kept.get((kind, key)))
+
+    def put_record(self, record: Record) -> None:
+        self.kept[record.kind, record.key] = deepcopy(record)
+
+    def drop_record(self, kind: str, key: str) -> None:
+        self.kept.pop((kind, key), None)
+
+    def records_about(self, memory_id: str) -> list[Record]:
+        return [deepcopy(r) for r in self.kept.values() if memory_id in r.about]
+
+
+class InMemory(Transactional):
+    name = "memory"
+    capabilities = CAPABILITIES - {"graph"}
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._tenants: dict[str, _Tenant] = {}
+        self._embedder: EmbedderInfo | None = None
+        self._lock = threading.Lock()
+
+    def _of(self, tenant: str) -> _Tenant:
+        return self._tenants.get(tenant) or _Tenant()
+
+    async def transact(self, tenant: str, work: Callable[[Any], T]) -> T:
+        with self._lock:
+            draft = self._of(tenant).copy(max(self._clock(), self._of(tenant).now))
+            result = work(draft)
+            self._tenants[tenant] = draft
+            return result
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        return [m for m in map(self._of(tenant).get, ids) if m is not None]
+
+    async def search(self, search: Search) -> list[Candidate]:
+        found = self._of(search.reach.tenant).visible(search.reach)
+        ranked = exact.rank([(e.terms, e.vectors) for e in found], search.text, search.vector, search.limit)
+        return [Candidate(found[i].memory, dense, keyword) for i, dense, keyword in ranked]
+
+    async def scan(
+        self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
+    ) -> Page:
+        found = self._of(reach.tenant).find(reach)[:: -1 if newest_first else 1]
+        start = next((i + 1 for i, m in enumerate(found) if m.id == cursor), 0)
+        page = found[start : start + limit]
+        return Page(page, page[-1].id if start + limit < len(found) else None)
+
+    async def history(self, tenant: str, id: str) -> list[Memory]:
+        return [self._of(tenant).shown(e.memory) for e in self._of(tenant).versions.get(id, ())]
+
+    async def find_alias(self, tenant: str, agents: Iterable[str], alias: str) -> list[Memory]:
+        return [m for a in agents if (m := self._of(tenant).by_alias(a, alias)) is not None]
+
+    async def agents(self, tenant: str) -> dict[str, int]:
+        current = [versions[-1].memory for versions in self._of(tenant).versions.values()]
+        return {a: sum(m.agent_id == a and m.status == "live" for m in current) for a in {m.agent_id for m in current}}
+
+    async def sequence(self, tenant: str, at: int | None = None) -> int:
+        of = self._of(tenant)
+        return of.seq if at is None else max((e.seq for e in of.entries if e.at <= at), default=0)
+
+    async def audit(self, tenant: str, *, after: int = 0, limit: int = 100, **which: Any) -> list[AuditEntry]:
+        return [e for e in self._of(tenant).entries if e.n > after and e.is_of(**which)][:limit]
+
+    async def records(self, tenant: str, kind: str) -> list[Record]:
+        return [deepcopy(r) for (k, _), r in sorted(self._of(tenant).kept.items()) if k == kind]
+
+    async def embedder(self) -> EmbedderInfo | None:
+        return self._embedder
+
+    async def adopt_embedder(self, name: str, dimension: int) -> EmbedderInfo:
+        self._embedder = self._embedder or EmbedderInfo(name, dimension, 1)
+        return self._embedder
+
+    async def tenants(self) -> list[str]:
+        return sorted(filter(None, self._tenants))
+
+    async def health(self) -> dict[str, Any]:
+        return {"status": "ok"}
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
+def open_url(url: str, clock: Clock = system_clock) -> InMemory:
+    return InMemory(clock)

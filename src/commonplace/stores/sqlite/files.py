@@ -1,0 +1,170 @@
+"""The files of one store, opened with care: a damaged or newer one is refused and left as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from commonplace.stores.base import Progress
+from commonplace.stores.sqlite import schema
+from commonplace.wire.errors import StoreRefused, Unavailable
+
+_MAGIC = b"SQLite format 3\x00"
+_CHECKED_WHOLE = 16 << 20  # files up to this size are checked page by page at open; it takes milliseconds
+BUSY_TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFiles:
+    """Everything a store keeps lies beside its database file, under the same stem."""
+
+    database: Path
+
+    @property
+    def segments(self) -> Path:
+        return self.database.with_suffix(".segments")
+
+    @property
+    def backups(self) -> Path:
+        return self.database.with_suffix(".backups")
+
+    @property
+    def lock(self) -> Path:
+        return self.database.with_suffix(".lock")
+
+    @property
+    def wal(self) -> Path:
+        return Path(f"{self.database}-wal")
+
+    def before_migration(self) -> list[Path]:
+        return sorted(self.backups.glob("before-m*.db")) if self.backups.is_dir() else []
+
+
+def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    try:
+        db = apsw.Connection(str(path), flags=flags)
+    except apsw.CantOpenError as error:
+        raise Unavailable(f"cannot open {path}: {error}. Check that the folder exists and is writable.") from error
+    db.set_busy_timeout(BUSY_TIMEOUT_MS)
+    db.execute("PRAGMA foreign_keys=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16000")
+    return db
+
+
+def open_writable(files: StoreFiles) -> apsw.Connection:
+    """The writer's connection, on a database that is ours, whole, and of the current schema."""
+    _make_private_folder(files.database.parent)
+    if files.database.exists() and files.database.stat().st_size > 0:
+        _refuse_foreign(files)
+    try:
+        db = connect(files.database)
+        db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON")
+        db.execute("PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864")
+        _migrate(db, files)
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise refusal(files.database, str(error)) from error
+    return db
+
+
+def refusal(path: Path, why: str) -> StoreRefused:
+    return StoreRefused(
+        f"{path} is damaged ({why}). Nothing was changed. Run `commonplace doctor` to see what can be read, "
+        "or put a backup in its place (`commonplace backup` makes them)."
+    )
+
+
+def _make_private_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        try:
+            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(f"cannot create the data folder {folder}: {error.strerror}") from error
+
+
+def _refuse_foreign(files: StoreFiles) -> None:
+    """Looks at the bytes alone, so that a file which is not ours is never even opened for writing."""
+    path = files.database
+    with open(path, "rb") as file:
+        header = file.read(100)
+    if len(header) < 100 or not header.startswith(_MAGIC):
+        raise refusal(path, "it is not an SQLite database")
+    version = int.from_bytes(header[60:64], "big")
+    application = int.from_bytes(header[68:72], "big")
+    fresh = version == 0 and application == 0  # created, but the first transaction never reached the file
+    if not fresh and application != schema.APPLICATION_ID:
+        raise StoreRefused(f"{path} is an SQLite database of another program. Choose another file with --data.")
+    if version > schema.VERSION:
+        raise _newer(path, version)
+    # With a write-ahead log beside it the file alone may look torn; SQLite itself recovers that case.
+    if not files.wal.exists():
+        _check_pages(path, whole=path.stat().st_size <= _CHECKED_WHOLE)
+
+
+def _check_pages(path: Path, *, whole: bool) -> None:
+    uri = f"file:{str(path.absolute()).replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?immutable=1"
+    db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        problems = [row[0] for row in db.execute("PRAGMA quick_check(1)")] if whole else ["ok"]
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        page_count, page_size = db.pragma("page_count"), db.pragma("page_size")
+        if problems == ["ok"] and page_count * page_size > path.stat().st_size:
+            problems = ["the file is shorter than it says"]
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        problems = [str(error)]
+    finally:
+        db.close()
+    if problems != ["ok"]:
+        raise refusal(path, problems[0])
+
+
+def _newer(path: Path, version: int) -> StoreRefused:
+    return StoreRefused(
+        f"{path} was written by a newer Commonplace (schema {version}; this one knows {schema.VERSION}). "
+        "Nothing was changed. Upgrade commonplace, or choose another folder with --data."
+    )
+
+
+def _migrate(db: apsw.Connection, files: StoreFiles) -> None:
+    if db.pragma("user_version") == schema.VERSION:
+        return
+    # Another process may be migrating: whoever gets the write lock first does it, the rest find it done.
+    for number, step in enumerate(schema.MIGRATIONS, start=1):
+        if db.pragma("user_version") >= number:
+            continue
+        if number > 1:
+            backup_to(db, files.backups / f"before-{step.__name__}.db")
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if db.pragma("user_version") < number:
+                step(db)
+                db.execute(f"PRAGMA application_id={schema.APPLICATION_ID}; PRAGMA user_version={number}")
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+    if db.pragma("user_version") > schema.VERSION:
+        raise _newer(files.database, db.pragma("user_version"))
+
+
+def backup_to(db: apsw.Connection, target: Path, progress: Progress | None = None) -> None:
+    """A consistent copy while others read and write, put in place only when it is complete."""
+    _make_private_folder(target.parent)
+    partial = target.with_name(target.name + ".partial")
+    with contextlib.suppress(FileNotFoundError):
+        partial.unlink()
+    copy = apsw.Connection(str(partial))
+    try:
+        with copy.backup("main", db, "main") as work:
+            while not work.done:
+                work.step(1024)
+                if progress:
+                    progress(work.page_count - work.remaining, work.page_count)
+        copy.execute("PRAGMA journal_mode=DELETE").fetchall()
+    finally:
+        copy.close()
+    os.chmod(partial, 0o600)
+    os.replace(partial, target)

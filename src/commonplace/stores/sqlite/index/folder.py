@@ -1,0 +1,213 @@
+"""The files of one scope: segments, which of their rows are dead, and the manifest that says what counts.
+
+Only the manifest makes a file count, and it is replaced in one step; whatever it does not name is swept away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from commonplace.stores.sqlite.index.query import Flags
+from commonplace.stores.sqlite.index.segment import Damaged, Identity, Segment
+from commonplace.stores.sqlite.index.view import Shard
+from commonplace.stores.text import ANALYSER
+
+_FORMAT = 1
+_MANIFEST = "manifest.json"
+
+
+@dataclass(slots=True, frozen=True)
+class Listed:
+    name: str
+    rows: int
+    dead: str | None = None
+    dead_crc: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class Manifest:
+    """Every change up to `watermark` is in these segments."""
+
+    watermark: int
+    segments: tuple[Listed, ...]
+    raw: bytes
+
+    @property
+    def files(self) -> set[str]:
+        named = {listed.name for listed in self.segments}
+        return named | {listed.dead for listed in self.segments if listed.dead} | {_MANIFEST}
+
+
+class ScopeFolder:
+    def __init__(self, root: Path, scope: int) -> None:
+        self.path = root / str(scope)
+        self._lock_path = root / f"{scope}.lock"
+
+    def raw(self) -> bytes | None:
+        try:
+            return (self.path / _MANIFEST).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def read(self, identity: Identity) -> Manifest | None:
+        raw = self.raw()
+        return None if raw is None else self.parse(raw, identity)
+
+    def parse(self, raw: bytes, identity: Identity) -> Manifest:
+        try:
+            body, crc = raw.rsplit(b"\n", 1)
+            if zlib.crc32(body) != int(crc, 16):
+                raise Damaged("manifest: wrong checksum")
+            held = json.loads(body)
+            made_for = [held[key] for key in ("format", "analyser", "store", "generation", "dimension")]
+            segments = tuple(Listed(*listed) for listed in held["segments"])
+            watermark = int(held["watermark"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise Damaged(f"manifest: {error}") from None
+        if made_for != [_FORMAT, ANALYSER, identity.store_id, identity.generation, identity.dimension]:
+            raise Damaged("manifest: made for another store, embedder or version")
+        return Manifest(watermark, segments, raw)
+
+    def shards(self, manifest: Manifest, identity: Identity, known: Mapping[str, Segment]) -> list[Shard]:
+        """The segments of a manifest, those in `known` without opening them again."""
+        shards = []
+        for listed in manifest.segments:
+            try:
+                part = known.get(listed.name) or Segment(self.path / listed.name, identity)
+            except FileNotFoundError:
+                raise Damaged(f"{listed.name}: missing") from None
+            if part.size != listed.rows:
+                raise Damaged(f"{listed.name}: {part.size} rows, not {listed.rows}")
+            shards.append(Shard.of(part, self._living(listed)))
+        return shards
+
+    def _living(self, listed: Listed) -> Flags:
+        live = np.ones(listed.rows + 1, bool)
+        live[-1] = False
+        if listed.dead:
+            try:
+                raw = (self.path / listed.dead).read_bytes()
+            except FileNotFoundError:
+                raise Damaged(f"{listed.dead}: missing") from None
+            if len(raw) != -(-listed.rows // 8) or zlib.crc32(raw) != listed.dead_crc:
+                raise Damaged(f"{listed.dead}: not what the manifest says")
+            live[:-1] = np.unpackbits(np.frombuffer(raw, np.uint8), count=listed.rows) == 0
+        return live
+
+    def new_name(self, kind: str) -> str:
+        self.path.mkdir(parents=True, exist_ok=True)
+        return f"{os.urandom(8).hex()}.{kind}"
+
+    def write(self, identity: Identity, watermark: int, shards: Sequence[Shard]) -> Manifest:
+        """Make these what counts, and remove the rest."""
+        listed = tuple(self._listed(shard) for shard in shards)
+        body = json.dumps(
+            {
+                "format": _FORMAT,
+                "analyser": ANALYSER,
+                "store": identity.store_id,
+                "generation": identity.generation,
+                "dimension": identity.dimension,
+                "watermark": watermark,
+                "segments": [[one.name, one.rows, one.dead, one.dead_crc] for one in listed],
+            }
+        ).encode()
+        raw = body + b"\n%08x" % zlib.crc32(body)
+        draft = self.new_name("draft")
+        self._write_durably(draft, raw)
+        os.replace(self.path / draft, self.path / _MANIFEST)
+        self._sync_folder()
+        manifest = Manifest(watermark, listed, raw)
+        self.sweep(manifest)
+        return manifest
+
+    def _listed(self, shard: Shard) -> Listed:
+        if shard.alive == shard.part.size:
+            return Listed(shard.part.name, shard.part.size)
+        raw = np.packbits(~shard.live[:-1]).tobytes()
+        name = self.new_name("dead")
+        self._write_durably(name, raw)
+        return Listed(shard.part.name, shard.part.size, name, zlib.crc32(raw))
+
+    def _write_durably(self, name: str, raw: bytes) -> None:
+        with (self.path / name).open("xb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _sync_folder(self) -> None:
+        if os.name == "posix":
+            handle = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def sweep(self, manifest: Manifest | None) -> None:
+        """Remove what no manifest names; only with the lock."""
+        keep = manifest.files if manifest else set()
+        if self.path.is_dir():
+            for path in self.path.iterdir():
+                if path.name not in keep:
+                    with contextlib.suppress(OSError):  # still mapped, on Windows: the next sweep gets it
+                        path.unlink()
+
+    def drop(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def nbytes(self) -> int:
+        return sum(path.stat().st_size for path in self.path.glob("*")) if self.path.is_dir() else 0
+
+    @contextlib.contextmanager
+    def lock(self, *, wait: bool = False) -> Iterator[bool]:
+        """One builder at a time, whatever thread or process; False when another is at work."""
+        self._lock_path.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock_path.open("a+b") as file:
+            held = _acquire(file.fileno(), wait=wait)
+            try:
+                yield held
+            finally:
+                if held:
+                    _release(file.fileno())
+
+
+if os.name == "posix":
+    import fcntl
+
+    def _acquire(handle: int, *, wait: bool) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True
+
+    def _release(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+else:
+    import msvcrt
+
+    def _acquire(handle: int, *, wait: bool) -> bool:
+        os.lseek(handle, 0, os.SEEK_SET)
+        while True:
+            try:
+                # LK_LOCK gives up after ten seconds; a long merge takes more.
+                msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            except OSError:
+                if not wait:
+                    return False
+            else:
+                return True
+
+    def _release(handle: int) -> None:
+        os.lseek(handle, 0, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]

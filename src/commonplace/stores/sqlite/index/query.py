@@ -1,0 +1,65 @@
+"""What the index is told and asked: rows come in through a `Source`, questions as `IndexQuery`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Flags = NDArray[np.bool_]
+Vectors = NDArray[np.float32]
+
+
+class IndexRow(NamedTuple):
+    """The current version of one memory; `mid` stays the same through updates."""
+
+    mid: int
+    seq: int
+    searchable: bool
+    type: int
+    user: int  # a 64-bit hash, 0 for none
+    created_at: int
+    expires_at: int  # 0 for never
+    terms: bytes | None
+    vectors: bytes | None  # float32, parts x dimension
+
+
+class Source(Protocol):
+    """The rows of a store as one read transaction sees them."""
+
+    @property
+    def generation(self) -> int: ...
+
+    @property
+    def dimension(self) -> int | None: ...
+
+    def changes(self, scope: int, after_seq: int) -> Iterable[IndexRow]:
+        """Rows whose current sequence is past `after_seq`, in its order, whatever their status."""
+
+    def erasures(self, scope: int, after_seq: int) -> Iterable[tuple[int, int]]:
+        """(mid, seq) of what was erased since."""
+
+    def count(self, scope: int) -> int:
+        """How many rows are searchable."""
+
+
+class IndexQuery(NamedTuple):
+    """Every condition holds before the best `limit` are cut."""
+
+    terms: Sequence[int]
+    vector: Vectors | None
+    limit: int
+    now: int | None = None
+    types: frozenset[int] | None = None
+    user: int | None = None
+    created_from: int | None = None
+    created_before: int | None = None
+    allowed: NDArray[np.int64] | None = None  # ascending
+
+
+class Hit(NamedTuple):
+    mid: int
+    dense: float | None
+    keyword: float | None

@@ -1,0 +1,95 @@
+"""The deep check: every byte of the segments against the rows they were made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.stores.sqlite.index.build import posting_lists
+from commonplace.stores.sqlite.index.dense import signs
+from commonplace.stores.sqlite.index.query import IndexRow, Source
+from commonplace.stores.sqlite.index.segment import Identity, Segment
+from commonplace.stores.sqlite.index.tail import Tail
+from commonplace.stores.sqlite.index.view import Shard
+
+_BATCH = 4096
+_COLUMNS = ("seqs", "created", "expires", "users", "types", "lengths")
+
+
+def problems(source: Source, scope: int, identity: Identity, watermark: int, shards: Sequence[Shard]) -> list[str]:
+    """What differs; rows changed after the watermark are not in the files and not looked at."""
+    found = [f"{s.part.name}: mids are not in order" for s in shards if (np.diff(s.part.mids) <= 0).any()]
+    if found:
+        return found
+    later = {mid for mid, _ in source.erasures(scope, watermark)}
+    sums = [_posting_sums(shard.part) for shard in shards]
+    seen = 0
+    batch: list[IndexRow] = []
+    for row in source.changes(scope, 0):
+        if row.seq > watermark:
+            later.add(row.mid)
+        elif row.searchable:
+            batch.append(row)
+        if len(batch) == _BATCH:
+            seen += len(batch)
+            found += _compare(batch, identity, shards, sums)
+            batch = []
+    found += _compare(batch, identity, shards, sums)
+    seen += len(batch)
+    alive = sum(int((~np.isin(s.part.mids[s.live[:-1]], list(later))).sum()) for s in shards)
+    if alive != seen:
+        found.append(f"{alive} rows live in the segments, {seen} in the store")
+    return found
+
+
+def _compare(
+    rows: list[IndexRow], identity: Identity, shards: Sequence[Shard], sums: Sequence[NDArray[np.uint64]]
+) -> list[str]:
+    if not rows:
+        return []
+    tail = Tail(identity.dimension)
+    tail.extend(rows)
+    expected = tail.part()
+    expected_sums = _posting_sums(expected)
+    missing = np.ones(len(rows), bool)
+    found = []
+    for shard, held in zip(shards, sums, strict=True):
+        part = shard.part
+        assert isinstance(part, Segment)
+        at = np.searchsorted(part.mids, expected.mids)
+        at[at == part.size] = 0
+        here = (part.mids[at] == expected.mids) & shard.live[at] if part.size else np.zeros(len(rows), bool)
+        missing &= ~here
+        mine, theirs = np.flatnonzero(here), at[here]
+        for name in _COLUMNS:
+            if not np.array_equal(getattr(expected, name)[mine], getattr(part, name)[theirs]):
+                found.append(f"{part.name}: {name} differ from the rows")
+        if not np.array_equal(expected_sums[mine], held[theirs]):
+            found.append(f"{part.name}: postings differ from the rows")
+        if not _same_vectors(expected, mine, part, theirs):
+            found.append(f"{part.name}: vectors differ from the rows")
+    if missing.any():
+        found.append(f"{int(missing.sum())} rows are in no segment")
+    return found
+
+
+def _same_vectors(expected: Any, mine: NDArray[np.intp], part: Segment, theirs: NDArray[np.intp]) -> bool:
+    for doc, other in zip(mine.tolist(), theirs.tolist(), strict=True):
+        wanted = expected.vectors[slice(*np.searchsorted(expected.vector_docs, [doc, doc + 1]))]
+        span = slice(*np.searchsorted(part.vector_docs, [other, other + 1]))
+        if not np.array_equal(wanted, part.vectors[span]) or not np.array_equal(signs(wanted), part.codes[span]):
+            return False
+    return True
+
+
+def _posting_sums(part: Any) -> NDArray[np.uint64]:
+    """For each row a number that any change to its postings changes."""
+    terms, offsets, docs, weights = posting_lists(part)
+    owners = np.repeat(terms, np.diff(offsets))
+    mixed = (owners ^ (weights.astype(np.uint64) << np.uint64(40))) * np.uint64(0x9E3779B97F4A7C15)
+    sums = np.zeros(part.size + 1, np.uint64)
+    np.add.at(sums, docs, mixed)
+    return sums

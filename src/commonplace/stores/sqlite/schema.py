@@ -1,0 +1,81 @@
+"""The tables, and the numbered steps that made them. A step, once released, is never edited."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import apsw
+
+APPLICATION_ID = 0x434D504C  # "CMPL"
+
+#: The columns of one version of a memory, in both `memories` (current) and `versions` (earlier).
+VERSION_COLUMNS = (
+    "vid", "scope_id", "id", "seq", "version", "status", "type", "kind", "content", "user_id", "project", "title",
+    "entity_name", "tags", "metadata", "confidence", "importance", "source", "provenance", "privacy", "created_at",
+    "updated_at", "expires_at", "event_time", "demotion", "session_id", "speaker", "supersedes", "merged_into",
+    "aliases", "content_hash", "salt", "terms",
+)  # fmt: skip
+
+_VERSION_DDL = """
+  vid INTEGER NOT NULL, scope_id INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL,
+  version INTEGER NOT NULL, status TEXT NOT NULL, type TEXT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL,
+  user_id TEXT, project TEXT, title TEXT, entity_name TEXT, tags TEXT, metadata TEXT, confidence REAL NOT NULL,
+  importance REAL, source TEXT, provenance TEXT, privacy TEXT, created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL, expires_at INTEGER, event_time INTEGER, demotion REAL NOT NULL, session_id TEXT,
+  speaker TEXT, supersedes TEXT, merged_into TEXT, aliases TEXT, content_hash TEXT NOT NULL, salt BLOB NOT NULL,
+  terms BLOB NOT NULL
+"""
+
+
+def m001_create_tables(db: apsw.Connection) -> None:
+    db.execute(f"""
+CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE tenants(
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL DEFAULT 0, at INTEGER NOT NULL DEFAULT 0,
+  audit_n INTEGER NOT NULL DEFAULT 0, audit_hash TEXT NOT NULL DEFAULT '');
+CREATE TABLE scopes(
+  id INTEGER PRIMARY KEY, tenant_id INTEGER NOT NULL, agent_id TEXT NOT NULL, UNIQUE(tenant_id, agent_id));
+
+-- AUTOINCREMENT: segments know rows by `mid`, so a number must never come back with other content.
+CREATE TABLE memories(mid INTEGER PRIMARY KEY AUTOINCREMENT, {_VERSION_DDL});
+CREATE UNIQUE INDEX memories_by_id ON memories(id);
+CREATE INDEX memories_by_change ON memories(scope_id, seq);
+CREATE INDEX memories_by_time ON memories(scope_id, created_at, id);
+CREATE INDEX memories_by_entity ON memories(scope_id, entity_name) WHERE entity_name IS NOT NULL;
+CREATE INDEX memories_by_session ON memories(scope_id, session_id, mid) WHERE session_id IS NOT NULL;
+CREATE INDEX memories_by_speaker ON memories(scope_id, speaker) WHERE speaker IS NOT NULL;
+CREATE TABLE versions(mid INTEGER NOT NULL, ended_seq INTEGER NOT NULL, {_VERSION_DDL});
+CREATE INDEX versions_by_memory ON versions(mid, version);
+CREATE INDEX versions_by_scope ON versions(scope_id, ended_seq);
+CREATE TABLE erasures(scope_id INTEGER NOT NULL, seq INTEGER NOT NULL, mid INTEGER NOT NULL, id TEXT NOT NULL,
+  PRIMARY KEY(scope_id, seq)) WITHOUT ROWID;
+CREATE TABLE aliases(scope_id INTEGER NOT NULL, alias TEXT NOT NULL, mid INTEGER NOT NULL,
+  PRIMARY KEY(scope_id, alias)) WITHOUT ROWID;
+CREATE INDEX aliases_by_memory ON aliases(mid);
+CREATE TABLE recalls(mid INTEGER PRIMARY KEY, recalls INTEGER NOT NULL, last_recalled_at INTEGER NOT NULL);
+
+CREATE TABLE audit(
+  tenant_id INTEGER NOT NULL, n INTEGER NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, operation TEXT NOT NULL,
+  agent_id TEXT NOT NULL, principal TEXT NOT NULL, payload_hash TEXT NOT NULL, previous TEXT NOT NULL,
+  hash TEXT NOT NULL, PRIMARY KEY(tenant_id, n)) WITHOUT ROWID;
+CREATE TABLE audit_parts(
+  tenant_id INTEGER NOT NULL, n INTEGER NOT NULL, i INTEGER NOT NULL, memory_id TEXT, payload BLOB, salt BLOB,
+  hash TEXT NOT NULL, PRIMARY KEY(tenant_id, n, i)) WITHOUT ROWID;
+CREATE INDEX audit_parts_by_memory ON audit_parts(memory_id) WHERE memory_id IS NOT NULL;
+
+CREATE TABLE records(
+  tenant_id INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, about TEXT,
+  PRIMARY KEY(tenant_id, kind, key)) WITHOUT ROWID;
+CREATE TABLE record_subjects(
+  memory_id TEXT NOT NULL, tenant_id INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+  PRIMARY KEY(memory_id, tenant_id, kind, key)) WITHOUT ROWID;
+
+-- One table of vectors per embedder generation, so that a new one is filled beside the old and switched at once.
+CREATE TABLE vectors_1(vid INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB);
+""")
+    db.execute("INSERT INTO meta VALUES('store_id', ?), ('generation', 1)", (str(uuid.uuid4()),))
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (m001_create_tables,)
+VERSION = len(MIGRATIONS)

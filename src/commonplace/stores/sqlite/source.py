@@ -1,0 +1,137 @@
+"""Rows as the index wants them, and a search of the index turned back into memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Any
+
+import apsw
+import numpy as np
+
+from commonplace.stores import exact
+from commonplace.stores.base import Candidate, EmbedderInfo, Reach, Search
+from commonplace.stores.sqlite import reader, rows
+from commonplace.stores.sqlite.index import Catalogue, IndexQuery, IndexRow
+from commonplace.stores.sqlite.sql_where import reach_sql
+from commonplace.stores.text import query_terms
+from commonplace.stores.where import Condition
+from commonplace.wire.record import MEMORY_TYPES
+
+_TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}
+_FEW = 400  # memories fetched per statement
+
+
+def user_code(user_id: str | None) -> int:
+    if user_id is None:
+        return 0
+    return int.from_bytes(blake2b(user_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
+
+
+class Rows:
+    """The index's view of one read transaction."""
+
+    def __init__(self, db: apsw.Connection, info: EmbedderInfo | None, generation: int) -> None:
+        self._db = db
+        self.generation = generation
+        self.dimension = info.dimension if info else None
+
+    def changes(self, scope: int, after_seq: int) -> Iterator[IndexRow]:
+        found = self._db.execute(
+            "SELECT m.mid, m.seq, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data "
+            f"FROM memories m LEFT JOIN vectors_{self.generation} v ON v.vid = m.vid "
+            "WHERE m.scope_id = ? AND m.seq > ? ORDER BY m.seq",
+            (scope, after_seq),
+        )
+        for mid, seq, live, type, user_id, created_at, expires_at, terms, data in found:
+            yield IndexRow(
+                mid, seq, bool(live), _TYPES[type], user_code(user_id), created_at, expires_at or 0, terms, data
+            )
+
+    def erasures(self, scope: int, after_seq: int) -> Iterable[tuple[int, int]]:
+        sql = "SELECT mid, seq FROM erasures WHERE scope_id = ? AND seq > ? ORDER BY seq"
+        yield from self._db.execute(sql, (scope, after_seq))
+
+    def count(self, scope: int) -> int:
+        sql = "SELECT count(*) FROM memories WHERE scope_id = ? AND status = 'live'"
+        return int(rows.one(self._db, sql, (scope,))[0])
+
+
+def search(db: apsw.Connection, catalogue: Catalogue, rows_of: Rows, search: Search) -> list[Candidate]:
+    reach = search.reach
+    scopes = reader.scope_ids(db, reach.tenant, reach.agents)
+    if reach.as_of is not None or reach.statuses != ("live",):
+        return _exactly(db, rows_of, search, scopes)
+    terms = query_terms(search.text) if search.text else []
+    masks, rest = _masks(reach)
+    found: dict[int, tuple[float | None, float | None]] = {}
+    for scope in scopes:
+        allowed = _allowed(db, reach, scope) if rest else None
+        query = IndexQuery(terms, search.vector, search.limit, reach.now, allowed=allowed, **masks)
+        for hit in catalogue.search(rows_of, scope, query):
+            found[hit.mid] = (hit.dense, hit.keyword)
+    return _fetch(db, scopes, reach, found)
+
+
+def _masks(reach: Reach) -> tuple[dict[str, Any], list[Condition]]:
+    """The conditions that the index answers by itself, and the rest, which need the rows."""
+    masks: dict[str, Any] = {"types": None, "user": None, "created_from": None, "created_before": None}
+    rest = []
+    for c in reach.where:
+        if c.path == ("type",) and c.op in ("eq", "in") and masks["types"] is None:
+            wanted = c.value if c.op == "in" else [c.value]
+            masks["types"] = frozenset(_TYPES[t] for t in wanted if isinstance(t, str) and t in _TYPES)
+        elif c.path == ("user_id",) and c.op == "eq" and isinstance(c.value, str) and masks["user"] is None:
+            masks["user"] = user_code(c.value)
+        elif c.path == ("created_at",) and c.op == "gte" and type(c.value) is int and masks["created_from"] is None:
+            masks["created_from"] = c.value
+        else:
+            rest.append(c)
+    return masks, rest
+
+
+def _allowed(db: apsw.Connection, reach: Reach, scope: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    sql, values = reach_sql(reach)
+    found = db.execute(
+        "SELECT m.mid FROM memories m LEFT JOIN recalls r ON r.mid = m.mid "
+        f"WHERE m.scope_id = ? AND {sql} ORDER BY m.mid",
+        (scope, *values),
+    )
+    return np.fromiter((mid for (mid,) in found), dtype=np.int64)
+
+
+def _fetch(
+    db: apsw.Connection, scopes: list[int], reach: Reach, found: dict[int, tuple[float | None, float | None]]
+) -> list[Candidate]:
+    # The rows have the last word: whatever the index says, nothing outside the reach gets out.
+    sql, values = reach_sql(reach)
+    mids = list(found)
+    inside = ", ".join("?" * len(scopes))
+    candidates = []
+    for start in range(0, len(mids), _FEW):
+        some = mids[start : start + _FEW]
+        query = (
+            f"{rows.select('memories', extra='m.mid')} "
+            f"WHERE m.mid IN ({', '.join('?' * len(some))}) AND m.scope_id IN ({inside}) AND {sql}"
+        )
+        for row in db.execute(query, (*some, *scopes, *values)):
+            dense, keyword = found[row[-1]]
+            candidates.append(Candidate(rows.to_memory(row), dense, keyword))
+    return candidates
+
+
+def _exactly(db: apsw.Connection, rows_of: Rows, search: Search, scopes: list[int]) -> list[Candidate]:
+    """Every version the reach sees, scored one by one: for instants in the past, which no segment holds."""
+    memories, derived = [], []
+    for table, condition, values in reader.versions_in(search.reach, scopes):
+        query = (
+            f"{rows.select(table, extra='m.terms, v.data')} "
+            f"LEFT JOIN vectors_{rows_of.generation} v ON v.vid = m.vid WHERE {condition} ORDER BY m.mid"
+        )
+        for row in db.execute(query, values):
+            memories.append(rows.to_memory(row))
+            data = row[-1]
+            vectors = None if data is None else np.frombuffer(data, np.float32).reshape(-1, rows_of.dimension or 1)
+            derived.append((row[-2], vectors))
+    ranked = exact.rank(derived, search.text, search.vector, search.limit)
+    return [Candidate(memories[i], dense, keyword) for i, dense, keyword in ranked]

@@ -1,0 +1,244 @@
+"""The verbs of one unit of work, on the writer's connection inside an open transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import apsw
+
+from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration
+from commonplace.stores.sqlite import rows
+from commonplace.stores.sqlite.schema import VERSION_COLUMNS
+from commonplace.stores.sqlite.sql_where import reach_sql
+from commonplace.wire.errors import Conflict
+from commonplace.wire.record import Memory
+
+_COLUMNS = ", ".join(VERSION_COLUMNS)
+_INSERT = f"INSERT INTO memories({_COLUMNS}) VALUES({', '.join('?' * len(VERSION_COLUMNS))})"
+_UPDATE = f"UPDATE memories SET {', '.join(f'{c}=?' for c in VERSION_COLUMNS)} WHERE mid=?"
+_KEEP = f"INSERT INTO versions(mid, ended_seq, {_COLUMNS}) SELECT mid, ?, {_COLUMNS} FROM memories WHERE mid=?"
+_GET = rows.select("memories") + "WHERE m.id = ? AND s.tenant_id = ?"
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+#: Statuses under which an alias still belongs to its memory.
+_HOLDS_ALIAS = ("live", "archived")
+
+
+@dataclass(slots=True)
+class TenantState:
+    """A tenant's counters, kept in hand during a group and written once at its end."""
+
+    id: int
+    seq: int
+    at: int
+    audit_n: int
+    audit_hash: str
+    changed: bool = False
+
+
+class SqliteTransaction:
+    """One caller's work. Writes open a savepoint first when others share the commit."""
+
+    def __init__(
+        self, db: apsw.Connection, tenant: str, state: TenantState, now: int, generations: Sequence[int], shared: bool
+    ) -> None:
+        self._db = db
+        self._tenant = tenant
+        self._state = state
+        self._generations = generations  # the current one, then one being filled by a reindex, if any
+        self._savepoint_due = shared
+        self.savepoint = False
+        self.wrote = False
+        self.touched: dict[int, int] = {}  # scopes whose index has something new, and how much
+        self.erased: set[int] = set()
+        self.now = now
+
+    @property
+    def seq(self) -> int:
+        return self._state.seq
+
+    def _writing(self) -> None:
+        if self._savepoint_due:
+            self._db.execute("SAVEPOINT work")
+            self._savepoint_due = False
+            self.savepoint = True
+        self.wrote = True
+        self._state.changed = True
+
+    def _next_seq(self) -> int:
+        self._writing()
+        state = self._state
+        state.seq += 1
+        state.at = self.now
+        return state.seq
+
+    # memories
+
+    def get(self, id: str) -> Memory | None:
+        for row in self._db.execute(_GET, (id, self._state.id)):
+            return rows.to_memory(row)
+        return None
+
+    def find(self, reach: Reach, *, limit: int | None = None) -> list[Memory]:
+        sql, values = reach_sql(reach)
+        scopes = [s for s in (self._scope(agent) for agent in reach.agents) if s is not None]
+        marks = ", ".join("?" * len(scopes))
+        query = f"{rows.select('memories')} WHERE m.scope_id IN ({marks}) AND {sql} ORDER BY m.created_at, m.id"
+        found = self._db.execute(query + (" LIMIT ?" if limit is not None else ""),
+                                 (*scopes, *values, *([limit] if limit is not None else [])))  # fmt: skip
+        return [rows.to_memory(row) for row in found]
+
+    def by_alias(self, agent_id: str, alias: str) -> Memory | None:
+        scope = self._scope(agent_id)
+        sql = rows.select("memories") + "JOIN aliases a ON a.mid = m.mid WHERE a.scope_id = ? AND a.alias = ?"
+        for row in self._db.execute(sql, (scope, alias)):
+            return rows.to_memory(row)
+        return None
+
+    def put(self, entry: Entry) -> Memory:
+        if entry.vectors is not None and entry.generation != self._generations[0]:
+            raise StaleGeneration
+        memory = entry.memory
+        current = None
+        if memory.version:
+            current = next(
+                iter(self._db.execute("SELECT mid, version, status FROM memories WHERE id = ?", (memory.id,))), None
+            )
+        seq = self._next_seq()
+        memory = replace(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
+        scope = self._scope(memory.agent_id, create=True)
+        assert scope is not None
+        data = None if entry.vectors is None else entry.vectors.tobytes()
+        self._db.execute(f"INSERT INTO vectors_{self._generations[0]}(data) VALUES(?)", (data,))
+        row = rows.to_row(replace(entry, memory=memory), self._db.last_insert_rowid(), scope)
+        if current is None:
+            try:
+                self._db.execute(_INSERT, row)
+            except apsw.ConstraintError as error:
+                raise Conflict(f"a memory with id {memory.id} exists already") from error
+            mid = self._db.last_insert_rowid()
+        else:
+            mid = current[0]
+            self._db.execute(_KEEP, (seq, mid))
+            self._db.execute(_UPDATE, (*row, mid))
+        if memory.aliases or current is not None:
+            self._set_aliases(scope, mid, memory)
+        self.touched[scope] = self.touched.get(scope, 0) + 1
+        return memory
+
+    def _set_aliases(self, scope: int, mid: int, memory: Memory) -> None:
+        self._db.execute("DELETE FROM aliases WHERE mid = ?", (mid,))
+        if memory.status in _HOLDS_ALIAS:
+            for alias in memory.aliases:
+                try:
+                    self._db.execute("INSERT INTO aliases VALUES(?, ?, ?)", (scope, alias, mid))
+                except apsw.ConstraintError as error:
+                    raise Conflict(f"the id {alias!r} already names another memory of {memory.agent_id}") from error
+
+    def demote(self, ids: Sequence[str], factor: float) -> None:
+        self._writing()
+        self._db.executemany("UPDATE memories SET demotion = ? WHERE id = ?", [(factor, id) for id in ids])
+
+    def recalled(self, ids: Sequence[str], at: int) -> None:
+        self._writing()
+        self._db.executemany(
+            "INSERT INTO recalls SELECT mid, 1, ? FROM memories WHERE id = ? ON CONFLICT(mid) DO UPDATE SET "
+            "recalls = recalls + 1, last_recalled_at = max(last_recalled_at, excluded.last_recalled_at)",
+            [(at, id) for id in ids],
+        )
+
+    def erase(self, id: str) -> None:
+        found = self._db.execute(
+            "SELECT m.mid, m.scope_id FROM memories m JOIN scopes s ON s.id = m.scope_id "
+            "WHERE m.id = ? AND s.tenant_id = ?",
+            (id, self._state.id),
+        ).fetchone()
+        if found is None:
+            return
+        mid, scope = found
+        seq = self._next_seq()
+        versions = "SELECT vid FROM memories WHERE mid = ?1 UNION ALL SELECT vid FROM versions WHERE mid = ?1"
+        vids = self._db.execute(versions, (mid,)).fetchall()
+        for generation in self._generations:
+            self._db.executemany(f"DELETE FROM vectors_{generation} WHERE vid = ?", vids)
+        for table in ("aliases", "recalls", "versions", "memories"):
+            self._db.execute(f"DELETE FROM {table} WHERE mid = ?", (mid,))
+        self._db.execute(
+            "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?", (id,)
+        )
+        self._db.execute("INSERT INTO erasures VALUES(?, ?, ?, ?)", (scope, seq, mid, id))
+        self.erased.add(scope)
+        self.touched[scope] = self.touched.get(scope, 0) + 1
+
+    def _scope(self, agent_id: str, create: bool = False) -> int | None:
+        key = (self._state.id, agent_id)
+        for (scope,) in self._db.execute("SELECT id FROM scopes WHERE tenant_id = ? AND agent_id = ?", key):
+            return int(scope)
+        if not create:
+            return None
+        self._db.execute("INSERT INTO scopes(tenant_id, agent_id) VALUES(?, ?)", key)
+        return int(self._db.last_insert_rowid())
+
+    # audit
+
+    def audit_head(self) -> tuple[int, str]:
+        return self._state.audit_n, self._state.audit_hash
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        self._writing()
+        state = self._state
+        self._db.execute(
+            "INSERT INTO audit VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (state.id, entry.n, entry.at, entry.seq, entry.operation, entry.agent_id, entry.principal,
+             entry.payload_hash, entry.previous, entry.hash),
+        )  # fmt: skip
+        for i, part in enumerate(entry.parts):
+            self._db.execute(
+                "INSERT INTO audit_parts VALUES(?, ?, ?, ?, ?, ?, ?)",
+                (state.id, entry.n, i, part.memory_id, part.payload, part.salt, part.hash),
+            )
+        state.audit_n, state.audit_hash, state.at = entry.n, entry.hash, self.now
+
+    # records
+
+    def record(self, kind: str, key: str) -> Record | None:
+        sql = "SELECT kind, key, value, about FROM records WHERE tenant_id = ? AND kind = ? AND key = ?"
+        for row in self._db.execute(sql, (self._state.id, kind, key)):
+            return to_record(row)
+        return None
+
+    def put_record(self, record: Record) -> None:
+        self.drop_record(record.kind, record.key)
+        about = _JSON(list(record.about)) if record.about else None
+        key = (self._state.id, record.kind, record.key)
+        self._db.execute("INSERT INTO records VALUES(?, ?, ?, ?, ?)", (*key, _JSON(record.value), about))
+        self._db.executemany("INSERT OR IGNORE INTO record_subjects VALUES(?, ?, ?, ?)",
+                             [(memory_id, *key) for memory_id in record.about])  # fmt: skip
+
+    def drop_record(self, kind: str, key: str) -> None:
+        self._writing()
+        where = (self._state.id, kind, key)
+        for (about,) in self._db.execute(
+            "DELETE FROM records WHERE tenant_id = ? AND kind = ? AND key = ? RETURNING about", where
+        ).fetchall():
+            for memory_id in json.loads(str(about)) if about else ():
+                self._db.execute(
+                    "DELETE FROM record_subjects WHERE memory_id = ? AND tenant_id = ? AND kind = ? AND key = ?",
+                    (memory_id, *where),
+                )
+
+    def records_about(self, memory_id: str) -> list[Record]:
+        sql = (
+            "SELECT r.kind, r.key, r.value, r.about FROM record_subjects s "
+            "JOIN records r ON r.tenant_id = s.tenant_id AND r.kind = s.kind AND r.key = s.key "
+            "WHERE s.memory_id = ? AND s.tenant_id = ?"
+        )
+        return [to_record(row) for row in self._db.execute(sql, (memory_id, self._state.id))]
+
+
+def to_record(row: tuple[Any, ...]) -> Record:
+    kind, key, value, about = row
+    return Record(kind, key, json.loads(value), tuple(json.loads(about)) if about else ())

@@ -1,0 +1,143 @@
+"""Backup, compaction and the doctor's rounds of the embedded store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from commonplace.stores.base import Finding, Progress
+from commonplace.stores.sqlite import rows
+from commonplace.stores.sqlite.files import StoreFiles, backup_to
+from commonplace.stores.sqlite.index import Catalogue
+from commonplace.stores.sqlite.source import Rows
+from commonplace.wire.errors import Conflict, Unavailable
+
+
+def sizes(files: StoreFiles, catalogue: Catalogue) -> dict[str, Any]:
+    segments = [f for f in files.segments.rglob("*") if f.is_file()] if files.segments.is_dir() else []
+    database = sum(p.stat().st_size for p in (files.database, files.wal) if p.exists())
+    index = sum(f.stat().st_size for f in segments)
+    return {
+        "database": str(files.database),
+        "size_bytes": database + index,
+        "index": {"files": len(segments), "bytes": index, **catalogue.sizes()},
+    }
+
+
+def backup(db: apsw.Connection, target: Path, progress: Progress | None) -> int:
+    if target.exists():
+        raise Conflict(f"{target} exists already; choose another name or remove it first")
+    db.execute("SELECT 1 FROM meta").fetchall()  # the copy is of this instant, whatever is written meanwhile
+    try:
+        backup_to(db, target, progress)
+    except (OSError, apsw.CantOpenError, apsw.FullError, apsw.IOError) as error:
+        raise Unavailable(f"the backup to {target} failed: {error}; nothing was left there") from error
+    return target.stat().st_size
+
+
+def compact(db: apsw.Connection, progress: Progress | None) -> None:
+    """On the writer's connection. Readers go on meanwhile; pages they still need are cleared by the next compact."""
+    if progress:
+        progress(0, 2)
+    db.execute("VACUUM")
+    if progress:
+        progress(1, 2)
+    truncate_log(db)
+    if progress:
+        progress(2, 2)
+
+
+def truncate_log(db: apsw.Connection) -> bool:
+    """Empty the write-ahead log; False when another process's reading kept some of it."""
+    busy, _, _ = rows.one(db, "PRAGMA wal_checkpoint(TRUNCATE)")
+    return not busy
+
+
+def scopes(db: apsw.Connection) -> list[int]:
+    return [scope for (scope,) in db.execute("SELECT id FROM scopes ORDER BY id")]
+
+
+def erased_scopes(db: apsw.Connection) -> list[int]:
+    return [scope for (scope,) in db.execute("SELECT DISTINCT scope_id FROM erasures ORDER BY scope_id")]
+
+
+_CHECKS: tuple[tuple[str, str, str], ...] = (
+    ("terms", "SELECT count(*) FROM memories WHERE status = 'live' AND terms = x''", "{} memories have no terms"),
+    (
+        "audit of memories",
+        "SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT 1 FROM audit_parts p WHERE p.memory_id = m.id)",
+        "{} memories have no audit entry",
+    ),
+    (
+        "versions",
+        "SELECT count(*) FROM versions v WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = v.mid)",
+        "{} versions belong to no memory",
+    ),
+    (
+        "history",
+        "SELECT count(*) FROM memories m WHERE m.version <> 1 + (SELECT count(*) FROM versions v WHERE v.mid = m.mid)",
+        "{} memories lack some of their versions",
+    ),
+    (
+        "aliases",
+        "SELECT count(*) FROM aliases a WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = a.mid)",
+        "{} aliases name nothing",
+    ),
+    (
+        "erasure",
+        "SELECT count(*) FROM erasures e JOIN memories m ON m.id = e.id",
+        "{} memories exist that were erased",
+    ),
+    (
+        "sequence",
+        "SELECT count(*) FROM memories m JOIN scopes s ON s.id = m.scope_id JOIN tenants t ON t.id = s.tenant_id "
+        "WHERE m.seq > t.seq",
+        "{} memories are ahead of their tenant's sequence",
+    ),
+)
+
+
+def examine_rows(db: apsw.Connection, view: Rows, progress: Progress | None) -> list[Finding]:
+    """What can be wrong in the database itself; nothing here can be repaired from elsewhere."""
+    total = len(_CHECKS) + 2
+    step = _stepper(progress, total)
+    problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)")]
+    findings = [Finding("database", problems == ["ok"], "; ".join(problems))]
+    step()
+    for name, sql, sentence in _CHECKS:
+        (count,) = rows.one(db, sql)
+        findings.append(Finding(name, count == 0, "ok" if count == 0 else sentence.format(count)))
+        step()
+    if view.dimension is not None:
+        (lacking,) = rows.one(
+            db,
+            f"SELECT count(*) FROM memories m LEFT JOIN vectors_{view.generation} v ON v.vid = m.vid "
+            "WHERE m.status = 'live' AND v.data IS NULL",
+        )
+        detail = "ok" if not lacking else f"{lacking} memories have no vector yet; `commonplace reindex` makes them"
+        findings.append(Finding("vectors", lacking == 0, detail))
+    step()
+    return findings
+
+
+def examine_index(catalogue: Catalogue, view: Rows, scope: int, repair: bool) -> Finding:
+    problems = catalogue.verify(view, scope)
+    if problems and repair:
+        catalogue.rebuild(view, scope)
+        return Finding(f"index of scope {scope}", True, f"{problems[0]}; rebuilt from the rows", repaired=True)
+    return Finding(f"index of scope {scope}", not problems, problems[0] if problems else "ok")
+
+
+def _stepper(progress: Progress | None, total: int) -> Callable[[], None]:
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(done, total)
+
+    return step

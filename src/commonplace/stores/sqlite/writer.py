@@ -1,0 +1,264 @@
+"""The one writer of a process: it runs callers' work in groups, each group one transaction and one fsync."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import apsw
+
+from commonplace.stores.sqlite.files import StoreFiles, refusal
+from commonplace.stores.sqlite.rows import one
+from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
+from commonplace.stores.sqlite.turnstile import Busy, Turnstile
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import Clock
+
+GROUP_WRITES = 256
+GROUP_SECONDS = 0.010
+WAIT_SECONDS = 30.0
+
+log = logging.getLogger("commonplace.sqlite")
+
+
+@dataclass(slots=True)
+class Job:
+    tenant: str | None  # None: maintenance that runs alone, outside any transaction
+    work: Callable[[Any], Any]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class _Group:
+    """Work that shares one commit."""
+
+    jobs: list[Job] = field(default_factory=list)
+    states: dict[str, TenantState] = field(default_factory=dict)
+    changed: dict[int, int] = field(default_factory=dict)
+    erased: set[int] = field(default_factory=set)
+
+
+class Writer:
+    def __init__(
+        self,
+        db: apsw.Connection,
+        files: StoreFiles,
+        clock: Clock,
+        committed: Callable[[dict[int, int], set[int]], None],
+    ) -> None:
+        self._db = db
+        self._files = files
+        self._clock = clock
+        self._committed = committed  # told which scopes changed, and in which something was erased
+        self._turnstile = Turnstile(files.lock)
+        self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
+        self._gathering: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        self._generations: list[int] = []
+        self._closed = False
+        self.groups = 0
+        self.writes = 0
+        self._thread = threading.Thread(target=self._run, name="commonplace-writer", daemon=True)
+        self._thread.start()
+
+    async def submit(self, tenant: str | None, work: Callable[[Any], Any]) -> Any:
+        if self._closed:
+            raise Unavailable("this store is closed")
+        loop = asyncio.get_running_loop()
+        job = Job(tenant, work, loop, loop.create_future())
+        gathering = self._gathering.get(loop)
+        if gathering is None:
+            # Hand over only after every task that is ready now has run, so that they share one commit.
+            self._gathering[loop] = [job]
+            loop.call_soon(self._hand_over, loop)
+        else:
+            gathering.append(job)
+        return await job.future
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._inbox.put(None)
+            self._thread.join()
+            self._turnstile.close()
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._inbox.put(self._gathering.pop(loop))
+
+    # the writer's thread
+
+    def _run(self) -> None:
+        stopping = False
+        while not stopping:
+            waiting = self._inbox.get()
+            if waiting is None:
+                return
+            while waiting:
+                if waiting[0].tenant is None:
+                    job = waiting.pop(0)
+                    self._maintain(job)
+                    self._deliver([job])
+                else:
+                    waiting, stop_seen = self._serve(waiting)
+                    stopping = stopping or stop_seen
+
+    def _serve(self, waiting: list[Job]) -> tuple[list[Job], bool]:
+        """Commit one group off the front; what is left, and whether the order to stop was seen."""
+        try:
+            self._turnstile.acquire(WAIT_SECONDS)
+        except Busy:
+            for job in waiting:
+                job.error = Unavailable(
+                    f"other processes kept {self._files.database} locked for {WAIT_SECONDS:.0f} s; "
+                    "nothing was written, try again (`commonplace status` shows the store)"
+                )
+            self._deliver(waiting)
+            return [], False
+        group = _Group()
+        stop_seen = False
+        try:
+            self._begin()
+            waiting, stop_seen = self._fill(group, waiting)
+            self._finish(group.states)
+            self.groups += 1
+            self.writes += len(group.jobs)
+        except BaseException as error:
+            self._roll_back()
+            if not group.jobs:  # not even begun: the first in line is told, the others try again
+                group.jobs.append(waiting.pop(0))
+            for job in group.jobs:
+                job.error = job.error or self._fault(error)
+            group.changed.clear()
+        finally:
+            self._turnstile.release()
+        if group.changed:
+            self._committed(group.changed, group.erased)
+        self._deliver(group.jobs)
+        return waiting, stop_seen
+
+    def _fill(self, group: _Group, waiting: list[Job]) -> tuple[list[Job], bool]:
+        deadline = time.monotonic() + GROUP_SECONDS
+        while True:
+            while waiting and waiting[0].tenant is not None:
+                self._perform(waiting.pop(0), group)
+                if len(group.jobs) >= GROUP_WRITES or time.monotonic() > deadline:
+                    return waiting, False
+            if waiting:
+                return waiting, False
+            try:
+                more = self._inbox.get_nowait()
+            except queue.Empty:
+                return [], False
+            if more is None:
+                return [], True
+            waiting = more
+
+    def _begin(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        meta = dict(self._db.execute("SELECT key, value FROM meta WHERE key IN ('generation', 'next_generation')"))
+        self._generations = [meta["generation"], *([meta["next_generation"]] if "next_generation" in meta else [])]
+
+    def _perform(self, job: Job, group: _Group) -> None:
+        if job.future.cancelled():
+            return
+        assert job.tenant is not None
+        group.jobs.append(job)
+        shared = len(group.jobs) > 1
+        state = group.states.get(job.tenant) or self._tenant_state(job.tenant)
+        before = replace(state)
+        now = max(self._clock(), state.at)
+        tx = SqliteTransaction(self._db, job.tenant, state, now, self._generations, shared)
+        try:
+            job.result = job.work(tx)
+        except apsw.Error:
+            raise  # the database itself failed: nobody in this group may be told it went well
+        except BaseException as error:
+            job.error = error
+            group.states[job.tenant] = before
+            if tx.savepoint:
+                self._db.execute("ROLLBACK TO work; RELEASE work")
+            elif tx.wrote:
+                self._db.execute("ROLLBACK")
+                group.states.clear()
+                self._begin()
+            return
+        if tx.savepoint:
+            self._db.execute("RELEASE work")
+        group.states[job.tenant] = state
+        for scope, writes in tx.touched.items():
+            group.changed[scope] = group.changed.get(scope, 0) + writes
+        group.erased |= tx.erased
+
+    def _tenant_state(self, tenant: str) -> TenantState:
+        sql = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = ?"
+        for row in self._db.execute(sql, (tenant,)):
+            return TenantState(*row)
+        self._db.execute("INSERT INTO tenants(name) VALUES(?)", (tenant,))
+        return TenantState(*one(self._db, sql, (tenant,)))
+
+    def _finish(self, states: dict[str, TenantState]) -> None:
+        for state in states.values():
+            if state.changed:
+                self._db.execute(
+                    "UPDATE tenants SET seq = ?, at = ?, audit_n = ?, audit_hash = ? WHERE id = ?",
+                    (state.seq, state.at, state.audit_n, state.audit_hash, state.id),
+                )
+        self._db.execute("COMMIT")
+
+    def _maintain(self, job: Job) -> None:
+        try:
+            self._turnstile.acquire(WAIT_SECONDS)
+            try:
+                job.result = job.work(self._db)
+            finally:
+                self._turnstile.release()
+        except BaseException as error:
+            self._roll_back()
+            job.error = self._fault(error)
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            try:
+                self._db.execute("ROLLBACK")
+            except apsw.Error:
+                log.exception("rollback failed")
+
+    def _fault(self, error: BaseException) -> BaseException:
+        path = self._files.database
+        if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+            return refusal(path, str(error))
+        if isinstance(error, apsw.FullError):
+            return Unavailable(f"the disk that holds {path} is full; nothing was written")
+        if isinstance(error, apsw.BusyError):
+            return Unavailable(f"{path} is locked by another program; nothing was written, try again")
+        if isinstance(error, apsw.Error):
+            return Unavailable(f"{path} could not be written: {error}; nothing was written")
+        return error
+
+    def _deliver(self, jobs: list[Job]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        for job in jobs:
+            by_loop.setdefault(job.loop, []).append(job)
+        for loop, ready in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_resolve, ready)
+            except RuntimeError:  # that loop is gone, and with it whoever waited; the write itself stands
+                log.debug("a caller went away before its answer")
+
+
+def _resolve(jobs: list[Job]) -> None:
+    for job in jobs:
+        if job.future.cancelled():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)

@@ -1,0 +1,212 @@
+"""Keyword analysis: what words a text is found by, and how much each of them counts.
+
+A term is the 64-bit hash of a word, so that rows and indexes hold numbers only. The same analysis runs on
+memories and on questions; questions then lose the words that carry no meaning.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+import struct
+import unicodedata
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.stores.stopwords import STOPWORDS
+
+#: Raise it when the same text would give other terms: indexes made by another version are rebuilt.
+ANALYSER = 1
+
+K1 = 1.2
+B = 0.75
+
+Hashes = NDArray[np.uint64]
+Counts = NDArray[np.uint8]
+
+# Scripts written without spaces: Thai, Lao, Myanmar, Khmer, Hangul, kana, Han.
+_DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3131-\u318e\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Vowel signs and accents are part of a word, but `\w` leaves them out.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0711"
+    "\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0816-\u082d\u0859-\u085b\u08d3-\u0963\u0981-\u0dff\u0f18-\u0f87"
+    "\u135d-\u135f\u1712-\u1734\u18a9\u1920-\u193b\u1a17-\u1a7f\u1ab0-\u1ace\u1b00-\u1bf3\u1c24-\u1c37\u1dc0-\u1dff"
+    "\u200c\u200d\u20d0-\u20f0\ua66f-\ua67d\ua802-\ua827\ua880-\ua8c5\ua8e0-\ua8f1\ua926-\ua953\ua980-\uabef"
+    "\ufb1e\ufe20-\ufe2f"
+)
+_EMOJI = (
+    "[\U0001f1e6-\U0001f1ff]{2}|"
+    "[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]"
+)
+_JOINTS = r"[-./:@'’\\+=&#~?%]{1,3}"
+_LETTER = rf"[^\W{_DENSE}](?:[^\W{_DENSE}]|[{_MARKS}])*+"
+
+# A token is a word, or words held together by joints: foo_bar.baz, etc/hosts, LP-2217, a@example.com, c++.
+_ASCII_TOKEN = re.compile(rf"\w++(?:{_JOINTS}\w++)*+(?:\+\+|#)?", re.ASCII)
+_TOKEN = re.compile(rf"{_LETTER}(?:{_JOINTS}{_LETTER})*+(?:\+\+|#)?|[{_DENSE}]++|{_EMOJI}")
+_DENSE_RUN = re.compile(rf"[{_DENSE}]")
+_SPLIT = re.compile(r"[-._/:@'’\\+=&#~?%]+")
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
+_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_VERSION = re.compile(r"v[0-9]+\.")
+_LONG_RUN = re.compile(r"\S{256}")
+_RUN = re.compile(r"\S{1,256}")
+
+# What English and French attach with an apostrophe: not a word of its own.
+_ELISIONS = frozenset({"s", "t", "ll", "re", "ve", "d", "m", "l", "j", "qu", "c", "n"})
+
+_LONGEST_WHOLE = 256
+_LONGEST_STEM = 64
+_CACHED_TOKENS = 32_768
+_cache: dict[str, tuple[int, ...]] = {}
+
+
+def terms(text: str) -> bytes:
+    """A memory's terms: hashes, ascending (little-endian uint64), then how often each occurs (uint8)."""
+    counts: dict[int, int] = {}
+    for token in _tokens(text):
+        for term in _cache.get(token) or _token_terms(token):
+            counts[term] = counts.get(term, 0) + 1
+    hashes = sorted(counts)
+    return struct.pack(f"<{len(hashes)}Q", *hashes) + bytes([min(counts[term], 255) for term in hashes])
+
+
+def query_terms(text: str) -> list[int]:
+    """The distinct terms of a question, in its order, without stop-words unless it has nothing else."""
+    words = list(dict.fromkeys(word for token in _tokens(text) for word in _words(token)))
+    telling = [word for word in words if word not in STOPWORDS] or words
+    return list(dict.fromkeys(_term(word) for word in telling))
+
+
+def decode(blob: bytes) -> tuple[Hashes, Counts]:
+    n = len(blob) // 9
+    return np.frombuffer(blob, "<u8", n), np.frombuffer(blob, np.uint8, n, n * 8)
+
+
+def length(blob: bytes) -> int:
+    """How many words the memory has, as BM25 counts them."""
+    return sum(blob[len(blob) // 9 * 8 :])
+
+
+def _tokens(text: str) -> list[str]:
+    if text.isascii():
+        pattern = _ASCII_TOKEN
+    else:
+        pattern = _TOKEN
+        text = _normalised(text)
+    if "," in text:
+        text = _THOUSANDS.sub("", text)
+    return pattern.findall(text)
+
+
+def _normalised(text: str) -> str:
+    """NFKC, by pieces where there are no spaces: ordering one endless run of accents is quadratic."""
+    if _LONG_RUN.search(text):
+        return _RUN.sub(lambda run: unicodedata.normalize("NFKC", run.group()), text)
+    return unicodedata.normalize("NFKC", text)
+
+
+def _token_terms(token: str) -> tuple[int, ...]:
+    found = tuple(_term(word) for word in _words(token))
+    if len(token) <= _LONGEST_STEM:
+        if len(_cache) >= _CACHED_TOKENS:
+            _cache.clear()
+        _cache[token] = found
+    return found
+
+
+def _words(token: str) -> list[str]:
+    """What a token is found by: itself, and its parts where it has any."""
+    if not token[0].isascii() and _DENSE_RUN.match(token):
+        return [*token, *map("".join, itertools.pairwise(token))]
+    if token.isalpha() and (token.islower() or token.istitle() or token.isupper()):
+        return [_folded(token)]
+    parts = [part for part in _SPLIT.split(token) if part]
+    if len(parts) > 1 and ("'" in token or "’" in token):
+        parts = [part for part in parts if part.casefold() not in _ELISIONS] or parts
+        if len(parts) == 1:
+            return _part_words(parts[0])
+    whole = _folded(token).strip("_")
+    if len(parts) <= 1:
+        inner = _part_words(parts[0]) if parts else []
+        return inner if whole in inner or not whole else [whole, *inner]
+    words = [word for part in parts for word in _part_words(part)]
+    if len(whole) <= _LONGEST_WHOLE:
+        words.append(whole)
+        if _VERSION.match(whole):
+            words.append(whole[1:])
+        if "-" in whole and whole.replace("-", "").isalpha():
+            words.append(whole.replace("-", ""))
+    return words
+
+
+def _part_words(part: str) -> list[str]:
+    """fooBar, E1234 and HTTPServer as they are and in pieces; a lone letter is no piece."""
+    words = [_folded(part)]
+    if not part.isalpha() or not (part.islower() or part.istitle() or part.isupper()):
+        pieces = _PIECE.findall(part)
+        if len(pieces) > 1:
+            words += [_folded(piece) for piece in pieces if len(piece) > 1 or piece.isdigit()]
+    return words
+
+
+def _folded(word: str) -> str:
+    """Without case, and without accents where what remains is plain Latin."""
+    word = word.casefold()
+    if word.isascii() or len(word) > _LONGEST_WHOLE:  # see `_normalised`
+        return word
+    bare = "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
+    return bare if bare.isascii() else word
+
+
+def _term(word: str) -> int:
+    if word.isascii() and word.isalpha() and 2 < len(word) <= _LONGEST_STEM:
+        word = _stem(word)
+    return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def _stem(word: str) -> str:
+    # The stemmer object keeps the word it works on, so each call takes its own.
+    return _new_stemmer()().stemWord(word)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _new_stemmer() -> Any:
+    from snowballstemmer.english_stemmer import EnglishStemmer
+
+    return EnglishStemmer
+
+
+# How much a posting counts, in one byte: three bits for how often the word occurs and five for how long the
+# memory is. What it weighs follows from the scope's live statistics alone, never from where it is stored.
+_TF_BUCKET = np.zeros(256, np.uint8)
+_TF_BUCKET[[2, 3, 4, 5, 7, 10, 16]] = 1
+_TF_BUCKET = np.cumsum(_TF_BUCKET, dtype=np.uint8)
+_TF_VALUE = np.array([1, 2, 3, 4, 5.5, 8, 12, 20])
+_LENGTH_BOUNDS = np.sqrt(2.0) ** (np.arange(31) + 0.5)
+_LENGTH_VALUE = np.sqrt(2.0) ** np.arange(32)
+
+
+def code(tf: Counts, length: NDArray[Any] | int) -> NDArray[np.uint8]:
+    """One byte per posting; `length` is one for all or one for each."""
+    bucket = np.searchsorted(_LENGTH_BOUNDS, length).astype(np.uint8)
+    return (_TF_BUCKET[tf] << np.uint8(5)) | bucket
+
+
+def impact_table(average_length: float) -> NDArray[np.float32]:
+    """What each code adds to a BM25 score, before the word's rarity."""
+    tf = np.repeat(_TF_VALUE, 32)
+    norm = 1 - B + B * np.tile(_LENGTH_VALUE, 8) / max(average_length, 1.0)
+    return (tf * (K1 + 1) / (tf + K1 * norm)).astype(np.float32)
+
+
+def idf(documents: int, containing: int) -> float:
+    return math.log1p(max(documents - containing + 0.5, 0.5) / (containing + 0.5))

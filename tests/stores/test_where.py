@@ -1,0 +1,226 @@
+"""What a filter means: the table of every operator, and the same meaning in SQL on anything at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commonplace.engine import filters
+from commonplace.stores.base import Entry, Reach
+from commonplace.stores.sqlite import reader, schema
+from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
+from commonplace.stores.where import COLUMNS, OPERATORS, Condition, Where, matches
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.record import Memory
+
+NOW = 1_750_000_000_000
+
+# Pools that overlap, so that generated conditions meet generated values often.
+_KEYS = ("a", "b", "c d", "é", "line\nbreak", "0", "a[0]", "x'y", "metadata", "#", "日本", "tab\t")
+_STRINGS = ("", "a", "b", "ab", "A", "1", "1.0", "true", "null", "é", "e\u0301", "nul\0byte", "😀", "\u202eright", "é\u2028", "%", "_")
+_NUMBERS = (
+    0, -0.0, 1, 1.0, -1, 2, 0.1, 0.5, 1e300, -1e300, 5e-324, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63),
+    float(2**63), NOW, 1.5,
+)  # fmt: skip
+_BEYOND_64_BITS = (2**63, 2**63 + 1, -(2**63) - 1, 10**30, 10**400)
+
+scalars = st.one_of(st.none(), st.booleans(), st.sampled_from(_STRINGS), st.sampled_from(_NUMBERS))
+stored = st.one_of(scalars, st.sampled_from(_BEYOND_64_BITS), st.text(max_size=3), st.floats(allow_nan=False, allow_infinity=False))
+values = st.recursive(
+    stored,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=3),
+    max_leaves=6,
+)
+documents = st.dictionaries(st.sampled_from(_KEYS), values, max_size=4)
+operands = st.one_of(scalars, st.text(max_size=2), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False))
+
+
+@st.composite
+def conditions(draw: Any) -> Condition:
+    if draw(st.booleans()):
+        path = ("metadata", *draw(st.lists(st.sampled_from(_KEYS), min_size=1, max_size=2)))
+    else:
+        path = (draw(st.sampled_from(sorted(COLUMNS))),)
+    op = draw(st.sampled_from(sorted(OPERATORS)))
+    if op in ("in", "nin"):
+        return Condition(path, op, draw(st.lists(operands, max_size=4)))
+    if op == "exists":
+        return Condition(path, op, draw(st.booleans()))
+    if op in ("gt", "gte", "lt", "lte"):
+        return Condition(path, op, draw(operands.filter(lambda v: isinstance(v, (int, float, str)) and not isinstance(v, bool))))
+    return Condition(path, op, draw(operands))
+
+
+@st.composite
+def memories(draw: Any) -> Memory:
+    text = st.sampled_from(_STRINGS) | st.none()
+    moment = st.sampled_from((0, 1, NOW, 2**53)) | st.none()
+    return Memory(
+        id="", tenant="t", agent_id="agent", type=draw(st.sampled_from(("semantic", "episodic"))),
+        content=draw(st.sampled_from(_STRINGS)), kind=draw(st.sampled_from(_STRINGS)), user_id=draw(text),
+        project=draw(text), title=draw(text), entity_name=draw(text), source=draw(text), session_id=draw(text),
+        speaker=draw(text), tags=draw(st.lists(st.sampled_from(_STRINGS), max_size=3)), metadata=draw(documents),
+        confidence=draw(st.sampled_from((0.0, 0.1, 0.5, 1.0, 1))), importance=draw(st.sampled_from((None, 0.5, 1))),
+        expires_at=draw(moment), event_time=draw(moment), created_at=NOW, demotion=draw(st.sampled_from((1.0, 0.25))),
+    )  # fmt: skip
+
+
+class Table:
+    """Memories in a real database, read back through the SQL of the store."""
+
+    def __init__(self) -> None:
+        self._db = apsw.Connection(":memory:")
+        schema.m001_create_tables(self._db)
+        self._db.execute("INSERT INTO tenants(id, name) VALUES(1, 't')")
+        self._tx = SqliteTransaction(self._db, "t", TenantState(1, 0, 0, 0, ""), NOW, [1], False)
+        self._count = 0
+
+    def put(self, memory: Memory, recalls: int = 0) -> None:
+        self._count += 1
+        memory.id = f"{self._count:03}"
+        self._tx.put(Entry(memory, None, b""))
+        for i in range(recalls):
+            self._tx.recalled([memory.id], NOW + i)
+
+    def everything(self) -> list[Memory]:
+        return reader.scan(self._db, Reach("t", ("agent",)), 1000, None, False).memories
+
+    def found(self, where: Where) -> list[str]:
+        return [m.id for m in reader.scan(self._db, Reach("t", ("agent",), where), 1000, None, False).memories]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(memories(), st.integers(0, 2)), min_size=1, max_size=4), st.lists(conditions(), min_size=1, max_size=40))
+def test_sql_finds_what_matches_says(rows: list[tuple[Memory, int]], wheres: list[Condition]) -> None:
+    table = Table()
+    for memory, recalls in rows:
+        table.put(memory, recalls)
+    everything = table.everything()
+    assert len(everything) == len(rows)
+    for condition in wheres:
+        expected = [m.id for m in everything if matches(m, (condition,))]
+        assert table.found((condition,)) == expected, condition
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents, st.data())
+def test_a_memory_is_found_by_each_of_its_own_scalars(metadata: dict[str, Any], data: st.DataObject) -> None:
+    """The other direction: conditions taken from the document itself always hit."""
+    table = Table()
+    table.put(Memory("", "t", "agent", "semantic", "x", metadata=metadata))
+    for key, value in metadata.items():
+        if isinstance(value, (dict, list)) or value in _BEYOND_64_BITS:
+            continue
+        where = filters.parse({key if key != "metadata" else "metadata.metadata": value})
+        assert table.found(where) == ["001"], (key, value)
+
+
+def test_conditions_are_all_required() -> None:
+    table = Table()
+    table.put(Memory("", "t", "agent", "semantic", "x", metadata={"a": 1, "b": 2}))
+    assert table.found(filters.parse({"a": 1, "b": {"$gt": 1}})) == ["001"]
+    assert table.found(filters.parse({"a": 1, "b": {"$gt": 2}})) == []
+
+
+MEMORY = Memory(
+    "1", "t", "agent", "semantic", "Alice eats no peanuts", user_id="alice", tags=["food", "health"], confidence=0.5,
+    metadata={"n": 3, "s": "text", "yes": True, "none": None, "list": [1, "x", None, [2]], "deep": {"er": {"est": 7}}},
+)  # fmt: skip
+
+MEANING = [
+    # path, operator, operand, holds
+    ("n", "$eq", 3, True), ("n", "$eq", 3.0, True), ("n", "$eq", "3", False), ("n", "$eq", True, False),
+    ("yes", "$eq", True, True), ("yes", "$eq", 1, False), ("yes", "$eq", False, False),
+    ("none", "$eq", None, True), ("absent", "$eq", None, True), ("s", "$eq", None, False),
+    ("list", "$eq", 1, True), ("list", "$eq", "x", True), ("list", "$eq", None, True), ("list", "$eq", 2, False),
+    ("deep", "$eq", 7, False), ("deep.er.est", "$eq", 7, True), ("metadata.deep.er.est", "$eq", 7, True),
+    ("s.er", "$eq", None, True), ("list.0", "$eq", 1, False),
+    ("n", "$ne", 3, False), ("n", "$ne", 4, True), ("absent", "$ne", 4, True), ("list", "$ne", 1, False),
+    ("n", "$gt", 2, True), ("n", "$gt", 3, False), ("n", "$gte", 3, True), ("n", "$lt", 4, True),
+    ("n", "$lt", 3, False), ("n", "$lte", 3, True), ("n", "$gt", "2", False), ("s", "$gt", "tex", True),
+    ("s", "$lt", "tex", False), ("absent", "$lt", 1, False), ("none", "$lt", 1, False), ("yes", "$gt", 0, False),
+    ("list", "$gt", 0, False), ("n", "$gt", 2.5, True),
+    ("n", "$in", [1, 3], True), ("n", "$in", [], False), ("absent", "$in", [None], True), ("list", "$in", [5, "x"], True),
+    ("n", "$nin", [1, 3], False), ("n", "$nin", [], True), ("absent", "$nin", [1], True), ("absent", "$nin", [None], False),
+    ("n", "$exists", True, True), ("n", "$exists", False, False), ("absent", "$exists", False, True),
+    ("none", "$exists", True, False), ("deep", "$exists", True, True), ("tags", "$exists", True, True),
+    ("title", "$exists", True, False), ("title", "$exists", False, True),
+    ("s", "$contains", "ex", True), ("s", "$contains", "", True), ("s", "$contains", "EX", False),
+    ("n", "$contains", 3, False), ("list", "$contains", "x", True), ("list", "$contains", None, True),
+    ("list", "$contains", 9, False), ("tags", "$contains", "food", True), ("tags", "$contains", "foo", False),
+    ("content", "$contains", "peanuts", True), ("content", "$contains", "Bob", False),
+    ("user_id", "$eq", "alice", True), ("type", "$in", ["episodic", "semantic"], True), ("confidence", "$lt", 0.6, True),
+    ("tags", "$eq", "health", True), ("tags", "$nin", ["food"], False), ("tags", "$eq", None, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "operator", "operand", "holds"), MEANING)
+def test_each_operator(key: str, operator: str, operand: Any, holds: bool) -> None:
+    where = filters.parse({key: {operator: operand}})
+    assert matches(MEMORY, where) is holds
+    table = Table()
+    table.put(MEMORY)
+    assert bool(table.found(where)) is holds
+
+
+def test_a_scalar_is_equality_and_a_list_is_any_of() -> None:
+    assert filters.parse({"n": 3}) == (Condition(("metadata", "n"), "eq", 3),)
+    assert filters.parse({"n": [1, 3]}) == (Condition(("metadata", "n"), "in", [1, 3]),)
+    assert filters.parse({"user_id": "alice"}) == (Condition(("user_id",), "eq", "alice"),)
+    assert filters.parse({}) == filters.parse(None) == ()
+
+
+def test_the_longest_lists_are_searched() -> None:
+    """A thousand values in every one of several conditions is within what SQLite takes."""
+    table = Table()
+    table.put(Memory("", "t", "agent", "semantic", "x", user_id="u999", tags=["999"], metadata={"n": 999, "s": "999"}))
+    many = list(range(1000))
+    words = [str(i) for i in many]
+    document = {"n": many, "s": words, "tags": words, "user_id": [f"u{i}" for i in many], "m": {"$nin": many}}
+    assert table.found(filters.parse(document)) == ["001"]
+    widest = {f"k{i}": {"$nin": words} for i in range(64)}
+    assert table.found(filters.parse(widest)) == ["001"]
+
+
+REFUSED = [
+    ({"n": {"$near": 3}}, "filter on 'n': unknown operator '$near'; use one of $contains, "),
+    ({"n": {"gt": 3}}, "filter on 'n': 'gt' is not an operator; use one of "),
+    ({"n": {}}, "filter on 'n': is an empty object"),
+    ({"n": {"$in": 3}}, "filter on 'n': $in takes a list"),
+    ({"n": {"$exists": 1}}, "filter on 'n': $exists takes true or false"),
+    ({"n": {"$gt": True}}, "filter on 'n': $gt takes a number or a string"),
+    ({"n": {"$gt": None}}, "filter on 'n': $gt takes a number or a string"),
+    ({"n": {"$eq": {"x": 1}}}, "filter on 'n': must be compared with strings, numbers, true, false or null"),
+    ({"n": [[1]]}, "filter on 'n': must be compared with strings, numbers, true, false or null"),
+    ({"n": 2**63}, "filter on 'n': must be a number of at most 64 bits"),
+    ({"n": float("inf")}, "filter on 'n': must be a finite number"),
+    ({"n": list(range(1001))}, "filter on 'n': lists 1001 values; at most 1000 are allowed"),
+    ({"$or": [1]}, "filter on '$or': is not a field name"),
+    ({"a..b": 1}, "filter on 'a..b': is not a field name"),
+    ({"": 1}, "filter on '': is not a field name"),
+    ({'a"b': 1}, "is not a field name"),
+    ({f"k{i}": 1 for i in range(65)}, "filter has 65 conditions; at most 64 are allowed"),
+]
+
+
+@pytest.mark.parametrize(("document", "sentence"), REFUSED)
+def test_a_filter_that_cannot_be_meant_is_refused_in_words(document: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        filters.parse(document)
+    assert sentence in refused.value.message
+
+
+@settings(max_examples=200)
+@given(st.dictionaries(st.text(max_size=4), st.one_of(operands, st.lists(operands, max_size=2),
+                                                      st.dictionaries(st.sampled_from(("$gt", "$in", "$x")), operands))))  # fmt: skip
+def test_parsing_gives_conditions_or_a_refusal_and_nothing_else(document: dict[str, Any]) -> None:
+    try:
+        where = filters.parse(document)
+    except ValidationError:
+        return
+    assert all(c.op in OPERATORS and (c.path[0] in COLUMNS or c.path[0] == "metadata") for c in where)
+    matches(MEMORY, where)
