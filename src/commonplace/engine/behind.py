@@ -1,0 +1,76 @@
+"""Recall counters and recall audit, written behind the answer so that reading never waits for a disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from commonplace.engine import ledger
+from commonplace.engine.core import Core
+from commonplace.stores.base import Transaction
+from commonplace.wire.canonical import new_salt, sha256_hex
+from commonplace.wire.errors import Fault
+from commonplace.wire.record import Principal
+
+DELAY_SECONDS = 0.5
+_AT_MOST = 2000  # recalls held back before the next one is written at once
+_IDS_SHOWN = 20
+log = logging.getLogger("commonplace.engine")
+
+
+@dataclass(slots=True)
+class Recalled:
+    who: Principal
+    agent_id: str
+    query: str
+    ids: list[str]
+    at: int
+
+
+class Behind:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._waiting: list[Recalled] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def note(self, recalled: Recalled) -> None:
+        self._waiting.append(recalled)
+        if self._core.settings.recalls_at_once or len(self._waiting) >= _AT_MOST:
+            await self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._due)
+
+    def _due(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self.flush())
+
+    async def flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, []
+        by_tenant: dict[str, list[Recalled]] = {}
+        for recalled in waiting:
+            by_tenant.setdefault(recalled.who.tenant, []).append(recalled)
+        for tenant, recalls in by_tenant.items():
+            try:
+                await self._core.transact(tenant, lambda tx, recalls=recalls: _write(tx, recalls))  # type: ignore[misc]
+            except Fault as fault:
+                log.warning("%d recalls could not be counted: %s", len(recalls), fault.message)
+
+    async def close(self) -> None:
+        if self._task is not None:
+            await self._task
+        await self.flush()
+
+
+def _write(tx: Transaction, recalls: list[Recalled]) -> None:
+    for r in recalls:
+        tx.recalled(r.ids, r.at)
+        salt = new_salt()
+        payload = {
+            "query_hash": sha256_hex(salt, r.query.encode("utf-8", "surrogatepass")), "salt": salt.hex(),
+            "results": len(r.ids), "ids": r.ids[:_IDS_SHOWN],
+        }  # fmt: skip
+        ledger.append(tx, r.who, "recall", r.agent_id, [ledger.part(None, payload)])

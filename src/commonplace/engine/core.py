@@ -1,0 +1,148 @@
+"""What every operation works with: the primary store, the embedder, the clock; and who may do what."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from commonplace.embedders.base import Embedder, Vectors
+from commonplace.embedders.cache import CachedEmbedder
+from commonplace.engine.passages import indexed_text, passages
+from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
+from commonplace.stores.text import terms
+from commonplace.wire.errors import Forbidden, NotFound, Unavailable, ValidationError
+from commonplace.wire.record import Clock, Memory, Principal, Role, system_clock
+
+T = TypeVar("T")
+log = logging.getLogger("commonplace.engine")
+
+_RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
+_RETRIES = 8
+
+
+@dataclass(slots=True)
+class Settings:
+    """What an operator may change about the engine."""
+
+    recalls_at_once: bool = False  # write recall audit before answering, as servers that require tokens do
+    review_url: str = ""  # where reviews are looked at, "" when nothing serves them
+
+
+class Core:
+    def __init__(self, primary: Primary, clock: Clock = system_clock, settings: Settings | None = None) -> None:
+        self.primary = primary
+        self.clock = clock
+        self.settings = settings or Settings()
+        self.embedding: CachedEmbedder | None = None
+        self.embedder_info: EmbedderInfo | None = None
+        self.note: str | None = "no embedder is configured: recall is by keywords only"
+
+    async def use_embedder(self, embedder: Embedder | None) -> None:
+        """Adopt it if the store has none yet; otherwise it must be the one that made the store's vectors."""
+        info = await self.primary.embedder()
+        if embedder is None:
+            return
+        if info is None:
+            info = await self.primary.adopt_embedder(embedder.name, embedder.dimension)
+        self.embedder_info = info
+        if info.name == embedder.name and info.dimension == embedder.dimension:
+            self.embedding, self.note = CachedEmbedder(embedder), None
+        else:
+            self.embedding = None
+            self.note = (
+                f"this store's vectors were made by {info.name}, but {embedder.name} is configured: recall is by "
+                "keywords only until `commonplace reindex` has run"
+            )
+
+    # authority
+
+    def require(self, who: Principal, agent_id: str, role: Role) -> None:
+        if _RANK[who.role] < _RANK[role]:
+            raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}")
+        if not who.may_use(agent_id):
+            raise Forbidden(f"{who.name} may not use agent {agent_id!r}")
+
+    # derived data
+
+    async def embed(self, texts: Sequence[str]) -> Vectors | None:
+        if self.embedding is None:
+            return None
+        try:
+            return await self.embedding.embed_async(texts)
+        except Unavailable as fault:
+            # A memory is never refused because a model is missing: it is found by its words until `reindex`.
+            self.note = f"{fault.message}; recall is by keywords only"
+            log.warning("%s", self.note)
+            return None
+
+    async def entries(self, memories: Sequence[Memory], given: Sequence[list[float] | None] = ()) -> list[Entry]:
+        """Memories with their vectors and terms, made outside any lock."""
+        parts = [passages(m) for m in memories]
+        wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
+        vectors = await self.embed(wanted) if wanted else None
+        generation = self.embedder_info.generation if self.embedder_info else 0
+        entries, start = [], 0
+        for i, (memory, texts) in enumerate(zip(memories, parts, strict=True)):
+            own: Vectors | None
+            supplied = given[i] if given else None
+            if supplied:
+                own = self._given(supplied)
+            elif vectors is None:
+                own = None
+            else:
+                own = vectors[start : start + len(texts)]
+                start += len(texts)
+            entries.append(Entry(memory, own, terms(indexed_text(memory)), generation))
+        return entries
+
+    def _given(self, embedding: list[float]) -> Vectors:
+        info = self.embedder_info
+        if info is None:
+            raise ValidationError(
+                "embedding was given, but this store has no embedder to compare it with", field="embedding"
+            )
+        vector = np.asarray(embedding, dtype=np.float32)
+        length = float(np.linalg.norm(vector))
+        if vector.shape != (info.dimension,) or not length > 0:
+            raise ValidationError(
+                f"embedding must be {info.dimension} numbers, not all zero (the store's embedder is {info.name})",
+                field="embedding",
+            )
+        return (vector / length)[None, :]
+
+    # transactions
+
+    async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
+        return await self.primary.transact(tenant, work)
+
+    async def settle(self, attempt: Callable[[], Any]) -> Any:
+        """Run an attempt that prepared its vectors beforehand, again if the store moved on meanwhile."""
+        for _ in range(_RETRIES):
+            try:
+                return await attempt()
+            except MovedOn:
+                continue
+            except StaleGeneration:
+                await self._follow_store()
+        raise Unavailable("the memories kept changing while this was being done; try again")
+
+    async def _follow_store(self) -> None:
+        info = await self.primary.embedder()
+        if self.embedding is not None and info is not None:
+            if info.name == self.embedding.name:
+                self.embedder_info = replace(info)
+            else:
+                await self.use_embedder(self.embedding.embedder)
+
+
+class MovedOn(Exception):
+    """What was read outside the transaction is no longer what is there."""
+
+
+def missing(agent_id: str, ref: str) -> NotFound:
+    """The same sentence whether it never was, is forgotten, pending, or someone else's."""
+    return NotFound(f"no memory {ref} for agent {agent_id}; `commonplace list --agent {agent_id}` shows what there is")

@@ -1,0 +1,294 @@
+"""Forgetting, erasing, merging and expiring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from commonplace.engine import expiry, filters, ledger
+from commonplace.engine.core import Core, MovedOn, missing
+from commonplace.engine.draft import Forgotten
+from commonplace.engine.merge import Merged, combine
+from commonplace.engine.passages import passages
+from commonplace.engine.writing import IDEMPOTENCY
+from commonplace.stores.base import Entry, Reach, Record, Transaction
+from commonplace.stores.where import Condition
+from commonplace.wire.canonical import content_hash, is_uuid, new_salt
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
+from commonplace.wire.record import Memory, Principal, Status
+
+SYSTEM = ""  # the tenant under which the store's own records lie
+BACKUP = "backup"
+REVIEW = "review"
+_CHUNK = 64  # memories per unit of work, so that a mass delete never holds the write lock for long
+_MERGE_FIRST = 1000
+
+
+async def chosen(core: Core, who: Principal, request: ForgetRequest) -> list[Memory]:
+    """The memories a forget means, oldest first: those of `ids` that also pass `filter` and `user_id`."""
+    core.require(who, request.agent_id, "writer")
+    if not request.ids and not request.filter:
+        raise ValidationError("forget needs ids or filter: without either it would delete everything", field="ids")
+    where = filters.parse(request.filter)
+    if request.user_id is not None:
+        where += (Condition(("user_id",), "eq", request.user_id),)
+    # A soft-deleted memory can still be erased; nothing else about it can be changed.
+    statuses: tuple[Status, ...] = ("live", "archived", "deleted") if request.hard_delete else ("live", "archived")
+    reach = Reach(who.tenant, (request.agent_id,), where, statuses=statuses)
+    if not request.ids:
+        return await _all(core, reach)
+    ids = dict.fromkeys(await _ids(core, who, request.agent_id, request.ids))
+    named = [m for m in await core.primary.get(who.tenant, list(ids)) if reach.admits(m)]
+    return sorted(named, key=lambda m: (m.created_at, m.id))
+
+
+async def _all(core: Core, reach: Reach) -> list[Memory]:
+    found: list[Memory] = []
+    cursor: str | None = None
+    while True:
+        page = await core.primary.scan(reach, limit=1000, cursor=cursor, newest_first=False)
+        found += page.memories
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+async def _ids(core: Core, who: Principal, agent_id: str, refs: Sequence[str]) -> list[str]:
+    ids = []
+    for ref in refs:
+        aliased = [] if is_uuid(ref) else await core.primary.find_alias(who.tenant, [agent_id], ref)
+        ids += [m.id for m in aliased] or [ref]
+    return ids
+
+
+async def forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotten:
+    memories = await chosen(core, who, request)
+    result = Forgotten([], core.primary.name, erased=request.hard_delete)
+    if request.hard_delete and request.cascade:
+        memories += await _descendants(core, who, memories)
+    for start in range(0, len(memories), _CHUNK):
+        batch = memories[start : start + _CHUNK]
+        done = await core.transact(
+            who.tenant,
+            lambda tx, batch=batch: forget_now(
+                tx, core, who, request.agent_id, batch, request.hard_delete, request.reason
+            ),  # type: ignore[misc]
+        )
+        result.ids += done
+    if request.hard_delete:
+        gone = set(result.ids)
+        result.descendants = [m.id for m in await _descendants(core, who, memories) if m.id not in gone]
+    if request.hard_delete or any(_erases(m) for m in memories):
+        await core.primary.drop_copies()
+        result.backups = [record.value["path"] for record in await core.primary.records(SYSTEM, BACKUP)]
+    return result
+
+
+def _erases(memory: Memory) -> bool:
+    """A memory kept under a retention promise leaves nothing behind when it goes."""
+    return "retain" in memory.privacy
+
+
+def forget_now(
+    tx: Transaction,
+    core: Core,
+    who: Principal,
+    agent_id: str,
+    memories: Sequence[Memory],
+    hard: bool,
+    reason: str | None,
+) -> list[str]:
+    """Delete or erase what is still there, with one audit entry for all of it."""
+    done, parts = [], []
+    for memory in memories:
+        now = tx.get(memory.id)
+        if now is None or now.agent_id != agent_id or (not hard and now.status not in ("live", "archived")):
+            continue
+        done.append(now.id)
+        if hard or _erases(now):
+            erase(tx, core, now)
+            parts.append(ledger.part(None, {"id": now.id, "erased": True}))
+        else:
+            gone = tx.put(Entry(replace(now, status="deleted"), None, b""))
+            parts.append(ledger.part(now.id, {"version": gone.version, "status": "deleted"}))
+    if done:
+        if reason is not None:
+            parts.append(ledger.part(None, {"reason": reason}))
+        ledger.append(tx, who, "forget", agent_id, parts)
+    return done
+
+
+def erase(tx: Transaction, core: Core, memory: Memory) -> None:
+    """Take the content out of everything the engine keeps about it, then out of the store."""
+    for record in tx.records_about(memory.id):
+        others = tuple(id for id in record.about if id != memory.id)
+        if record.kind == IDEMPOTENCY:
+            tx.put_record(Record(record.kind, record.key, {"at": record.value.get("at", 0), "erased": True}))
+        elif record.kind == REVIEW:
+            kept = {k: v for k, v in record.value.items() if k not in ("request", "diff", "reasoning")}
+            tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
+        else:
+            tx.drop_record(record.kind, record.key)
+    if core.embedding is not None:
+        core.embedding.discard(passages(memory))
+    tx.erase(memory.id)
+
+
+async def _descendants(core: Core, who: Principal, memories: Sequence[Memory]) -> list[Memory]:
+    """What these were merged into, all the way up: their text may live on there."""
+    seen = {m.id for m in memories}
+    found: list[Memory] = []
+    todo = [m.merged_into for m in memories if m.merged_into]
+    while todo:
+        id = todo.pop()
+        if id in seen:
+            continue
+        seen.add(id)
+        for memory in await core.primary.get(who.tenant, [id]):
+            found.append(memory)
+            if memory.merged_into:
+                todo.append(memory.merged_into)
+    return found
+
+
+# merging
+
+
+async def parties(core: Core, who: Principal, request: MergeRequest) -> tuple[Memory, list[Memory]]:
+    """The canonical memory and the duplicates that exist, each named by id, alias or entity name."""
+    core.require(who, request.agent_id, "writer")
+    named = await _named(core, who, request.agent_id, request.canonical)
+    if not named:
+        raise missing(request.agent_id, request.canonical)
+    canonical = named[0]
+    duplicates: dict[str, Memory] = {}
+    for ref in request.duplicates:
+        for memory in await _named(core, who, request.agent_id, ref, every=True):
+            duplicates[memory.id] = memory
+    if canonical.id in duplicates:
+        if len(duplicates) == 1 or request.canonical in request.duplicates:
+            raise ValidationError("duplicates must not name the canonical memory itself", field="duplicates")
+        del duplicates[canonical.id]  # an entity name covers the canonical one too
+    if not duplicates:
+        raise missing(request.agent_id, request.duplicates[0])
+    return canonical, list(duplicates.values())
+
+
+async def _named(core: Core, who: Principal, agent_id: str, ref: str, every: bool = False) -> list[Memory]:
+    now = core.clock()
+    if is_uuid(ref):
+        found = await core.primary.get(who.tenant, [ref])
+    else:
+        found = await core.primary.find_alias(who.tenant, [agent_id], ref)
+        if not found:
+            reach = Reach(who.tenant, (agent_id,), (Condition(("entity_name",), "eq", ref),), now=now)
+            found = (await core.primary.scan(reach, limit=_MERGE_FIRST, newest_first=False)).memories
+    here = [m for m in found if m.agent_id == agent_id and m.status in ("live", "archived")
+            and (m.expires_at is None or m.expires_at > now)]  # fmt: skip
+    return here if every else here[:1]
+
+
+async def merge(core: Core, who: Principal, request: MergeRequest) -> Merged:
+    async def attempt() -> Merged:
+        canonical, duplicates = await parties(core, who, request)
+        merged, entry = await merged_entry(core, canonical, duplicates, request)
+        return await core.transact(who.tenant, lambda tx: merge_now(tx, who, request, merged, entry))
+
+    result: Merged = await core.settle(attempt)
+    return result
+
+
+async def merged_entry(
+    core: Core, canonical: Memory, duplicates: Sequence[Memory], request: MergeRequest
+) -> tuple[Merged, Entry | None]:
+    merged = combine(canonical, duplicates, request.strategy)
+    if not merged.changed:
+        return merged, None
+    salt = new_salt()
+    merged.survivor = replace(merged.survivor, content_hash=content_hash(merged.survivor.content, salt), salt=salt)
+    (entry,) = await core.entries([merged.survivor])
+    return merged, entry
+
+
+def merge_now(tx: Transaction, who: Principal, request: MergeRequest, merged: Merged, entry: Entry | None) -> Merged:
+    for memory in (merged.survivor, *merged.losers):
+        now = tx.get(memory.id)
+        if now is None or now.version != memory.version:
+            raise MovedOn
+    parts = []
+    if entry is not None:
+        merged.survivor = tx.put(entry)
+        parts.append(ledger.part(merged.survivor.id, {"version": merged.survivor.version, "kept": True}))
+    for i, loser in enumerate(merged.losers):
+        gone = replace(loser, status="deleted", merged_into=merged.survivor.id)
+        merged.losers[i] = tx.put(Entry(gone, None, b""))
+        parts.append(ledger.part(loser.id, {"merged_into": merged.survivor.id, "strategy": request.strategy}))
+    ledger.append(tx, who, "merge", request.agent_id, parts)
+    return merged
+
+
+# expiring
+
+
+async def due(core: Core, who: Principal, request: ExpireRequest) -> list[Memory]:
+    """What an expire policy means right now."""
+    core.require(who, request.agent_id, "writer")
+    policy = request.policy
+    if policy is None or not policy.model_fields_set:
+        raise ValidationError(
+            "policy must name at least one condition: without one it would expire everything", field="policy"
+        )
+    if policy.no_recall_in_days is not None and "recall_tracking" not in core.primary.capabilities:
+        raise ValidationError("no_recall_in_days needs a store that tracks recalls; this one does not", field="policy")
+    now = core.clock()
+    found = await _all(core, Reach(who.tenant, (request.agent_id,), expiry.conditions(policy, now)))
+    return [m for m in found if expiry.stale(m, policy, now)]
+
+
+async def expire(core: Core, who: Principal, request: ExpireRequest) -> list[str]:
+    memories = await due(core, who, request)
+    done: list[str] = []
+    for start in range(0, len(memories), _CHUNK):
+        batch = memories[start : start + _CHUNK]
+        done += await core.transact(who.tenant, lambda tx, batch=batch: _expire_now(tx, core, who, request, batch))  # type: ignore[misc]
+    return done
+
+
+def _expire_now(
+    tx: Transaction, core: Core, who: Principal, request: ExpireRequest, batch: Sequence[Memory]
+) -> list[str]:
+    if request.action == "forget":
+        return forget_now(tx, core, who, request.agent_id, batch, hard=False, reason="expired by policy")
+    unchanged = [now for m in batch if (now := tx.get(m.id)) is not None and now.version == m.version]
+    parts = []
+    if request.action == "demote":
+        tx.demote([m.id for m in unchanged], expiry.DEMOTION)
+        parts = [ledger.part(m.id, {"demotion": expiry.DEMOTION}) for m in unchanged]
+    else:
+        for memory in unchanged:
+            archived = tx.put(Entry(replace(memory, status="archived"), None, b""))
+            parts.append(ledger.part(memory.id, {"version": archived.version, "status": "archived"}))
+    if parts:
+        ledger.append(tx, who, "expire", request.agent_id, parts)
+    return [m.id for m in unchanged]
+
+
+async def sweep(core: Core, who: Principal) -> int:
+    """Erase what was kept under a retention promise that has run out; it has been invisible since."""
+    overdue = (Condition(("expires_at",), "lte", core.clock()),)
+    erased = 0
+    for agent in await core.primary.agents(who.tenant):
+        reach = Reach(who.tenant, (agent,), overdue, statuses=("live", "archived", "deleted"))
+        memories = [m for m in await _all(core, reach) if _erases(m)]
+        for start in range(0, len(memories), _CHUNK):
+            batch = memories[start : start + _CHUNK]
+            erased += len(
+                await core.transact(
+                    who.tenant,
+                    lambda tx, agent=agent, batch=batch: forget_now(  # type: ignore[misc]
+                        tx, core, who, agent, batch, hard=True, reason="retention ended"
+                    ),
+                )
+            )
+    return erased

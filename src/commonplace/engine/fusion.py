@@ -1,0 +1,45 @@
+"""Several stores' ranked lists made one, exactly as the paper has it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+Fusion = Literal["rrf", "max", "weighted"]
+
+RRF_K = 60
+OVERFETCH = 4
+HOP_STEP = 0.1
+
+#: One store's list: (id, raw score), best first.
+Ranked = Sequence[tuple[str, float]]
+
+
+def fuse(
+    lists: Mapping[str, Ranked],
+    how: Fusion = "rrf",
+    *,
+    weights: Mapping[str, float] | None = None,
+    quorum: int = 1,
+) -> list[tuple[str, float]]:
+    """Every id once, best first; ids found by fewer than `quorum` stores are left out."""
+    share: Callable[[str, int, float], float] = {
+        "rrf": lambda store, rank, score: 1.0 / (RRF_K + rank),
+        "max": lambda store, rank, score: score,
+        "weighted": lambda store, rank, score: (weights or {}).get(store, 1.0) * score,
+    }[how]
+    fused: dict[str, float] = {}
+    seen: dict[str, int] = {}
+    for store, ranked in lists.items():
+        for rank, (id, score) in enumerate(ranked):
+            gained = share(store, rank, score)
+            fused[id] = max(fused.get(id, gained), gained) if how == "max" else fused.get(id, 0.0) + gained
+            seen[id] = seen.get(id, 0) + 1
+    # Python's sort is stable, so equal scores keep the order of the first list that named them.
+    return sorted(((id, score) for id, score in fused.items() if seen[id] >= quorum), key=lambda item: -item[1])
+
+
+def boost_hops(fused: Sequence[tuple[str, float]], distances: Mapping[str, int]) -> list[tuple[str, float]]:
+    """Raise items that have a neighbour in the set, once, by their smallest distance; adds no new items."""
+    boosted = [(id, score * (1 + HOP_STEP / (1 + distances[id])) if id in distances else score) for id, score in fused]
+    return sorted(boosted, key=lambda item: -item[1])

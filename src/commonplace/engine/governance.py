@@ -1,0 +1,246 @@
+"""Writes that wait for a human: staged in the primary store, invisible until someone decides."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from commonplace.engine import forgetting, ledger
+from commonplace.engine.core import Core
+from commonplace.engine.draft import Draft, Forgotten, Receipt
+from commonplace.engine.forgetting import REVIEW
+from commonplace.engine.merge import Merged, combine
+from commonplace.engine.writing import IDEMPOTENCY, answer_again, check, conceive, idempotency_record, write
+from commonplace.stores.base import Record, Transaction
+from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.wire.models import ForgetRequest, MergeRequest, dump
+from commonplace.wire.record import Memory, Principal
+
+Operation = Literal["remember", "forget", "merge"]
+
+
+@dataclass(slots=True)
+class Decision:
+    """What a reviewer says. `edited` replaces the request that was staged."""
+
+    approved: bool
+    reviewer: str
+    reason: str | None = None
+    edited: Draft | ForgetRequest | MergeRequest | None = None
+
+
+@dataclass(slots=True)
+class Decided:
+    review: dict[str, Any]
+    outcome: Receipt | Forgotten | Merged | None
+
+
+async def stage_remember(
+    core: Core, who: Principal, draft: Draft, request: dict[str, Any], reasoning: str | None, key: str | None = None
+) -> Receipt:
+    check(core, who, draft)
+    memory_id = mint_id(core.clock())
+
+    def work(tx: Transaction) -> Receipt:
+        if key is not None and (earlier := tx.record(IDEMPOTENCY, f"{draft.agent_id}\n{key}")) is not None:
+            return answer_again(earlier, draft, core)
+        diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
+        value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
+        review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,))
+        receipt = Receipt(memory_id, tx.now, [], review_id=review_id)
+        if key is not None:
+            tx.put_record(idempotency_record(key, draft, receipt))
+        return receipt
+
+    return await core.transact(who.tenant, work)
+
+
+async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotten:
+    memories = await forgetting.chosen(core, who, request)
+    diff = {"added": [], "removed": [_shown(m) for m in memories], "modified": []}
+    ids = tuple(m.id for m in memories)
+    value = {"request": dump(request), "diff": diff, "ids": list(ids)}
+
+    def work(tx: Transaction) -> str:
+        return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, ids)
+
+    review_id = await core.transact(who.tenant, work)
+    return Forgotten([], core.primary.name, erased=request.hard_delete, review_id=review_id)
+
+
+async def stage_merge(core: Core, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
+    canonical, duplicates = await forgetting.parties(core, who, request)
+    merged = combine(canonical, duplicates, request.strategy)
+    before = {m.id: m for m in (canonical, *duplicates)}
+    modified = []
+    if merged.changed:
+        modified = [{"before": _shown(before[merged.survivor.id]), "after": _shown(merged.survivor)}]
+    diff = {"added": [], "removed": [_shown(m) for m in merged.losers], "modified": modified}
+    value = {"request": dump(request), "diff": diff}
+
+    def work(tx: Transaction) -> str:
+        return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, tuple(before))
+
+    return canonical, await core.transact(who.tenant, work)
+
+
+def _stage(
+    tx: Transaction, core: Core, who: Principal, operation: Operation, agent_id: str, value: dict[str, Any],
+    reasoning: str | None, about: tuple[str, ...],
+) -> str:  # fmt: skip
+    review_id = mint_id(core.clock())
+    review = {
+        "id": review_id, "operation": operation, "agent_id": agent_id, "reasoning": reasoning,
+        "created_at": tx.now, "status": "pending", "requested_by": who.name, **value,
+    }  # fmt: skip
+    tx.put_record(Record(REVIEW, review_id, review, about))
+    ledger.append(tx, who, f"stage_{operation}", agent_id, [ledger.part(None, {"review_id": review_id})])
+    return review_id
+
+
+async def reviews(core: Core, who: Principal, status: str | None = "pending") -> list[dict[str, Any]]:
+    """Those of the agents the caller may use, oldest first."""
+    records = await core.primary.records(who.tenant, REVIEW)
+    return [
+        shown(r.value)
+        for r in records
+        if (status is None or r.value["status"] == status) and who.may_use(r.value["agent_id"])
+    ]
+
+
+async def review(core: Core, who: Principal, review_id: str) -> dict[str, Any]:
+    return shown(await _load(core, who, review_id))
+
+
+def shown(value: dict[str, Any]) -> dict[str, Any]:
+    """A review as callers see it: without the engine's own notes, nulls left out."""
+    return {k: v for k, v in value.items() if k not in ("draft", "ids") and v is not None}
+
+
+async def decide(core: Core, who: Principal, review_id: str, decision: Decision) -> Decided:
+    """Approve, approve as edited, or reject: once. What is approved happens in the transaction that says so."""
+    value = await _load(core, who, review_id)
+    core.require(who, value["agent_id"], "reviewer")
+    _must_be_pending(value)
+    if not decision.approved:
+        rejected = await core.transact(who.tenant, lambda tx: _settle_review(tx, who, review_id, decision, "rejected"))
+        return Decided(shown(rejected), None)
+    author = replace(who, name=value["requested_by"])
+    match value["operation"]:
+        case "remember":
+            return await _approve_remember(core, who, author, value, decision)
+        case "forget":
+            return await _approve_forget(core, who, author, value, decision)
+        case _:
+            return await _approve_merge(core, who, author, value, decision)
+
+
+async def _approve_remember(
+    core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
+) -> Decided:
+    draft = decision.edited if decision.edited is not None else Draft(**value["draft"])
+    if not isinstance(draft, Draft) or draft.agent_id != value["agent_id"]:
+        raise ValidationError("the edited request must be a remember of the same agent", field="request")
+    check(core, replace(who, role="admin", agents=(draft.agent_id,)), draft)
+
+    async def attempt() -> Decided:
+        memory = conceive(author, draft, core.clock(), id=value["memory_id"])
+        (entry,) = await core.entries([memory], [draft.embedding])
+
+        def work(tx: Transaction) -> Decided:
+            kept = _settle_review(tx, who, value["id"], decision, "approved")
+            written = write(tx, author, entry, "remember", review_id=value["id"])
+            receipt = Receipt(written.id, written.updated_at, [core.primary.name], memory=written)
+            return Decided(shown(kept), receipt)
+
+        return await core.transact(who.tenant, work)
+
+    decided: Decided = await core.settle(attempt)
+    return decided
+
+
+async def _approve_forget(
+    core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
+) -> Decided:
+    if decision.edited is not None and not isinstance(decision.edited, ForgetRequest):
+        raise ValidationError("the edited request must be a forget", field="request")
+    request = decision.edited or ForgetRequest.model_validate(value["request"])
+    # Without an edit exactly what the reviewer was shown is forgotten, not what the filter would find by now.
+    ids = value["ids"] if decision.edited is None else [m.id for m in await forgetting.chosen(core, who, request)]
+    memories = await core.primary.get(who.tenant, ids)
+
+    def work(tx: Transaction) -> Decided:
+        kept = _settle_review(tx, who, value["id"], decision, "approved")
+        hard = request.hard_delete
+        done = forgetting.forget_now(tx, core, author, value["agent_id"], memories, hard, request.reason)
+        return Decided(shown(kept), Forgotten(done, core.primary.name, erased=hard))
+
+    return await core.transact(who.tenant, work)
+
+
+async def _approve_merge(
+    core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
+) -> Decided:
+    if decision.edited is not None and not isinstance(decision.edited, MergeRequest):
+        raise ValidationError("the edited request must be a merge", field="request")
+    request = decision.edited or MergeRequest.model_validate(value["request"])
+
+    async def attempt() -> Decided:
+        canonical, duplicates = await forgetting.parties(core, replace(who, role="admin"), request)
+        merged, entry = await forgetting.merged_entry(core, canonical, duplicates, request)
+
+        def work(tx: Transaction) -> Decided:
+            kept = _settle_review(tx, who, value["id"], decision, "approved")
+            return Decided(shown(kept), forgetting.merge_now(tx, author, request, merged, entry))
+
+        return await core.transact(who.tenant, work)
+
+    decided: Decided = await core.settle(attempt)
+    return decided
+
+
+def _settle_review(tx: Transaction, who: Principal, review_id: str, decision: Decision, status: str) -> dict[str, Any]:
+    record = tx.record(REVIEW, review_id)
+    if record is None:
+        raise NotFound(f"no review {review_id}")
+    _must_be_pending(record.value)
+    made = {"approved": decision.approved, "reviewer": decision.reviewer, "reviewed_at": tx.now}
+    if decision.reason is not None:
+        made["reason"] = decision.reason
+    value = {**record.value, "status": status, "decision": made}
+    if decision.edited is not None and not isinstance(decision.edited, Draft):
+        value["request"] = dump(decision.edited)
+    tx.put_record(Record(REVIEW, review_id, value, record.about))
+    verb = "approve" if decision.approved else "reject"
+    payload = {"review_id": review_id, "reviewer": decision.reviewer, "edited": decision.edited is not None}
+    ledger.append(tx, who, verb, value["agent_id"], [ledger.part(None, payload)])
+    return value
+
+
+async def _load(core: Core, who: Principal, review_id: str) -> dict[str, Any]:
+    for record in await core.primary.records(who.tenant, REVIEW):
+        if record.key == review_id and who.may_use(record.value["agent_id"]):
+            return record.value
+    raise NotFound(f"no review {review_id}")
+
+
+def _must_be_pending(value: dict[str, Any]) -> None:
+    if value.get("erased"):
+        raise Conflict(f"review {value['id']} quoted a memory that has since been erased")
+    if value["status"] != "pending":
+        raise Conflict(f"review {value['id']} was {value['status']} already")
+
+
+def _shown(memory: Memory) -> dict[str, Any]:
+    shown = {"id": memory.id, "type": memory.type, "content": memory.content, "confidence": memory.confidence}
+    for name in ("user_id", "title", "tags", "metadata", "source", "expires_at"):
+        if value := getattr(memory, name):
+            shown[name] = value
+    return shown
+
+
+def _draft_shown(memory_id: str, draft: Draft) -> dict[str, Any]:
+    return _shown(Memory(memory_id, "", draft.agent_id, draft.type, draft.content, user_id=draft.user_id,
+                         title=draft.title, tags=draft.tags, metadata=draft.metadata, confidence=draft.confidence,
+                         source=draft.source, expires_at=draft.expires_at))  # fmt: skip

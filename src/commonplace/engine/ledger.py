@@ -1,0 +1,114 @@
+"""The audit chain: immutable headers, each bound to the one before, over payloads that can be erased."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commonplace.stores.base import AuditEntry, AuditPart, Transaction
+from commonplace.wire.canonical import canonical, new_salt, sha256_hex
+from commonplace.wire.record import Principal
+
+
+def part(memory_id: str | None, payload: dict[str, Any]) -> AuditPart:
+    """What was done to one memory. Destroying payload and salt leaves a hash that says nothing."""
+    data, salt = canonical(payload), new_salt()
+    return AuditPart(memory_id, data, salt, sha256_hex(salt, data))
+
+
+def append(tx: Transaction, who: Principal, operation: str, agent_id: str, parts: Sequence[AuditPart]) -> AuditEntry:
+    """Chain an entry onto the tenant's ledger, in the transaction of what it describes."""
+    number, previous = tx.audit_head()
+    entry = AuditEntry(
+        n=number + 1,
+        at=tx.now,
+        seq=tx.seq,
+        operation=operation,
+        agent_id=agent_id,
+        principal=who.name,
+        payload_hash=_payload_hash(parts),
+        previous=previous,
+        hash="",
+        parts=list(parts),
+    )
+    entry.hash = _header_hash(entry)
+    tx.append_audit(entry)
+    return entry
+
+
+def _payload_hash(parts: Sequence[AuditPart]) -> str:
+    return sha256_hex("\n".join(p.hash for p in parts).encode())
+
+
+def _header_hash(entry: AuditEntry) -> str:
+    return sha256_hex(
+        canonical(
+            {
+                "n": entry.n,
+                "at": entry.at,
+                "seq": entry.seq,
+                "operation": entry.operation,
+                "agent_id": entry.agent_id,
+                "principal": entry.principal,
+                "payload_hash": entry.payload_hash,
+                "previous": entry.previous,
+            }
+        )
+    )
+
+
+@dataclass(slots=True)
+class Verifier:
+    """Walks a ledger from its first entry; `problem` names what is wrong with the first bad one."""
+
+    entries: int = 0
+    head: str = ""
+    first_bad: int | None = None
+    problem: str | None = None
+
+    def feed(self, batch: Iterable[AuditEntry]) -> None:
+        for entry in batch:
+            if self.first_bad is not None:
+                return
+            self.problem = self._check(entry)
+            if self.problem is not None:
+                self.first_bad = entry.n
+                return
+            self.entries, self.head = entry.n, entry.hash
+
+    def _check(self, entry: AuditEntry) -> str | None:
+        if entry.n != self.entries + 1:
+            return f"entry {self.entries + 1} is missing"
+        if entry.previous != self.head:
+            return "it does not follow from the entry before it"
+        if entry.hash != _header_hash(entry):
+            return "its header was changed"
+        if entry.payload_hash != _payload_hash(entry.parts):
+            return "its payloads were changed, removed or added"
+        for p in entry.parts:
+            if p.payload is not None and sha256_hex(p.salt or b"", p.payload) != p.hash:
+                return "a payload was changed"
+        return None
+
+
+def to_wire(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "n": entry.n,
+        "at": entry.at,
+        "seq": entry.seq,
+        "operation": entry.operation,
+        "agent_id": entry.agent_id,
+        "principal": entry.principal,
+        "hash": entry.hash,
+        "previous": entry.previous,
+        "payload": [
+            {"erased": True} if p.payload is None else _payload_wire(p.memory_id, p.payload) for p in entry.parts
+        ],
+    }
+
+
+def _payload_wire(memory_id: str | None, payload: bytes) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(payload)
+    return {"memory_id": memory_id, **document} if memory_id else document

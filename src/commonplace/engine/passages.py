@@ -1,0 +1,40 @@
+"""What of a memory is embedded: short ones whole, long ones by parts that overlap a little. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from commonplace.wire.record import Memory
+
+PASSAGE_CHARS = 900
+OVERLAP_CHARS = 150
+_BREAK = re.compile(r"\n+|(?<=[.!?。！？])\s*")
+
+
+def passages(memory: Memory) -> list[str]:
+    """At least one; each carries the title, so that a part still says what it is a part of."""
+    head = f"{memory.title}\n" if memory.title else ""
+    return [head + part for part in split(memory.content)]
+
+
+def split(text: str) -> list[str]:
+    if len(text) <= PASSAGE_CHARS + OVERLAP_CHARS:
+        return [text]
+    parts = []
+    start = 0
+    while start < len(text):
+        end = start + PASSAGE_CHARS
+        if end + OVERLAP_CHARS >= len(text):
+            parts.append(text[start:])
+            break
+        # End where a sentence does, if one ends in the last third; otherwise cut where it falls.
+        breaks = [m.end() for m in _BREAK.finditer(text, start + 2 * PASSAGE_CHARS // 3, end) if m.end() <= end]
+        cut = breaks[-1] if breaks else end
+        parts.append(text[start:cut])
+        start = max(cut - OVERLAP_CHARS, start + 1)
+    return parts
+
+
+def indexed_text(memory: Memory) -> str:
+    """What keywords are taken from."""
+    return "\n".join(filter(None, (memory.title, memory.content, " ".join(memory.tags))))

@@ -1,0 +1,117 @@
+"""Recall, get, list and history: everything that changes nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from commonplace.engine import fusion, ranking
+from commonplace.engine.core import Core, missing
+from commonplace.engine.draft import Hit, Query, Recollection
+from commonplace.stores.base import Page, Reach, Search
+from commonplace.stores.where import Condition, Where
+from commonplace.wire.canonical import is_uuid
+from commonplace.wire.errors import Conflict, ValidationError
+from commonplace.wire.record import Memory, Principal, Status
+
+MAX_QUERY_CHARS = 32_768
+READABLE: tuple[Status, ...] = ("live", "archived")
+
+
+async def recall(core: Core, who: Principal, query: Query) -> Recollection:
+    started = time.perf_counter()
+    for agent in query.agents:
+        core.require(who, agent, "reader")
+    text = query.text.strip()
+    if not text:
+        raise ValidationError("query must hold something besides white space", field="query")
+    if len(text) > MAX_QUERY_CHARS:
+        raise ValidationError(
+            f"query has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for", field="query"
+        )
+    vectors = await core.embed([text])
+    now = core.clock()
+    reach = Reach(who.tenant, query.agents, query.where, now=now, as_of=await _instant(core, who, query.as_of))
+    search = Search(reach, text, None if vectors is None else vectors[0], limit=fusion.OVERFETCH * query.k)
+    ranked = ranking.rank(await core.primary.search(search))
+    store = core.primary.name
+    fused = fusion.fuse({store: [(r.memory.id, r.score) for r in ranked]}, query.fusion, quorum=query.quorum)  # type: ignore[arg-type]
+    by_id = {r.memory.id: (place, r) for place, r in enumerate(ranked)}
+    hits = []
+    for id, score in fused:
+        place, found = by_id[id]
+        why = {"store": store, "rank": place, "dense": found.dense, "keyword": found.keyword,
+               "blend": found.score, "fused": score, "demotion": found.memory.demotion}  # fmt: skip
+        hits.append(Hit(found.memory, score * found.memory.demotion, store, explain=why if query.explain else None))
+    hits.sort(key=lambda hit: -hit.score)
+    hits = hits[: query.k]
+    explain: dict[str, Any] | None = None
+    if query.explain:
+        explain = {"candidates": len(ranked), "dense": vectors is not None, "as_of_seq": reach.as_of}
+    latency = (time.perf_counter() - started) * 1000
+    return Recollection(hits, [store], latency, note=core.note if vectors is None else None, explain=explain)
+
+
+async def _instant(core: Core, who: Principal, as_of: int | None) -> int | None:
+    return None if as_of is None else await core.primary.sequence(who.tenant, as_of)
+
+
+async def resolve(core: Core, who: Principal, agent_id: str, ref: str) -> Memory:
+    """The readable memory an id or alias names, within one agent."""
+    if is_uuid(ref):
+        for memory in await core.primary.get(who.tenant, [ref]):
+            if memory.agent_id == agent_id and readable(memory, core.clock()):
+                return memory
+    found = [m for m in await core.primary.find_alias(who.tenant, [agent_id], ref) if readable(m, core.clock())]
+    if len(found) > 1:
+        raise Conflict(f"{ref!r} names {len(found)} memories; use the id")
+    if not found:
+        raise missing(agent_id, ref)
+    return found[0]
+
+
+def readable(memory: Memory, now: int) -> bool:
+    return memory.status in READABLE and (memory.expires_at is None or memory.expires_at > now)
+
+
+async def get(core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None) -> Memory:
+    core.require(who, agent_id, "reader")
+    if as_of is None:
+        return await resolve(core, who, agent_id, ref)
+    at = await _instant(core, who, as_of)
+    then = [v for v in await core.primary.history(who.tenant, ref) if v.seq <= (at or 0)]
+    if not then or then[-1].agent_id != agent_id or not readable(then[-1], core.clock()):
+        raise missing(agent_id, ref)
+    return then[-1]
+
+
+async def history(core: Core, who: Principal, agent_id: str, ref: str) -> list[Memory]:
+    core.require(who, agent_id, "reader")
+    memory = await resolve(core, who, agent_id, ref)
+    return await core.primary.history(who.tenant, memory.id)
+
+
+async def listing(
+    core: Core,
+    who: Principal,
+    agents: tuple[str, ...],
+    where: Where = (),
+    *,
+    limit: int = 100,
+    cursor: str | None = None,
+    newest_first: bool = True,
+    archived: bool = True,
+    as_of: int | None = None,
+) -> Page:
+    for agent in agents:
+        core.require(who, agent, "reader")
+    if not 1 <= limit <= 1000:
+        raise ValidationError(f"limit must be a whole number from 1 to 1000, not {limit}", field="limit")
+    statuses: tuple[Status, ...] = READABLE if archived else ("live",)
+    at = await _instant(core, who, as_of)
+    reach = Reach(who.tenant, agents, where, statuses=statuses, now=core.clock(), as_of=at)
+    return await core.primary.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
+
+
+def tagged(tag: str) -> Condition:
+    return Condition(("tags",), "contains", tag)

@@ -1,0 +1,225 @@
+"""Remembering and changing."""
+
+from __future__ import annotations
+
+import json
+from asyncio import gather
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from commonplace.engine import ledger, procedures
+from commonplace.engine.core import Core, MovedOn, missing
+from commonplace.engine.draft import Draft, Receipt
+from commonplace.engine.expiry import DAY_MS
+from commonplace.engine.reading import resolve
+from commonplace.stores.base import Entry, Record, Transaction
+from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
+from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
+from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
+
+MAX_BATCH = 1000
+_CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
+IDEMPOTENCY = "idempotency"
+_NO_MEMORY = "the memory written under this idempotency_key has been erased; use a new key to write again"
+
+
+@dataclass(slots=True)
+class Item:
+    """One remember of a batch."""
+
+    draft: Draft
+    idempotency_key: str | None = None
+
+
+async def remember(core: Core, who: Principal, draft: Draft, idempotency_key: str | None = None) -> Receipt:
+    check(core, who, draft)
+    memory = conceive(who, draft, core.clock())
+
+    async def attempt() -> Receipt:
+        (entry,) = await core.entries([memory], [draft.embedding])
+        return await core.transact(who.tenant, lambda tx: _commit(tx, core, who, entry, draft, idempotency_key))
+
+    receipt: Receipt = await core.settle(attempt)
+    return receipt
+
+
+async def remember_many(core: Core, who: Principal, items: Sequence[Item]) -> list[Receipt | Fault]:
+    """Each item its own outcome: what is right is kept even when its neighbour is not."""
+    if not 1 <= len(items) <= MAX_BATCH:
+        raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(items)}", field="items")
+    outcomes: list[Receipt | Fault | None] = [None] * len(items)
+    accepted: list[tuple[int, Item, Memory]] = []
+    now = core.clock()
+    for i, item in enumerate(items):
+        try:
+            check(core, who, item.draft)
+            accepted.append((i, item, conceive(who, item.draft, now)))
+        except Fault as fault:
+            outcomes[i] = fault
+
+    chunks = [accepted[i : i + _CHUNK] for i in range(0, len(accepted), _CHUNK)]
+    for chunk, done in zip(chunks, await gather(*(_remember_chunk(core, who, c) for c in chunks)), strict=True):
+        for (i, _, _), outcome in zip(chunk, done, strict=True):
+            outcomes[i] = outcome
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+async def _remember_chunk(
+    core: Core, who: Principal, accepted: Sequence[tuple[int, Item, Memory]]
+) -> list[Receipt | Fault]:
+    async def attempt() -> list[Receipt | Fault]:
+        entries = await core.entries([m for _, _, m in accepted], [item.draft.embedding for _, item, _ in accepted])
+
+        def work(tx: Transaction) -> list[Receipt | Fault]:
+            done: list[Receipt | Fault] = []
+            for entry, (_, item, _) in zip(entries, accepted, strict=True):
+                try:
+                    done.append(_commit(tx, core, who, entry, item.draft, item.idempotency_key))
+                except Conflict as fault:  # raised before anything of this item was written
+                    done.append(fault)
+            return done
+
+        return await core.transact(who.tenant, work)
+
+    outcomes: list[Receipt | Fault] = await core.settle(attempt)
+    return outcomes
+
+
+def check(core: Core, who: Principal, draft: Draft) -> None:
+    """Everything that can be wrong with a draft, found before anything is written."""
+    core.require(who, draft.agent_id, "writer")
+    if len(draft.content) > MAX_CONTENT_CHARS:
+        raise PayloadTooLarge(
+            f"content has {len(draft.content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
+            field="content",
+        )
+    if not draft.content.strip():
+        raise ValidationError("content must hold something besides white space", field="content")
+    if draft.expires_at is not None and draft.expires_at <= core.clock():
+        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+    if draft.type == "procedural":
+        procedures.check(draft.content)
+    if len(set(draft.aliases)) != len(draft.aliases):
+        raise ValidationError("aliases must differ from each other", field="aliases")
+
+
+def conceive(who: Principal, draft: Draft, now: int, id: str | None = None) -> Memory:
+    """The memory a draft becomes; its sequence and times are given when it is committed."""
+    salt = new_salt()
+    retain = draft.privacy.get("retain")
+    expires_at = draft.expires_at
+    if retain is not None:
+        due = now + int(retain) * DAY_MS
+        expires_at = due if expires_at is None else min(expires_at, due)
+    return Memory(
+        id=id or mint_id(now), tenant=who.tenant, agent_id=draft.agent_id, type=draft.type, content=draft.content,
+        kind=draft.kind or draft.type, user_id=draft.user_id, project=draft.project, title=draft.title,
+        entity_name=draft.entity_name, tags=draft.tags, metadata=draft.metadata, confidence=draft.confidence,
+        importance=draft.importance, source=draft.source, provenance={"principal": who.name, **draft.provenance},
+        privacy=draft.privacy, expires_at=expires_at, event_time=draft.event_time, session_id=draft.session_id,
+        speaker=draft.speaker, supersedes=draft.supersedes, aliases=draft.aliases,
+        content_hash=content_hash(draft.content, salt), salt=salt,
+    )  # fmt: skip
+
+
+def _commit(tx: Transaction, core: Core, who: Principal, entry: Entry, draft: Draft, key: str | None) -> Receipt:
+    if key is not None and (earlier := tx.record(IDEMPOTENCY, f"{draft.agent_id}\n{key}")) is not None:
+        return answer_again(earlier, draft, core)
+    memory = write(tx, who, entry, "remember")
+    receipt = Receipt(memory.id, memory.updated_at, [core.primary.name], memory=memory)
+    if key is not None:
+        tx.put_record(idempotency_record(key, draft, receipt))
+    return receipt
+
+
+def write(tx: Transaction, who: Principal, entry: Entry, operation: str, **more: Any) -> Memory:
+    """Put one version and its audit entry."""
+    if entry.memory.created_at == 0:
+        for alias in entry.memory.aliases:
+            if tx.by_alias(entry.memory.agent_id, alias) is not None:
+                raise Conflict(f"the id {alias!r} already names another memory of {entry.memory.agent_id}", alias=alias)
+        entry = replace(entry, memory=replace(entry.memory, created_at=tx.now))
+    memory = tx.put(entry)
+    payload = {"version": memory.version, "content_hash": memory.content_hash, "status": memory.status, **more}
+    ledger.append(tx, who, operation, memory.agent_id, [ledger.part(memory.id, payload)])
+    return memory
+
+
+def _draft_hash(draft: Draft, salt: bytes) -> str:
+    body = {name: getattr(draft, name) for name in Draft.__slots__}
+    return sha256_hex(salt, json.dumps(body, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def idempotency_record(key: str, draft: Draft, receipt: Receipt) -> Record:
+    salt = new_salt()
+    value = {"salt": salt.hex(), "hash": _draft_hash(draft, salt), "id": receipt.id, "at": receipt.stored_at,
+             "review_id": receipt.review_id}  # fmt: skip
+    return Record(IDEMPOTENCY, f"{draft.agent_id}\n{key}", value, (receipt.id,))
+
+
+def answer_again(earlier: Record, draft: Draft, core: Core) -> Receipt:
+    value = earlier.value
+    if "hash" not in value:
+        raise Conflict(_NO_MEMORY, field="idempotency_key")
+    if _draft_hash(draft, bytes.fromhex(value["salt"])) != value["hash"]:
+        raise Conflict("idempotency_key was used before with another request; use a new key", field="idempotency_key")
+    review = value.get("review_id")
+    return Receipt(value["id"], value["at"], [] if review else [core.primary.name], review_id=review)
+
+
+async def update(
+    core: Core,
+    who: Principal,
+    agent_id: str,
+    ref: str,
+    change: Callable[[Memory], Memory],
+    *,
+    expected_version: int | None = None,
+) -> Memory:
+    """The next version of a memory; refused when it is no longer the version the caller saw."""
+    core.require(who, agent_id, "writer")
+
+    async def attempt() -> Memory:
+        current = await resolve(core, who, agent_id, ref)
+        if expected_version is not None and current.version != expected_version:
+            raise Conflict(
+                f"memory {ref} is at version {current.version}, not {expected_version}; read it again and retry",
+                version=current.version,
+            )
+        changed = change(current)
+        _check_change(core, current, changed)
+        if changed.content != current.content:
+            salt = new_salt()
+            changed = replace(changed, content_hash=content_hash(changed.content, salt), salt=salt)
+        (entry,) = await core.entries([changed])
+
+        def work(tx: Transaction) -> Memory:
+            now = tx.get(current.id)
+            if now is None or now.status not in ("live", "archived"):
+                raise missing(agent_id, ref)
+            if now.version != current.version:
+                raise MovedOn
+            fields = [n for n in ("content", "metadata", "tags", "confidence", "expires_at", "title")
+                      if getattr(now, n) != getattr(changed, n)]  # fmt: skip
+            return write(tx, who, entry, "update", changed=fields)
+
+        return await core.transact(who.tenant, work)
+
+    memory: Memory = await core.settle(attempt)
+    return memory
+
+
+def _check_change(core: Core, current: Memory, changed: Memory) -> None:
+    if len(changed.content) > MAX_CONTENT_CHARS:
+        raise PayloadTooLarge(f"content has more than {MAX_CONTENT_CHARS:,} characters", field="content")
+    if not changed.content.strip():
+        raise ValidationError("content must hold something besides white space", field="content")
+    if (
+        changed.expires_at is not None
+        and changed.expires_at != current.expires_at
+        and changed.expires_at <= core.clock()
+    ):
+        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+    if changed.type == "procedural":
+        procedures.check(changed.content)

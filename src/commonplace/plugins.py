@@ -1,0 +1,42 @@
+"""Which backend a URL means: built-in schemes first, then what installed packages offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+from commonplace.stores.base import Primary
+from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.record import Clock
+
+ENTRY_POINTS = "commonplace.stores"
+
+BUILT_IN = {
+    "sqlite": "commonplace.stores.sqlite",
+    "sqlite-vec": "commonplace.stores.sqlite",
+    "memory": "commonplace.stores.memory",
+}
+
+
+def open_store(url: str, clock: Clock) -> Primary:
+    scheme, separator, _ = url.partition("://")
+    if not separator:
+        raise ValidationError(f"{url!r} is not a store URL; write for example sqlite://./memories.db", field="store")
+    opener = import_module(BUILT_IN[scheme]).open_url if scheme in BUILT_IN else _installed(scheme)
+    return cast(Primary, opener(url, clock))
+
+
+def _installed(scheme: str) -> Callable[..., object]:
+    # Only for schemes that are not ours: reading every installed package's metadata takes longer than a recall.
+    from importlib.metadata import entry_points
+
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if scheme not in offered:
+        known = ", ".join(f"{name}://" for name in sorted({*BUILT_IN, *offered}))
+        raise ValidationError(f"there is no store for {scheme}://; there are {known}", field="store")
+    try:
+        opener: Callable[..., object] = offered[scheme].load()
+    except Exception as error:
+        raise Unavailable(f"the package that offers {scheme}:// cannot be imported: {error}") from error
+    return opener

@@ -1,0 +1,73 @@
+"""A writer is killed at random points, over and over: nothing acknowledged may be missing afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commonplace.embedders.hashing import open_embedder
+from commonplace.sdk import Memory
+from commonplace.wire.errors import NotFound
+
+KILLS = 120
+
+
+@pytest.mark.slow
+def test_kill_nine_loses_nothing(tmp_path: Path) -> None:
+    dice = random.Random(20261115)
+    data, acks = tmp_path / "data", tmp_path / "acks"
+    nursery = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("nursery.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert nursery.stdin is not None
+    assert nursery.stdout is not None
+    for kill in range(KILLS):
+        nursery.stdin.write(f"{data} {acks} {dice.uniform(0, 0.06):.6f} {kill}\n")
+        nursery.stdin.flush()
+        assert nursery.stdout.readline().strip().isdigit(), "the nursery died"
+    nursery.stdin.close()
+    assert nursery.wait() == 0
+    nursery.stdout.close()
+
+    expected: dict[str, str | None] = {}
+    uncertain: set[str] = set()
+    for line in acks.read_text().splitlines():
+        sign, id, *rest = line.split(" ", 2)
+        if sign == "+":
+            expected[id] = rest[0]
+        elif sign == "?":
+            uncertain.add(id)
+        else:
+            expected[id] = None
+            uncertain.discard(id)
+    assert len(expected) > KILLS, "too few writes were acknowledged for this to say anything"
+    asyncio.run(_compare(data, expected, uncertain))
+
+
+async def _compare(data: Path, expected: dict[str, str | None], uncertain: set[str]) -> None:
+    async with Memory("writer", data=data, embedder=open_embedder("hashing")) as memory:
+        for id, content in expected.items():
+            try:
+                found = (await memory.get(id))["content"]
+            except NotFound:
+                found = None
+            # A write in flight at the kill may have happened: only what was acknowledged is certain.
+            if found is None:
+                assert content is None or id in uncertain, f"{id} was acknowledged and is gone"
+            else:
+                assert content is not None, f"{id} was forgotten and is back"
+                assert found == content or "changed its mind" in found
+        findings = await memory.doctor(repair=False)
+        assert [f for f in findings if not f["ok"]] == []
+        some = [c for i, c in expected.items() if c is not None and i not in uncertain][-20:]
+        for content in some:
+            hits = (await memory.recall(content, k=10)).results
+            assert any(hit.content == content or "changed its mind" in str(hit.content) for hit in hits)
