@@ -18,6 +18,7 @@ from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, filters, ledger, reading
+from commonplace.engine.core import Settings
 from commonplace.stores.base import Primary, Progress
 from commonplace.stores.where import Condition, Where
 from commonplace.wire.errors import Fault, ValidationError
@@ -42,7 +43,7 @@ T = TypeVar("T")
 
 async def open_engine(
     config: configuration.Config, *, store: Primary | None = None, embedder: Embedder | None = None,
-    clock: Clock = system_clock,
+    clock: Clock = system_clock, settings: Settings | None = None,
 ) -> Engine:  # fmt: skip
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
     primary = store or plugins.open_store(config.store_url, clock)
@@ -57,7 +58,7 @@ async def open_engine(
                     f"this store's vectors were made by {recorded.name}, which is used; "
                     f"`commonplace reindex` changes to {wanted.name}"
                 )
-        engine = await Engine.open(primary, chosen, clock=clock)
+        engine = await Engine.open(primary, chosen, clock=clock, settings=settings)
         engine.embedder_note = note
         return engine
     except BaseException:

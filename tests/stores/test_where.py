@@ -93,7 +93,7 @@ class Table:
         return [m.id for m in reader.scan(self._db, Reach("t", ("agent",), where), 1000, None, False).memories]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(memories(), st.integers(0, 2)), min_size=1, max_size=4), st.lists(conditions(), min_size=1, max_size=40))
 def test_sql_finds_what_matches_says(rows: list[tuple[Memory, int]], wheres: list[Condition]) -> None:
     table = Table()

@@ -12,7 +12,7 @@ from commonplace.engine.draft import Draft, Forgotten, Hit, Query, Receipt
 from commonplace.engine.expiry import DAY_MS
 from commonplace.engine.governance import Decided, Decision
 from commonplace.engine.merge import Merged
-from commonplace.engine.writing import Item
+from commonplace.engine.writing import MAX_BATCH, Item
 from commonplace.stores.where import Condition
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import (
@@ -28,6 +28,7 @@ from commonplace.wire.models import (
     RecallResponse,
     RememberRequest,
     RememberResponse,
+    ReviewApply,
     StoreError,
     StoreOutcome,
     UpdateRequest,
@@ -63,6 +64,8 @@ class Memorywire:
 
     async def remember_many(self, requests: Sequence[RememberRequest]) -> list[RememberResponse | Fault]:
         """Each its own outcome; those that need approval are staged one by one."""
+        if len(requests) > MAX_BATCH:  # before any of them is staged
+            raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(requests)}", field="items")
         outcomes: dict[int, RememberResponse | Fault] = {}
         plain = [i for i, request in enumerate(requests) if not request.approval_required]
         for i, request in enumerate(requests):
@@ -88,7 +91,7 @@ class Memorywire:
         if request.types:
             where += (Condition(("type",), "in", list(request.types)),)
         if request.fresher_than_days is not None:
-            where += (Condition(("created_at",), "gte", now - request.fresher_than_days * DAY_MS),)
+            where += (Condition(("created_at",), "gte", max(now - request.fresher_than_days * DAY_MS, 0)),)
         found = await self._engine.recall(
             self._who,
             Query(
@@ -147,6 +150,7 @@ class Memorywire:
         reviewer: str,
         reason: str | None = None,
         request: dict[str, Any] | None = None,
+        apply: ReviewApply | None = None,
     ) -> dict[str, Any]:
         """Approve, reject, or approve an edited request: the decided review with what came of it."""
         edited: Draft | ForgetRequest | MergeRequest | None = None
@@ -154,7 +158,10 @@ class Memorywire:
             review = await self._engine.review(self._who, review_id)
             parsed = parse(_GOVERNED[review["operation"]], request)
             edited = to_draft(parsed) if isinstance(parsed, RememberRequest) else parsed
-        decided = await self._engine.decide(self._who, review_id, Decision(approved, reviewer, reason, edited))
+        decision = Decision(approved, reviewer, reason, edited)
+        if apply is not None:
+            decision.merge_into, decision.forget = apply.merge_into, tuple(apply.forget or ())
+        decided = await self._engine.decide(self._who, review_id, decision)
         return {**decided.review, **self._outcome(decided)}
 
     # encoding
@@ -195,14 +202,16 @@ class Memorywire:
         )
 
     def _outcome(self, decided: Decided) -> dict[str, Any]:
-        match decided.outcome:
-            case Receipt() as receipt:
-                return {"outcome": {"id": receipt.id, "stores": receipt.stores}}
-            case Forgotten() as forgotten:
-                return {"outcome": {"forgotten_ids": forgotten.ids}}
-            case Merged() as merged:
-                return {"outcome": {"canonical": merged.survivor.id, "merged_count": len(merged.losers)}}
-        return {}
+        outcome: dict[str, Any] = {}
+        for part in (decided.outcome, decided.applied):
+            match part:
+                case Receipt() as receipt:
+                    outcome |= {"id": receipt.id, "stores": receipt.stores}
+                case Forgotten() as forgotten:
+                    outcome |= {"forgotten_ids": forgotten.ids}
+                case Merged() as merged:
+                    outcome |= {"canonical": merged.survivor.id, "merged_count": len(merged.losers)}
+        return {"outcome": outcome} if outcome else {}
 
 
 def to_draft(request: RememberRequest) -> Draft:

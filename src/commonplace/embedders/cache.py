@@ -98,6 +98,11 @@ class CachedEmbedder:
         with self._lock:
             return len(self._vectors)
 
+    @property
+    def waiting(self) -> int:
+        """Texts that no batch has taken up yet."""
+        return len(self._queue)
+
     def unload(self) -> None:
         """Give back the model's memory once the batch in hand is done."""
         with self._embedding:

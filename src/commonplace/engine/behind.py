@@ -35,6 +35,9 @@ class Behind:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     async def note(self, recalled: Recalled) -> None:
         self._waiting.append(recalled)
         if self._core.settings.recalls_at_once or len(self._waiting) >= _AT_MOST:

@@ -20,7 +20,7 @@ from commonplace.wire.record import Clock, Memory, Principal, Role, system_clock
 T = TypeVar("T")
 log = logging.getLogger("commonplace.engine")
 
-_RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
+RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
 _RETRIES = 8
 
 
@@ -30,6 +30,7 @@ class Settings:
 
     recalls_at_once: bool = False  # write recall audit before answering, as servers that require tokens do
     review_url: str = ""  # where reviews are looked at, "" when nothing serves them
+    recalls_per_minute: int = 0  # of each agent; 0 is without limit
 
 
 class Core:
@@ -39,6 +40,7 @@ class Core:
         self.settings = settings or Settings()
         self.embedding: CachedEmbedder | None = None
         self.embedder_info: EmbedderInfo | None = None
+        self.writing = 0  # units of work handed to the store and not answered yet
         self.note: str | None = "no embedder is configured: recall is by keywords only"
 
     async def use_embedder(self, embedder: Embedder | None) -> None:
@@ -61,8 +63,7 @@ class Core:
     # authority
 
     def require(self, who: Principal, agent_id: str, role: Role) -> None:
-        if _RANK[who.role] < _RANK[role]:
-            raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}")
+        require_role(who, role)
         if not who.may_use(agent_id):
             raise Forbidden(f"{who.name} may not use agent {agent_id!r}")
 
@@ -105,19 +106,23 @@ class Core:
             raise ValidationError(
                 "embedding was given, but this store has no embedder to compare it with", field="embedding"
             )
-        vector = np.asarray(embedding, dtype=np.float32)
+        vector = np.asarray(embedding, dtype=np.float64)  # squares of large float32 values would overflow
         length = float(np.linalg.norm(vector))
         if vector.shape != (info.dimension,) or not length > 0:
             raise ValidationError(
                 f"embedding must be {info.dimension} numbers, not all zero (the store's embedder is {info.name})",
                 field="embedding",
             )
-        return (vector / length)[None, :]
+        return (vector / length).astype(np.float32)[None, :]
 
     # transactions
 
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
-        return await self.primary.transact(tenant, work)
+        self.writing += 1
+        try:
+            return await self.primary.transact(tenant, work)
+        finally:
+            self.writing -= 1
 
     async def settle(self, attempt: Callable[[], Any]) -> Any:
         """Run an attempt that prepared its vectors beforehand, again if the store moved on meanwhile."""
@@ -137,6 +142,11 @@ class Core:
                 self.embedder_info = replace(info)
             else:
                 await self.use_embedder(self.embedding.embedder)
+
+
+def require_role(who: Principal, role: Role) -> None:
+    if RANK[who.role] < RANK[role]:
+        raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}")
 
 
 class MovedOn(Exception):

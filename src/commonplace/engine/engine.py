@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from commonplace.embedders.base import Embedder
-from commonplace.engine import forgetting, governance, ledger, reading, upkeep, writing
+from commonplace.embedders.base import Embedder, Vectors
+from commonplace.engine import budgets, counting, forgetting, governance, ledger, reading, replacing, upkeep, writing
 from commonplace.engine.behind import Behind, Recalled
-from commonplace.engine.core import Core, Settings
+from commonplace.engine.core import Core, Settings, require_role
 from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection
 from commonplace.engine.governance import Decided, Decision
 from commonplace.engine.merge import Merged, combine
 from commonplace.engine.writing import Item
 from commonplace.stores.base import AuditEntry, Page, Primary, Progress
 from commonplace.stores.where import Where
-from commonplace.wire.errors import Fault
+from commonplace.wire.errors import Fault, Forbidden, Unavailable
 from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
 from commonplace.wire.record import Clock, Memory, Principal, system_clock
 
@@ -28,6 +28,7 @@ class Engine:
         self.core = core
         self.embedder_note: str | None = None  # set by whoever chose the embedder
         self._behind = Behind(core)
+        self._recalls = budgets.per_minute(core.settings.recalls_per_minute)
 
     @classmethod
     async def open(
@@ -62,11 +63,41 @@ class Engine:
         return await writing.remember_many(self.core, who, items)
 
     async def recall(self, who: Principal, query: Query) -> Recollection:
+        self._spend_recall(who, query.agents)
         recollection = await reading.recall(self.core, who, query)
         ids = [hit.memory.id for hit in recollection.hits]
         recalled = Recalled(who, query.agents[0] if len(query.agents) == 1 else "*", query.text, ids, self.core.clock())
         await self._behind.note(recalled)
         return recollection
+
+    async def search(
+        self, who: Principal, query: Query, *, limit: int, at_least: float | None = None
+    ) -> counting.Counted:
+        """The best `limit` hits and how many there are; only what is shown counts as recalled."""
+        if not query.agents:
+            return counting.Counted([], 0)
+        self._spend_recall(who, query.agents)
+        found = counting.cut(await reading.recall(self.core, who, counting.wide(query)), limit, at_least)
+        ids = [hit.memory.id for hit in found.hits]
+        agent = query.agents[0] if len(query.agents) == 1 else "*"
+        await self._behind.note(Recalled(who, agent, query.text, ids, self.core.clock()))
+        return found
+
+    async def store(
+        self, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
+    ) -> replacing.Stored:
+        """Create a record or replace the whole of it, under an id of the author's choice."""
+        return await replacing.store(self.core, who, draft, ref, agent, approval)
+
+    def _spend_recall(self, who: Principal, agents: tuple[str, ...]) -> None:
+        if self._recalls is None:
+            return
+        for agent in agents:
+            self.core.require(who, agent, "reader")  # nobody spends the budget of an agent that is not theirs
+        for agent in agents:
+            if wait := self._recalls.spend((who.tenant, agent)):
+                limit = self.core.settings.recalls_per_minute
+                raise budgets.refuse(wait, f"agent {agent!r} has used up its {limit} recalls a minute")
 
     async def forget(self, who: Principal, request: ForgetRequest) -> Forgotten:
         if request.approval_required:
@@ -102,6 +133,19 @@ class Engine:
     async def list(self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Any) -> Page:
         return await reading.listing(self.core, who, agents, where, **options)
 
+    async def find(self, who: Principal, ref: str, agent: str | None = None) -> Memory:
+        """By any id that names it: of one agent, else of every agent the caller may read."""
+        return await replacing.find(self.core, who, ref, agent)
+
+    async def page(
+        self, who: Principal, agents: tuple[str, ...], where: Where = (), *, limit: int, offset: int = 0,
+        newest_first: bool = True,
+    ) -> counting.Numbered:  # fmt: skip
+        return await counting.page(self.core, who, agents, where, limit=limit, offset=offset, newest_first=newest_first)
+
+    async def count(self, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:
+        return await counting.count(self.core, who, agents, where)
+
     async def history(self, who: Principal, agent_id: str, ref: str) -> Sequence[Memory]:
         return await reading.history(self.core, who, agent_id, ref)
 
@@ -133,13 +177,22 @@ class Engine:
 
     # audit
 
-    async def audit(self, who: Principal, **which: Any) -> Any:
-        """Entries of the agents the caller may use, with n above `after`."""
+    async def audit(self, who: Principal, *, limit: int = 100, after: int = 0, **which: Any) -> Sequence[AuditEntry]:
+        """The next `limit` entries with n above `after` that are about agents the caller may use."""
         await self._behind.flush()
-        entries: Sequence[AuditEntry] = await self.core.primary.audit(who.tenant, **which)
-        return [e for e in entries if e.agent_id == "*" or who.may_use(e.agent_id)]
+        found: list[AuditEntry] = []
+        while len(found) < limit:
+            batch: Sequence[AuditEntry] = await self.core.primary.audit(who.tenant, limit=limit, after=after, **which)
+            # An entry about several agents names memories of all of them.
+            found += [e for e in batch if ("*" in who.agents if e.agent_id == "*" else who.may_use(e.agent_id))]
+            if len(batch) < limit:
+                break
+            after = batch[-1].n
+        return found[:limit]
 
     async def verify_audit(self, who: Principal, progress: Progress | None = None) -> ledger.Verifier:
+        if "*" not in who.agents:
+            raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
         await self._behind.flush()
         return await upkeep.verify_audit(self.core, who.tenant, progress)
 
@@ -164,7 +217,22 @@ class Engine:
     async def reindex(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
         return await upkeep.reindex(self.core, who, embedder, progress)
 
+    # the embedder, for others to use
+
+    async def embed(self, who: Principal, texts: Sequence[str]) -> Vectors:
+        """One unit vector for each text, made by the store's own embedder."""
+        require_role(who, "reader")
+        if self.core.embedding is None:
+            raise Unavailable(self.core.note or "no embedder is configured")
+        return await self.core.embedding.embed_async(texts)
+
     # life
+
+    def queues(self) -> dict[str, int]:
+        """What waits: units of work for the store, texts for the embedder, recalls to be written behind."""
+        embedding = self.core.embedding
+        return {"writes": self.core.writing, "embeddings": embedding.waiting if embedding else 0,
+                "recalls": len(self._behind)}  # fmt: skip
 
     async def health(self) -> dict[str, Any]:
         health = await self.core.primary.health()

@@ -14,7 +14,7 @@ def conditions(policy: ExpirePolicy, now: int) -> Where:
     """Everything in the policy that a store can filter by; `stale` decides the rest."""
     where: list[Condition] = []
     if policy.older_than_days is not None:
-        where.append(Condition(("created_at",), "lt", now - policy.older_than_days * DAY_MS))
+        where.append(Condition(("created_at",), "lt", max(now - policy.older_than_days * DAY_MS, 0)))
     if policy.type is not None:
         where.append(Condition(("type",), "eq", policy.type))
     if policy.confidence_below is not None:

@@ -66,7 +66,7 @@ async def forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotte
     memories = await chosen(core, who, request)
     result = Forgotten([], core.primary.name, erased=request.hard_delete)
     if request.hard_delete and request.cascade:
-        memories += await _descendants(core, who, memories)
+        memories += await descendants(core, who, memories)
     for start in range(0, len(memories), _CHUNK):
         batch = memories[start : start + _CHUNK]
         done = await core.transact(
@@ -78,14 +78,14 @@ async def forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotte
         result.ids += done
     if request.hard_delete:
         gone = set(result.ids)
-        result.descendants = [m.id for m in await _descendants(core, who, memories) if m.id not in gone]
-    if request.hard_delete or any(_erases(m) for m in memories):
+        result.descendants = [m.id for m in await descendants(core, who, memories) if m.id not in gone]
+    if request.hard_delete or any(erases(m) for m in memories):
         await core.primary.drop_copies()
         result.backups = [record.value["path"] for record in await core.primary.records(SYSTEM, BACKUP)]
     return result
 
 
-def _erases(memory: Memory) -> bool:
+def erases(memory: Memory) -> bool:
     """A memory kept under a retention promise leaves nothing behind when it goes."""
     return "retain" in memory.privacy
 
@@ -106,7 +106,7 @@ def forget_now(
         if now is None or now.agent_id != agent_id or (not hard and now.status not in ("live", "archived")):
             continue
         done.append(now.id)
-        if hard or _erases(now):
+        if hard or erases(now):
             erase(tx, core, now)
             parts.append(ledger.part(None, {"id": now.id, "erased": True}))
         else:
@@ -126,7 +126,7 @@ def erase(tx: Transaction, core: Core, memory: Memory) -> None:
         if record.kind == IDEMPOTENCY:
             tx.put_record(Record(record.kind, record.key, {"at": record.value.get("at", 0), "erased": True}))
         elif record.kind == REVIEW:
-            kept = {k: v for k, v in record.value.items() if k not in ("request", "diff", "reasoning")}
+            kept = {k: v for k, v in record.value.items() if k not in ("request", "draft", "diff", "reasoning")}
             tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
         else:
             tx.drop_record(record.kind, record.key)
@@ -135,7 +135,7 @@ def erase(tx: Transaction, core: Core, memory: Memory) -> None:
     tx.erase(memory.id)
 
 
-async def _descendants(core: Core, who: Principal, memories: Sequence[Memory]) -> list[Memory]:
+async def descendants(core: Core, who: Principal, memories: Sequence[Memory]) -> list[Memory]:
     """What these were merged into, all the way up: their text may live on there."""
     seen = {m.id for m in memories}
     found: list[Memory] = []
@@ -252,6 +252,8 @@ async def expire(core: Core, who: Principal, request: ExpireRequest) -> list[str
     for start in range(0, len(memories), _CHUNK):
         batch = memories[start : start + _CHUNK]
         done += await core.transact(who.tenant, lambda tx, batch=batch: _expire_now(tx, core, who, request, batch))  # type: ignore[misc]
+    if request.action == "forget" and any(erases(m) for m in memories):
+        await core.primary.drop_copies()
     return done
 
 
@@ -280,7 +282,7 @@ async def sweep(core: Core, who: Principal) -> int:
     erased = 0
     for agent in await core.primary.agents(who.tenant):
         reach = Reach(who.tenant, (agent,), overdue, statuses=("live", "archived", "deleted"))
-        memories = [m for m in await _all(core, reach) if _erases(m)]
+        memories = [m for m in await _all(core, reach) if erases(m)]
         for start in range(0, len(memories), _CHUNK):
             batch = memories[start : start + _CHUNK]
             erased += len(
@@ -291,4 +293,6 @@ async def sweep(core: Core, who: Principal) -> int:
                     ),
                 )
             )
+    if erased:
+        await core.primary.drop_copies()
     return erased

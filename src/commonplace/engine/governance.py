@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.draft import Draft, Forgotten, Receipt
 from commonplace.engine.forgetting import REVIEW
 from commonplace.engine.merge import Merged, combine
+from commonplace.engine.reading import resolve
 from commonplace.engine.writing import IDEMPOTENCY, answer_again, check, conceive, idempotency_record, write
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
@@ -22,18 +24,22 @@ Operation = Literal["remember", "forget", "merge"]
 
 @dataclass(slots=True)
 class Decision:
-    """What a reviewer says. `edited` replaces the request that was staged."""
+    """What a reviewer says. `edited` replaces the request that was staged; a new memory that is approved may join
+    an existing one (`merge_into`) or take the place of others (`forget`)."""
 
     approved: bool
     reviewer: str
     reason: str | None = None
     edited: Draft | ForgetRequest | MergeRequest | None = None
+    merge_into: str | None = None
+    forget: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Decided:
     review: dict[str, Any]
     outcome: Receipt | Forgotten | Merged | None
+    applied: Forgotten | Merged | None = None
 
 
 async def stage_remember(
@@ -58,6 +64,8 @@ async def stage_remember(
 
 async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotten:
     memories = await forgetting.chosen(core, who, request)
+    if request.hard_delete and request.cascade:
+        memories += await forgetting.descendants(core, who, memories)
     diff = {"added": [], "removed": [_shown(m) for m in memories], "modified": []}
     ids = tuple(m.id for m in memories)
     value = {"request": dump(request), "diff": diff, "ids": list(ids)}
@@ -77,7 +85,7 @@ async def stage_merge(core: Core, who: Principal, request: MergeRequest) -> tupl
     if merged.changed:
         modified = [{"before": _shown(before[merged.survivor.id]), "after": _shown(merged.survivor)}]
     diff = {"added": [], "removed": [_shown(m) for m in merged.losers], "modified": modified}
-    value = {"request": dump(request), "diff": diff}
+    value = {"request": dump(request), "diff": diff, "ids": list(before)}
 
     def work(tx: Transaction) -> str:
         return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, tuple(before))
@@ -123,6 +131,8 @@ async def decide(core: Core, who: Principal, review_id: str, decision: Decision)
     value = await _load(core, who, review_id)
     core.require(who, value["agent_id"], "reviewer")
     _must_be_pending(value)
+    if (decision.merge_into or decision.forget) and not (decision.approved and value["operation"] == "remember"):
+        raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
     if not decision.approved:
         rejected = await core.transact(who.tenant, lambda tx: _settle_review(tx, who, review_id, decision, "rejected"))
         return Decided(shown(rejected), None)
@@ -147,12 +157,13 @@ async def _approve_remember(
     async def attempt() -> Decided:
         memory = conceive(author, draft, core.clock(), id=value["memory_id"])
         (entry,) = await core.entries([memory], [draft.embedding])
+        apply = await _prepare(core, who, memory, decision)
 
         def work(tx: Transaction) -> Decided:
             kept = _settle_review(tx, who, value["id"], decision, "approved")
             written = write(tx, author, entry, "remember", review_id=value["id"])
             receipt = Receipt(written.id, written.updated_at, [core.primary.name], memory=written)
-            return Decided(shown(kept), receipt)
+            return Decided(shown(kept), receipt, apply(tx, written))
 
         return await core.transact(who.tenant, work)
 
@@ -160,14 +171,46 @@ async def _approve_remember(
     return decided
 
 
+async def _prepare(
+    core: Core, who: Principal, proposed: Memory, decision: Decision
+) -> Callable[[Transaction, Memory], Forgotten | Merged | None]:
+    """What else is to happen in the transaction that makes the proposed memory live."""
+    agent = proposed.agent_id
+    if decision.merge_into is not None:
+        request = MergeRequest(
+            agent_id=agent, canonical=decision.merge_into, duplicates=[proposed.id], strategy="merge_content"
+        )
+        canonical = await resolve(core, who, agent, decision.merge_into)
+        merged, entry = await forgetting.merged_entry(
+            core, canonical, [replace(proposed, created_at=core.clock())], request
+        )
+
+        def join(tx: Transaction, written: Memory) -> Merged:
+            merged.losers = [written]
+            return forgetting.merge_now(tx, who, request, merged, entry)
+
+        return join
+    others = [await resolve(core, who, agent, ref) for ref in decision.forget]
+
+    def supersede(tx: Transaction, written: Memory) -> Forgotten | None:
+        if not others:
+            return None
+        reason = f"superseded by {written.id}"
+        done = forgetting.forget_now(tx, core, who, agent, others, hard=False, reason=reason)
+        return Forgotten(done, core.primary.name, erased=False)
+
+    return supersede
+
+
 async def _approve_forget(
     core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
 ) -> Decided:
-    if decision.edited is not None and not isinstance(decision.edited, ForgetRequest):
-        raise ValidationError("the edited request must be a forget", field="request")
-    request = decision.edited or ForgetRequest.model_validate(value["request"])
+    edited = decision.edited
+    if edited is not None and not (isinstance(edited, ForgetRequest) and edited.agent_id == value["agent_id"]):
+        raise ValidationError("the edited request must be a forget of the same agent", field="request")
+    request = edited or ForgetRequest.model_validate(value["request"])
     # Without an edit exactly what the reviewer was shown is forgotten, not what the filter would find by now.
-    ids = value["ids"] if decision.edited is None else [m.id for m in await forgetting.chosen(core, who, request)]
+    ids = value["ids"] if edited is None else [m.id for m in await forgetting.chosen(core, who, request)]
     memories = await core.primary.get(who.tenant, ids)
 
     def work(tx: Transaction) -> Decided:
@@ -176,15 +219,22 @@ async def _approve_forget(
         done = forgetting.forget_now(tx, core, author, value["agent_id"], memories, hard, request.reason)
         return Decided(shown(kept), Forgotten(done, core.primary.name, erased=hard))
 
-    return await core.transact(who.tenant, work)
+    decided = await core.transact(who.tenant, work)
+    if request.hard_delete or any(forgetting.erases(m) for m in memories):
+        await core.primary.drop_copies()
+    return decided
 
 
 async def _approve_merge(
     core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
 ) -> Decided:
-    if decision.edited is not None and not isinstance(decision.edited, MergeRequest):
-        raise ValidationError("the edited request must be a merge", field="request")
-    request = decision.edited or MergeRequest.model_validate(value["request"])
+    edited = decision.edited
+    if edited is not None and not (isinstance(edited, MergeRequest) and edited.agent_id == value["agent_id"]):
+        raise ValidationError("the edited request must be a merge of the same agent", field="request")
+    request = edited or MergeRequest.model_validate(value["request"])
+    if edited is None:  # those the reviewer was shown, not whoever carries the entity name by now
+        canonical_id, *others = value["ids"]
+        request = request.model_copy(update={"canonical": canonical_id, "duplicates": others})
 
     async def attempt() -> Decided:
         canonical, duplicates = await forgetting.parties(core, replace(who, role="admin"), request)

@@ -15,7 +15,11 @@ from commonplace.wire.record import Principal
 def part(memory_id: str | None, payload: dict[str, Any]) -> AuditPart:
     """What was done to one memory. Destroying payload and salt leaves a hash that says nothing."""
     data, salt = canonical(payload), new_salt()
-    return AuditPart(memory_id, data, salt, sha256_hex(salt, data))
+    return AuditPart(memory_id, data, salt, _part_hash(memory_id, data, salt))
+
+
+def _part_hash(memory_id: str | None, payload: bytes, salt: bytes) -> str:
+    return sha256_hex(salt, (memory_id or "").encode(), b"\n", payload)
 
 
 def append(tx: Transaction, who: Principal, operation: str, agent_id: str, parts: Sequence[AuditPart]) -> AuditEntry:
@@ -88,7 +92,7 @@ class Verifier:
         if entry.payload_hash != _payload_hash(entry.parts):
             return "its payloads were changed, removed or added"
         for p in entry.parts:
-            if p.payload is not None and sha256_hex(p.salt or b"", p.payload) != p.hash:
+            if p.payload is not None and _part_hash(p.memory_id, p.payload, p.salt or b"") != p.hash:
                 return "a payload was changed"
         return None
 

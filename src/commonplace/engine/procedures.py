@@ -27,6 +27,8 @@ def check(content: str) -> None:
         machine = json.loads(content)
     except ValueError:
         return
+    except RecursionError:
+        raise _wrong("content", "is nested too deeply to be a state machine") from None
     if not isinstance(machine, dict):
         raise _wrong("content", "must be a JSON object {name, initial, states, transitions, …} or plain text")
     _keys("content", machine, MACHINE_KEYS)

@@ -79,7 +79,9 @@ async def get(core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int
     if as_of is None:
         return await resolve(core, who, agent_id, ref)
     at = await _instant(core, who, as_of)
-    then = [v for v in await core.primary.history(who.tenant, ref) if v.seq <= (at or 0)]
+    aliased = [] if is_uuid(ref) else await core.primary.find_alias(who.tenant, [agent_id], ref)
+    id = aliased[0].id if aliased else ref
+    then = [v for v in await core.primary.history(who.tenant, id) if v.seq <= (at or 0)]
     if not then or then[-1].agent_id != agent_id or not readable(then[-1], core.clock()):
         raise missing(agent_id, ref)
     return then[-1]

@@ -16,6 +16,7 @@ from commonplace.engine.reading import resolve
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
+from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
 
 MAX_BATCH = 1000
@@ -110,7 +111,7 @@ def conceive(who: Principal, draft: Draft, now: int, id: str | None = None) -> M
     retain = draft.privacy.get("retain")
     expires_at = draft.expires_at
     if retain is not None:
-        due = now + int(retain) * DAY_MS
+        due = min(now + int(retain) * DAY_MS, MAX_INTEGER)
         expires_at = due if expires_at is None else min(expires_at, due)
     return Memory(
         id=id or mint_id(now), tenant=who.tenant, agent_id=draft.agent_id, type=draft.type, content=draft.content,
@@ -137,7 +138,13 @@ def write(tx: Transaction, who: Principal, entry: Entry, operation: str, **more:
     """Put one version and its audit entry."""
     if entry.memory.created_at == 0:
         for alias in entry.memory.aliases:
-            if tx.by_alias(entry.memory.agent_id, alias) is not None:
+            holder = tx.by_alias(entry.memory.agent_id, alias)
+            if holder is not None and holder.expires_at is not None and holder.expires_at <= tx.now:
+                # Nobody can see it any more, so its alias is as free as a forgotten one's.
+                gone = tx.put(Entry(replace(holder, status="deleted"), None, b""))
+                part = ledger.part(gone.id, {"version": gone.version, "status": "deleted"})
+                ledger.append(tx, who, "forget", gone.agent_id, [part])
+            elif holder is not None:
                 raise Conflict(f"the id {alias!r} already names another memory of {entry.memory.agent_id}", alias=alias)
         entry = replace(entry, memory=replace(entry.memory, created_at=tx.now))
     memory = tx.put(entry)

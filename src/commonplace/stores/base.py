@@ -244,6 +244,9 @@ class Primary(Store, Protocol):
     async def agents(self, tenant: str) -> dict[str, int]:
         """Every agent that has memories, with the number of live ones."""
 
+    async def count(self, reach: Reach) -> int:
+        """How many a scan of it would find."""
+
     async def sequence(self, tenant: str, at: int | None = None) -> int:
         """The tenant's sequence now, or the last one committed at or before `at` (ms)."""
 

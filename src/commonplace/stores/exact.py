@@ -63,7 +63,8 @@ def dense_scores(rows: Sequence[Vectors | None], vector: Vectors) -> Scores:
     if usable:
         parts = [np.atleast_2d(rows[i]) for i in usable]  # type: ignore[arg-type]
         starts = np.cumsum([0, *(len(p) for p in parts[:-1])])
-        scores[usable] = np.maximum.reduceat(np.vecdot(np.concatenate(parts), vector), starts)
+        found = np.maximum.reduceat(np.vecdot(np.concatenate(parts), vector), starts)
+        scores[usable] = np.nan_to_num(found, nan=-np.inf)
     return scores
 
 

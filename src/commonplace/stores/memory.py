@@ -138,9 +138,12 @@ class InMemory(Transactional):
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
         found = self._of(reach.tenant).find(reach)[:: -1 if newest_first else 1]
-        start = next((i + 1 for i, m in enumerate(found) if m.id == cursor), 0)
-        page = found[start : start + limit]
-        return Page(page, page[-1].id if start + limit < len(found) else None)
+        if cursor is not None:  # a place and not a row: paging goes on when that row is gone
+            at, _, id = cursor.partition(".")
+            place = (int(at), id)
+            found = [m for m in found if m.id != id and ((m.created_at, m.id) < place) is newest_first]
+        page = found[:limit]
+        return Page(page, f"{page[-1].created_at}.{page[-1].id}" if len(found) > limit else None)
 
     async def history(self, tenant: str, id: str) -> list[Memory]:
         return [self._of(tenant).shown(e.memory) for e in self._of(tenant).versions.get(id, ())]
@@ -151,6 +154,9 @@ class InMemory(Transactional):
     async def agents(self, tenant: str) -> dict[str, int]:
         current = [versions[-1].memory for versions in self._of(tenant).versions.values()]
         return {a: sum(m.agent_id == a and m.status == "live" for m in current) for a in {m.agent_id for m in current}}
+
+    async def count(self, reach: Reach) -> int:
+        return len(self._of(reach.tenant).find(reach))
 
     async def sequence(self, tenant: str, at: int | None = None) -> int:
         of = self._of(tenant)

@@ -51,8 +51,6 @@ _LETTER = rf"[^\W{_DENSE}](?:[^\W{_DENSE}]|[{_MARKS}])*+"
 
 # A token is a word, or words held together by joints: foo_bar.baz, etc/hosts, LP-2217, a@example.com, c++.
 _ASCII_TOKEN = re.compile(rf"\w++(?:{_JOINTS}\w++)*+(?:\+\+|#)?", re.ASCII)
-_TOKEN = re.compile(rf"{_LETTER}(?:{_JOINTS}{_LETTER})*+(?:\+\+|#)?|[{_DENSE}]++|{_EMOJI}")
-_DENSE_RUN = re.compile(rf"[{_DENSE}]")
 _SPLIT = re.compile(r"[-._/:@'’\\+=&#~?%]+")
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
@@ -67,6 +65,17 @@ _LONGEST_WHOLE = 256
 _LONGEST_STEM = 64
 _CACHED_TOKENS = 32_768
 _cache: dict[str, tuple[int, ...]] = {}
+
+
+@functools.cache
+def _unicode_token() -> re.Pattern[str]:
+    """Compiled when first needed: these sets take ten milliseconds, and most processes never see such text."""
+    return re.compile(rf"{_LETTER}(?:{_JOINTS}{_LETTER})*+(?:\+\+|#)?|[{_DENSE}]++|{_EMOJI}")
+
+
+@functools.cache
+def _dense_run() -> re.Pattern[str]:
+    return re.compile(rf"[{_DENSE}]")
 
 
 def terms(text: str) -> bytes:
@@ -100,7 +109,7 @@ def _tokens(text: str) -> list[str]:
     if text.isascii():
         pattern = _ASCII_TOKEN
     else:
-        pattern = _TOKEN
+        pattern = _unicode_token()
         text = _normalised(text)
     if "," in text:
         text = _THOUSANDS.sub("", text)
@@ -125,7 +134,7 @@ def _token_terms(token: str) -> tuple[int, ...]:
 
 def _words(token: str) -> list[str]:
     """What a token is found by: itself, and its parts where it has any."""
-    if not token[0].isascii() and _DENSE_RUN.match(token):
+    if not token[0].isascii() and _dense_run().match(token):
         return [*token, *map("".join, itertools.pairwise(token))]
     if token.isalpha() and (token.islower() or token.istitle() or token.isupper()):
         return [_folded(token)]

@@ -47,7 +47,8 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 class Message(BaseModel):
     """Closed and strict: an unknown key is refused, and nothing is coerced."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    # Deferred: a process pays for the messages it uses, not for all of them.
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     #: The schema this mirrors, for messages that have a file of their own.
     schema_name: ClassVar[str] = ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from index_rows import SCOPE, WORDS, Rows, check, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import Catalogue, IndexQuery, catalogue, dense
+from commonplace.stores.sqlite.index import Catalogue, IndexQuery, dense, merge, rebuild
 
 
 def random_query(rng: np.random.Generator, rows: Rows) -> IndexQuery:
@@ -51,15 +51,15 @@ def random_write(rng: np.random.Generator, rows: Rows) -> None:
 
 
 @pytest.mark.parametrize("exact_up_to", [10_000, 0])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_history_gives_the_exact_ranking(seed: int, exact_up_to: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Small enough that a few hundred rows flush, merge and spill; bits choose, but everything is rescored.
-    monkeypatch.setattr(catalogue, "FLUSH", 16)
-    monkeypatch.setattr(catalogue, "_SPILL", 50)
+    monkeypatch.setattr(merge, "FLUSH", 16)
+    monkeypatch.setattr(rebuild, "_SPILL", 50)
     monkeypatch.setattr(dense, "EXACT", exact_up_to)
     rng = np.random.default_rng(seed)
-    rows = Rows()
+    rows, rebuilt = Rows(), False
     with tempfile.TemporaryDirectory() as folder:
         mine, other = (Catalogue(Path(folder), "store") for _ in range(2))
         for _ in range(int(rng.integers(1, 30))):
@@ -76,9 +76,11 @@ def test_any_history_gives_the_exact_ranking(seed: int, exact_up_to: int, monkey
                     other.purge(rows, SCOPE)
                 case 6:
                     mine.rebuild(rows, SCOPE)
+                    rebuilt = True  # the other finds its files gone when there is too little to write any
                 case 7:
                     mine.begin(SCOPE)
             assert mine.verify(rows, SCOPE) == []
             check(mine, rows, random_query(rng, rows))
             check(other, rows, random_query(rng, rows))
-        assert mine.rebuilds == other.rebuilds == 0
+        assert mine.rebuilds == 0
+        assert other.rebuilds == 0 or rebuilt

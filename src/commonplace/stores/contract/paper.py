@@ -42,8 +42,8 @@ class Paper(Contract):
     @drives
     async def test_forget_no_scope_raises(self, s: Subject) -> None:
         await s.remember("something")
-        for nothing in ({}, {"ids": []}, {"filter": {}}, {"ids": [], "filter": {}}):
-            request = ForgetRequest.model_construct(agent_id="agent", ids=None, filter=None).model_copy(update=nothing)
+        for ids, filter in ((None, None), ([], None), (None, {}), ([], {})):
+            request = ForgetRequest.model_construct(agent_id="agent", ids=ids, filter=filter)
             with pytest.raises(ValidationError):
                 await s.engine.forget(WHO, request)
         assert len(await s.list()) == 1
@@ -51,7 +51,7 @@ class Paper(Contract):
     @drives
     async def test_expire_empty_policy_raises(self, s: Subject) -> None:
         await s.remember("something")
-        request = ExpireRequest.model_construct(agent_id="agent", policy=None, action="forget")  # type: ignore[arg-type]
+        request = ExpireRequest.model_construct(agent_id="agent", policy=None, action="forget")
         with pytest.raises(ValidationError):
             await s.engine.expire(WHO, request)
         assert len(await s.list()) == 1

@@ -20,8 +20,9 @@ from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal
 
 TRICKY_TEXTS = (
-    "naïve café", "e\u0301 and é", "日本語の記憶", "עברית ‏RTL‎ العربية", "😀👩‍👩‍👧", "nul\0byte", "line\nbreak\ttab", "\u202egnirts",
-    " spaces  kept ", 'quotes " and \\ slashes', "'; DROP TABLE memories; --", "\ufeffbom", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
+    "naïve café", "e\u0301 and é", "日本語の記憶", "עברית ‏RTL‎ العربية", "😀👩‍👩‍👧", "nul\0byte", "line\nbreak\ttab",
+    "\u202egnirts", " spaces  kept ", 'quotes " and \\ slashes', "'; DROP TABLE memories; --", "\ufeffbom",
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
 )  # fmt: skip
 
 
@@ -55,7 +56,7 @@ class Reading(Contract):
     @pytest.mark.parametrize("text", TRICKY_TEXTS)
     def test_text_comes_back_as_it_went(self, tmp_path: Path, text: str) -> None:
         async def scenario(s: Subject) -> None:
-            fields = {"user_id": text, "title": text, "source": text, "tags": [text], "aliases": [text]}
+            fields: dict[str, Any] = {"user_id": text, "title": text, "source": text, "tags": [text], "aliases": [text]}
             id = await s.remember(f"x{text}", metadata={"k": text}, **fields)
             got = await s.get(id)
             assert (got.content, got.metadata, got.tags, got.aliases) == (f"x{text}", {"k": text}, [text], [text])
@@ -70,14 +71,13 @@ class Reading(Contract):
     def test_metadata_comes_back_as_it_went(self, tmp_path: Path) -> None:
         numbers = st.integers() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
         scalars = st.none() | st.booleans() | numbers | st.text(max_size=8)
-        inner = st.recursive(
-            scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=4), x, max_size=3)
-        )
+        keys = st.text(max_size=4)
+        inner = st.recursive(scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(keys, x, max_size=3))
         with asyncio.Runner() as runner:
             s = runner.run(self.subject(tmp_path, FakeClock()))
 
             @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-            @given(st.dictionaries(st.text(max_size=4), inner, max_size=4))
+            @given(st.dictionaries(keys, inner, max_size=4))
             def comes_back(metadata: dict[str, Any]) -> None:
                 id = runner.run(s.remember("x", metadata=metadata))
                 assert json.dumps(runner.run(s.get(id)).metadata) == json.dumps(metadata)
@@ -125,7 +125,7 @@ class Reading(Contract):
         for some in (drafts[:10], drafts[10:15], drafts[15:]):
             await s.remember_all(some)
             s.clock.advance(1)
-        whole = [m.id for m in await s.list()]
+        whole, reach = [m.id for m in await s.list()], Reach("local", ("agent",))
         for newest_first in (True, False):
             expected = whole if newest_first else whole[::-1]
             for limit in (1, 7, 23, 100):
@@ -139,7 +139,7 @@ class Reading(Contract):
                     if cursor is None:
                         break
                 assert seen == expected
-        first = await s.store.scan(Reach("local", ("agent",)), limit=7)
+        first = await s.store.scan(reach, limit=7)
         await s.forget(first.memories[-1].id)
-        rest = await s.store.scan(Reach("local", ("agent",)), limit=100, cursor=first.next_cursor)
+        rest = await s.store.scan(reach, limit=100, cursor=first.next_cursor)
         assert [m.id for m in rest.memories] == whole[7:]

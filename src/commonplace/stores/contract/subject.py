@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,17 @@ class Subject:
         except NotFound:
             return True
         return False
+
+
+@contextmanager
+def driven(store: Primary, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
+    """A subject over this store, and the way to await one thing after another where a test is not async."""
+    with asyncio.Runner() as runner:
+        subject = Subject(runner.run(Engine.open(store, Hashing(), clock=clock)), clock)
+        try:
+            yield subject, runner.run
+        finally:
+            runner.run(subject.engine.close())
 
 
 Scenario = Callable[[Any, Subject], Awaitable[None]]

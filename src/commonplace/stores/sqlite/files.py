@@ -60,13 +60,18 @@ def open_writable(files: StoreFiles) -> apsw.Connection:
     _make_private_folder(files.database.parent)
     if files.database.exists() and files.database.stat().st_size > 0:
         _refuse_foreign(files)
+    db = None
     try:
         db = connect(files.database)
         db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON")
         db.execute("PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864")
         _migrate(db, files)
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise refusal(files.database, str(error)) from error
+    except BaseException as error:
+        if db is not None:
+            db.close()
+        if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+            raise refusal(files.database, str(error)) from error
+        raise
     return db
 
 
@@ -96,20 +101,21 @@ def _refuse_foreign(files: StoreFiles) -> None:
     application = int.from_bytes(header[68:72], "big")
     fresh = version == 0 and application == 0  # created, but the first transaction never reached the file
     if not fresh and application != schema.APPLICATION_ID:
-        raise StoreRefused(f"{path} is an SQLite database of another program. Choose another file with --data.")
+        raise _foreign(path)
     if version > schema.VERSION:
         raise _newer(path, version)
     # With a write-ahead log beside it the file alone may look torn; SQLite itself recovers that case.
     if not files.wal.exists():
-        _check_pages(path, whole=path.stat().st_size <= _CHECKED_WHOLE)
+        _check_pages(path, whole=path.stat().st_size <= _CHECKED_WHOLE, fresh=fresh)
 
 
-def _check_pages(path: Path, *, whole: bool) -> None:
+def _check_pages(path: Path, *, whole: bool, fresh: bool) -> None:
     uri = f"file:{str(path.absolute()).replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?immutable=1"
     db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         problems = [row[0] for row in db.execute("PRAGMA quick_check(1)")] if whole else ["ok"]
-        db.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        if db.execute("SELECT count(*) FROM sqlite_schema").fetchall() != [(0,)] and fresh:
+            raise _foreign(path)  # few programs set the number by which ours are known
         page_count, page_size = db.pragma("page_count"), db.pragma("page_size")
         if problems == ["ok"] and page_count * page_size > path.stat().st_size:
             problems = ["the file is shorter than it says"]
@@ -119,6 +125,10 @@ def _check_pages(path: Path, *, whole: bool) -> None:
         db.close()
     if problems != ["ok"]:
         raise refusal(path, problems[0])
+
+
+def _foreign(path: Path) -> StoreRefused:
+    return StoreRefused(f"{path} is an SQLite database of another program. Choose another file with --data.")
 
 
 def _newer(path: Path, version: int) -> StoreRefused:
@@ -140,6 +150,8 @@ def _migrate(db: apsw.Connection, files: StoreFiles) -> None:
         db.execute("BEGIN IMMEDIATE")
         try:
             if db.pragma("user_version") < number:
+                if number == 1 and db.execute("SELECT count(*) FROM sqlite_schema").fetchall() != [(0,)]:
+                    raise _foreign(files.database)
                 step(db)
                 db.execute(f"PRAGMA application_id={schema.APPLICATION_ID}; PRAGMA user_version={number}")
             db.execute("COMMIT")

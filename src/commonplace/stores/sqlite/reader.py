@@ -157,6 +157,14 @@ def agents(db: apsw.Connection, tenant: str) -> dict[str, int]:
     return dict(db.execute(sql, (tenant_id(db, tenant),)))
 
 
+def count(db: apsw.Connection, reach: Reach) -> int:
+    total = 0
+    for table, condition, values in versions_in(reach, scope_ids(db, reach.tenant, reach.agents)):
+        sql = f"SELECT count(*) FROM {table} m LEFT JOIN recalls r ON r.mid = m.mid WHERE {condition}"
+        total += rows.one(db, sql, values)[0]
+    return total
+
+
 def sequence(db: apsw.Connection, tenant: str, at: int | None) -> int:
     owner = tenant_id(db, tenant)
     row = db.execute("SELECT seq, audit_n FROM tenants WHERE id = ?", (owner,)).fetchone()

@@ -40,7 +40,8 @@ CREATE TABLE scopes(
 -- AUTOINCREMENT: segments know rows by `mid`, so a number must never come back with other content.
 CREATE TABLE memories(mid INTEGER PRIMARY KEY AUTOINCREMENT, {_VERSION_DDL});
 CREATE UNIQUE INDEX memories_by_id ON memories(id);
-CREATE INDEX memories_by_change ON memories(scope_id, seq);
+-- status is in it so that counting the live ones reads the index alone
+CREATE INDEX memories_by_change ON memories(scope_id, seq, status);
 CREATE INDEX memories_by_time ON memories(scope_id, created_at, id);
 CREATE INDEX memories_by_entity ON memories(scope_id, entity_name) WHERE entity_name IS NOT NULL;
 CREATE INDEX memories_by_session ON memories(scope_id, session_id, mid) WHERE session_id IS NOT NULL;

@@ -110,6 +110,9 @@ class SqliteStore(Transactional):
     async def agents(self, tenant: str) -> dict[str, int]:
         return await self._readers.run(lambda db: reader.agents(db, tenant))
 
+    async def count(self, reach: Reach) -> int:
+        return await self._readers.run(lambda db: reader.count(db, reach))
+
     async def sequence(self, tenant: str, at: int | None = None) -> int:
         return await self._readers.run(lambda db: reader.sequence(db, tenant, at))
 

@@ -21,6 +21,9 @@ _INSERT = f"INSERT INTO memories({_COLUMNS}) VALUES({', '.join('?' * len(VERSION
 _UPDATE = f"UPDATE memories SET {', '.join(f'{c}=?' for c in VERSION_COLUMNS)} WHERE mid=?"
 _KEEP = f"INSERT INTO versions(mid, ended_seq, {_COLUMNS}) SELECT mid, ?, {_COLUMNS} FROM memories WHERE mid=?"
 _GET = rows.select("memories") + "WHERE m.id = ? AND s.tenant_id = ?"
+_CURRENT = (
+    "SELECT m.mid, m.version FROM memories m JOIN scopes s ON s.id = m.scope_id WHERE m.id = ? AND s.tenant_id = ?"
+)
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 #: Statuses under which an alias still belongs to its memory.
@@ -102,11 +105,7 @@ class SqliteTransaction:
         if entry.vectors is not None and entry.generation != self._generations[0]:
             raise StaleGeneration
         memory = entry.memory
-        current = None
-        if memory.version:
-            current = next(
-                iter(self._db.execute("SELECT mid, version, status FROM memories WHERE id = ?", (memory.id,))), None
-            )
+        current = next(iter(self._db.execute(_CURRENT, (memory.id, self._state.id))), None)
         seq = self._next_seq()
         memory = replace(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
         scope = self._scope(memory.agent_id, create=True)

@@ -86,12 +86,16 @@ class Writer:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
+            for loop in list(self._gathering):
+                self._hand_over(loop)
             self._inbox.put(None)
             self._thread.join()
             self._turnstile.close()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._inbox.put(self._gathering.pop(loop))
+        jobs = self._gathering.pop(loop, None)
+        if jobs is not None:
+            self._inbox.put(jobs)
 
     # the writer's thread
 
@@ -159,7 +163,7 @@ class Writer:
                 return [], False
             if more is None:
                 return [], True
-            waiting = more
+            waiting += more  # in place: what is left when an error breaks the group is still in the caller's hands
 
     def _begin(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from commonplace.stores.sqlite.index import merge
 from commonplace.stores.sqlite.index import verify as checks
-from commonplace.stores.sqlite.index.build import write_segment
 from commonplace.stores.sqlite.index.folder import Manifest, ScopeFolder
-from commonplace.stores.sqlite.index.merge import FLUSH, first_to_merge
 from commonplace.stores.sqlite.index.query import Hit, IndexQuery, Source
+from commonplace.stores.sqlite.index.rebuild import rebuilt, written
 from commonplace.stores.sqlite.index.scrub import scrub
 from commonplace.stores.sqlite.index.search import search
 from commonplace.stores.sqlite.index.segment import Damaged, Identity, Segment
-from commonplace.stores.sqlite.index.view import Scope, Shard
+from commonplace.stores.sqlite.index.view import Scope
 
 log = logging.getLogger("commonplace.index")
-
-#: While rebuilding, so many rows are held in memory before they go into a file.
-_SPILL = 65_536
-_RETRIES = 5
 
 
 class _Held:
@@ -38,6 +32,7 @@ class _Held:
         self.rows = Scope(0)
         self.manifest: Manifest | None = None
         self.foreseen: bytes | None = None  # the manifest as `begin` saw it
+        self.look_at = 2 * merge.FLUSH  # at this size of the tail, see whether another process has flushed it
         self.cost = 0
 
 
@@ -69,6 +64,14 @@ class Catalogue:
         with held.lock:
             self._follow(held, source)
             view = held.rows.view
+        try:
+            return search(view, query)
+        except IndexError as error:  # bytes that the header does not vouch for
+            log.warning("index of scope %d is rebuilt: %s", scope, error)
+        self.rebuilds += 1
+        with ScopeFolder(self._root, scope).lock() as alone, held.lock:
+            self._rebuild(held, source, alone=alone)
+            view = held.rows.view
         return search(view, query)
 
     def maintain(self, source: Source, scope: int) -> None:
@@ -76,12 +79,18 @@ class Catalogue:
         held = self._hold(scope)
         with held.lock:
             self._follow(held, source)
-            if held.rows.tail.size < FLUSH and not held.rows.erased_in_segments:
+            if held.rows.tail.size < merge.FLUSH and not held.rows.erased:
                 return
         folder = ScopeFolder(self._root, scope)
         with folder.lock() as alone:
             if alone:
                 self._flush(held, folder, source)
+
+    def due(self, scope: int) -> bool:
+        """Whether what searches have seen makes `maintain` worth calling."""
+        with self._lock:
+            held = self._held.get(scope)
+        return held is not None and (held.rows.tail.size >= merge.FLUSH or bool(held.rows.erased))
 
     def purge(self, source: Source, scope: int) -> None:
         """After an erasure: leave nothing of it in any file."""
@@ -94,11 +103,9 @@ class Catalogue:
                 manifest = folder.read(identity)
                 folder.sweep(manifest)
                 if manifest:
-                    self._scrub(folder, identity, manifest, source, scope, {one.name for one in manifest.segments})
-                    held = self._hold(scope)
-                    with held.lock:
-                        if held.manifest and held.manifest.raw == manifest.raw:
-                            held.rows.erased_in_segments = False
+                    erased = list(source.erasures(scope, 0))
+                    for listed in manifest.segments:
+                        scrub(folder.path / listed.name, identity, erased)
                     return
             except (Damaged, OSError) as error:
                 log.warning("index of scope %d: %s", scope, error)
@@ -119,9 +126,9 @@ class Catalogue:
             if manifest is None:
                 return []
             shards = folder.shards(manifest, identity, {})
-        except (Damaged, OSError) as error:
+            return checks.problems(source, scope, identity, manifest.watermark, shards)
+        except (Damaged, OSError, IndexError, ValueError) as error:
             return [str(error)]
-        return checks.problems(source, scope, identity, manifest.watermark, shards)
 
     def drop(self, scope: int) -> None:
         self.forget(scope)
@@ -173,8 +180,16 @@ class Catalogue:
             or identity.dimension != (source.dimension or 0)
         ):
             self._load(held, source)
-        else:
+            return
+        try:
             held.rows.advance(source, held.scope)
+        except BaseException:
+            held.identity = None  # half of a change may be in: open it again
+            raise
+        if held.rows.tail.size >= held.look_at:
+            with contextlib.suppress(Damaged, OSError):
+                self._adopt(held, source)
+            held.look_at = held.rows.tail.size + merge.FLUSH
 
     def _load(self, held: _Held, source: Source) -> None:
         identity = self._identity(source)
@@ -183,9 +198,13 @@ class Catalogue:
         held.identity = None
         foreseen, held.foreseen = held.foreseen, None
         try:
-            manifest, shards = _opened(folder, identity, known, foreseen)
+            manifest, shards = folder.open(identity, known, foreseen)
             rows = Scope(identity.dimension, shards, manifest.watermark if manifest else 0)
-            if manifest is None:
+            if manifest is None and source.count(held.scope) >= merge.FLUSH:
+                with folder.lock() as alone:
+                    self._rebuild(held, source, alone=alone)
+                rows, manifest = held.rows, held.manifest
+            elif manifest is None:
                 rows.advance(source, held.scope)
             elif not rows.advance(source, held.scope, after=manifest.watermark - 1):
                 raise Damaged("the manifest is ahead of the rows")
@@ -198,85 +217,76 @@ class Catalogue:
                 self._rebuild(held, source, alone=alone)
         else:
             held.identity, held.rows, held.manifest = identity, rows, manifest
+        held.look_at = held.rows.tail.size + 2 * merge.FLUSH
         self._weigh(held)
 
     def _rebuild(self, held: _Held, source: Source, *, alone: bool) -> None:
         """From rows alone; without the lock of the folder it stays in memory."""
         identity = self._identity(source)
         folder = ScopeFolder(self._root, held.scope)
-        rows = Scope(identity.dimension)
-        held.identity, held.rows, held.manifest = None, rows, None
+        held.identity, held.rows, held.manifest = None, Scope(identity.dimension), None
         if alone:
-            folder.sweep(None)
-            rows.advance(source, held.scope, spill=lambda: _spill(rows, folder, identity))
-            if rows.segments or rows.tail.size >= FLUSH:
-                shard = _written(folder, identity, [*rows.segments, rows.tail_shard()], rows.seq)
-                held.manifest = folder.write(identity, rows.seq, [shard])
-                held.rows = Scope(identity.dimension, [shard], rows.seq)
-        else:
-            rows.advance(source, held.scope)
+            try:
+                held.rows, held.manifest = rebuilt(source, held.scope, folder, identity)
+            except OSError as error:  # a full disk, or one that may not be written to
+                log.warning("index of scope %d stays in memory: %s", held.scope, error)
+                alone = False
+        if not alone:
+            held.rows.advance(source, held.scope)
         held.identity = identity
 
     def _flush(self, held: _Held, folder: ScopeFolder, source: Source) -> None:
         """With the folder's lock: move the tail into a segment, merge, scrub, and let the manifest say so."""
         identity = self._identity(source)
         with held.lock:
-            try:
-                current = folder.read(identity)
-            except (Damaged, OSError):
-                current = None
-            if _raw(current) != _raw(held.manifest):
-                self._catch_up(held, source, folder)
-            base, segments, tail = held.manifest, list(held.rows.segments), held.rows.tail_shard()
-            watermark, due = held.rows.seq, held.rows.tail.size >= FLUSH
-        if not due and base is not None:
-            self._scrub(folder, identity, base, source, held.scope, {s.part.name for s in segments})
+            raw = folder.raw()
+            if raw != _raw(held.manifest):
+                try:
+                    self._adopt(held, source)
+                except (Damaged, OSError) as error:
+                    log.warning("index of scope %d is rebuilt: %s", held.scope, error)
+                    self.rebuilds += 1
+                    self._rebuild(held, source, alone=True)
+                    return
+                if raw != _raw(held.manifest):
+                    return
+            rows = held.rows
+            segments, tail, watermark, erased = list(rows.segments), rows.tail_shard(), rows.seq, list(rows.erased)
+        if tail.part.size < merge.FLUSH:
+            for segment in segments:
+                scrub(folder.path / segment.part.name, identity, erased)
             with held.lock:
-                held.rows.erased_in_segments = False
+                rows.erased = rows.erased[len(erased) :]
             return
         shards = [*segments, tail]
-        start = first_to_merge([shard.alive for shard in shards])
-        kept, merged = shards[:start], shards[start:]
-        shard = _written(folder, identity, merged, watermark)
-        if base is not None:
-            self._scrub(folder, identity, base, source, held.scope, {s.part.name for s in kept})
-        manifest = folder.write(identity, watermark, [*kept, shard])
+        start = merge.first_to_merge([shard.alive for shard in shards])
+        kept, merged = shards[:start], written(folder, identity, shards[start:], watermark)
+        for segment in kept:
+            scrub(folder.path / segment.part.name, identity, erased)
+        manifest = folder.write(identity, watermark, [*kept, merged])
         with held.lock:
-            # Deaths since are applied again, by the next search: the scope is back at the watermark.
-            held.rows = Scope(identity.dimension, [*kept, shard], watermark)
+            # What happened since is applied again by the next search: the scope is back at the watermark.
+            held.rows = Scope(identity.dimension, [*kept, merged], watermark)
             held.manifest = manifest
+            held.look_at = 2 * merge.FLUSH
         self._weigh(held)
 
-    def _catch_up(self, held: _Held, source: Source, folder: ScopeFolder) -> None:
-        """With the folder's lock: take over what another process made of the scope meanwhile."""
-        identity = self._identity(source)
-        try:
-            manifest, shards = _opened(folder, identity, _known(held, identity), None)
-            if manifest is None:
-                raise Damaged("the files are gone")
-            rows = Scope(identity.dimension, shards, manifest.watermark)
-            rows.advance(source, held.scope)
-            if rows.view.count != source.count(held.scope):
-                raise Damaged(f"{rows.view.count} rows, not {source.count(held.scope)}")
-        except (Damaged, OSError) as error:
-            log.warning("index of scope %d is rebuilt: %s", held.scope, error)
-            self.rebuilds += 1
-            self._rebuild(held, source, alone=True)
-        else:
-            held.identity, held.rows, held.manifest = identity, rows, manifest
+    def _adopt(self, held: _Held, source: Source) -> None:
+        """Take over what another process made of the scope; Damaged when that is of no use.
 
-    def _scrub(
-        self,
-        folder: ScopeFolder,
-        identity: Identity,
-        manifest: Manifest,
-        source: Source,
-        scope: int,
-        names: set[str],
-    ) -> None:
-        erased = list(source.erasures(scope, manifest.watermark))
-        for name in names:
-            scrub(folder.path / name, identity, erased)
+        Nothing happens when it has seen more than this one: then the source may be older than its manifest.
+        """
+        identity = self._identity(source)
+        manifest, shards = ScopeFolder(self._root, held.scope).open(identity, _known(held, identity))
+        if manifest is None:
+            raise Damaged("the files are gone")
+        if manifest.watermark > held.rows.seq or manifest.raw == _raw(held.manifest):
+            return
+        rows = Scope(identity.dimension, shards, manifest.watermark)
+        rows.advance(source, held.scope)
+        if rows.view.count != source.count(held.scope):
+            raise Damaged(f"{rows.view.count} rows, not {source.count(held.scope)}")
+        held.identity, held.rows, held.manifest = identity, rows, manifest
 
     def _weigh(self, held: _Held) -> None:
         """Forget the least used while all together are over the budget; the one in use stays."""
@@ -299,32 +309,3 @@ def _known(held: _Held, identity: Identity) -> dict[str, Segment]:
     if held.identity != identity:
         return {}
     return {s.part.name: s.part for s in held.rows.segments if isinstance(s.part, Segment)}
-
-
-def _opened(
-    folder: ScopeFolder, identity: Identity, known: dict[str, Segment], foreseen: bytes | None
-) -> tuple[Manifest | None, list[Shard]]:
-    """The manifest and its segments; again when another process replaces them at this very moment."""
-    for attempt in range(_RETRIES):
-        raw = foreseen if foreseen is not None and attempt == 0 else folder.raw()
-        manifest = folder.parse(raw, identity) if raw is not None else None
-        try:
-            return manifest, folder.shards(manifest, identity, known) if manifest else []
-        except Damaged:
-            if folder.raw() == raw:
-                raise
-    raise Damaged("the manifest never stood still")
-
-
-def _written(folder: ScopeFolder, identity: Identity, shards: Sequence[Shard], last_seq: int) -> Shard:
-    path = folder.path / folder.new_name("seg")
-    write_segment(path, shards, identity, last_seq)
-    segment = Segment(path, identity)
-    live = np.ones(segment.size + 1, bool)
-    live[-1] = False
-    return Shard(segment, live, segment.size)
-
-
-def _spill(rows: Scope, folder: ScopeFolder, identity: Identity) -> None:
-    if rows.tail.size >= _SPILL:
-        rows.settle(_written(folder, identity, [rows.tail_shard()], rows.seq))

@@ -24,9 +24,13 @@ Distances = NDArray[np.uint16]
 Found = list[tuple[int, int]]
 
 
-def rescored(vectors: int, limit: int) -> int:
-    """How many of the nearest by bits are compared exactly, so that nearly all of the true best are among them."""
-    return max(2_000, vectors // 100, 50 * limit)
+def rescored(vectors: int, limit: int, dimension: int) -> int:
+    """How many of the nearest by bits are compared exactly, so that nearly all of the true best are among them.
+
+    Measured on MiniLM vectors of 67,000 texts: 2,000 give a recall of .998 at 10, and 4,000 give .990 at 80.
+    Fewer dimensions are fewer bits to tell rows apart by, and cheaper to compare.
+    """
+    return max(2_000, vectors // 100, 50 * limit) * max(1, 384 // dimension)
 
 
 # Products are taken row by row (`vecdot`): a row scores the same wherever it is stored, and no thread pool that
@@ -112,7 +116,7 @@ def _close(
         else:
             wanted[i] = mask[:-1] if part.single else mask[part.vector_docs]
             total += int(np.count_nonzero(wanted[i]))
-    keep = rescored(total, limit)
+    keep = rescored(total, limit, len(vector))
     if total <= 2 * keep:
         return [_every(i, shards[i], masks[i], vector) for i in coarse]
     code = signs(vector[None, :])

@@ -23,6 +23,7 @@ from commonplace.stores.text import ANALYSER
 
 _FORMAT = 1
 _MANIFEST = "manifest.json"
+_RETRIES = 5
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,6 +77,20 @@ class ScopeFolder:
         if made_for != [_FORMAT, ANALYSER, identity.store_id, identity.generation, identity.dimension]:
             raise Damaged("manifest: made for another store, embedder or version")
         return Manifest(watermark, segments, raw)
+
+    def open(
+        self, identity: Identity, known: Mapping[str, Segment], foreseen: bytes | None = None
+    ) -> tuple[Manifest | None, list[Shard]]:
+        """The manifest (first as `foreseen`) and its segments; again when it is replaced at this very moment."""
+        for attempt in range(_RETRIES):
+            raw = foreseen if foreseen is not None and attempt == 0 else self.raw()
+            manifest = self.parse(raw, identity) if raw is not None else None
+            try:
+                return manifest, self.shards(manifest, identity, known) if manifest else []
+            except Damaged:
+                if self.raw() == raw:
+                    raise
+        raise Damaged("the manifest never stood still")
 
     def shards(self, manifest: Manifest, identity: Identity, known: Mapping[str, Segment]) -> list[Shard]:
         """The segments of a manifest, those in `known` without opening them again."""
@@ -170,8 +185,15 @@ class ScopeFolder:
     @contextlib.contextmanager
     def lock(self, *, wait: bool = False) -> Iterator[bool]:
         """One builder at a time, whatever thread or process; False when another is at work."""
-        self._lock_path.parent.mkdir(parents=True, exist_ok=True)
-        with self._lock_path.open("a+b") as file:
+        try:
+            self._lock_path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._lock_path.open("a+b")
+        except OSError:
+            if wait:
+                raise
+            yield False
+            return
+        with file:
             held = _acquire(file.fileno(), wait=wait)
             try:
                 yield held

@@ -123,6 +123,11 @@ class Tail:
         stride = 4 * self._dimension
         usable = [bool(blob) and stride > 0 and len(blob) % stride == 0 for blob in blobs]
         if any(usable):
+            # A vector that is no number would be no one's neighbour and hide those of others.
+            usable = [
+                ok and bool(np.isfinite(np.frombuffer(blob, "<f4")).all())
+                for blob, ok in zip(blobs, usable, strict=True)
+            ]
             held = [blob if ok else b"" for blob, ok in zip(blobs, usable, strict=True)]
             joined = np.frombuffer(b"".join(held), "<f4").reshape(-1, self._dimension)
             docs = np.repeat(np.arange(len(blobs)) + self.size, [len(blob) // stride for blob in held])

@@ -61,7 +61,7 @@ class Scope:
         self.tail = Tail(dimension)
         self._tail_live: Flags = np.zeros(64, bool)
         self.seq = watermark
-        self.erased_in_segments = False
+        self.erased: list[tuple[int, int]] = []  # since the watermark, of rows that segments have
         self.view = View.of(self.segments)
         self._lengths = self.view.total_length  # of what lives in segments
 
@@ -74,7 +74,8 @@ class Scope:
         changed = False
         if erased:
             changed = True
-            self._kill(np.unique(np.array([mid for mid, _ in erased], np.int64)), erased=True)
+            self.erased += self._stored(erased)
+            self._kill(np.unique(np.array([mid for mid, _ in erased], np.int64)))
             self.seq = max(self.seq, max(seq for _, seq in erased))
         for rows in _batches(source.changes(scope, start)):
             changed = True
@@ -114,7 +115,16 @@ class Scope:
             self._lengths + tail_length,
         )
 
-    def _kill(self, mids: NDArray[np.int64], *, erased: bool = False) -> None:
+    def _stored(self, erased: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        mids = np.array([mid for mid, _ in erased], np.int64)
+        stored = set()
+        for shard in self.segments:
+            assert isinstance(shard.part, Segment)
+            at = shard.part.find(mids)
+            stored.update(shard.part.mids[at[shard.part.seqs[at] > 0]].tolist())  # 0: scrubbed already
+        return [mark for mark in erased if mark[0] in stored]
+
+    def _kill(self, mids: NDArray[np.int64]) -> None:
         place = self.tail.place
         for mid in mids.tolist():
             if place and (spot := place.pop(mid, None)) is not None:
@@ -125,7 +135,6 @@ class Scope:
                 continue
             assert isinstance(part, Segment)
             at = part.find(mids)
-            self.erased_in_segments |= erased and bool((part.seqs[at] > 0).any())
             at = at[shard.live[at]]
             if len(at):
                 self._lengths -= int(part.lengths[at].sum(dtype=np.int64))

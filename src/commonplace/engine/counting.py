@@ -1,0 +1,77 @@
+"""Pages by number, counts, and searches that say how much there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from commonplace.engine import reading
+from commonplace.engine.core import Core
+from commonplace.engine.draft import Hit, Query, Recollection
+from commonplace.stores.base import Reach
+from commonplace.stores.where import Where
+from commonplace.wire.record import SHARED_AGENT, Memory, Principal
+
+MOST_COUNTED = 1000  # hits of one search
+_SKIPPED_AT_ONCE = 1000
+
+
+@dataclass(slots=True)
+class Numbered:
+    memories: list[Memory]
+    total: int
+
+
+@dataclass(slots=True)
+class Counted:
+    """The best hits of a search, and how many there were before the cut."""
+
+    hits: list[Hit]
+    total: int
+    note: str | None = None
+
+
+def with_shared(who: Principal, agent: str) -> tuple[str, ...]:
+    """An agent and the shared space, if the caller may look there."""
+    return (agent,) if agent == SHARED_AGENT or not who.may_use(SHARED_AGENT) else (agent, SHARED_AGENT)
+
+
+async def count(core: Core, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:
+    """How many a listing of these would show."""
+    for agent in agents:
+        core.require(who, agent, "reader")
+    return await core.primary.count(Reach(who.tenant, agents, where, statuses=reading.READABLE, now=core.clock()))
+
+
+async def page(
+    core: Core, who: Principal, agents: tuple[str, ...], where: Where, *, limit: int, offset: int, newest_first: bool
+) -> Numbered:
+    total = await count(core, who, agents, where)
+    cursor: str | None = None
+    skip = offset
+    while 0 < skip < total:
+        step = min(skip, _SKIPPED_AT_ONCE)
+        skipped = await reading.listing(core, who, agents, where, limit=step, cursor=cursor, newest_first=newest_first)
+        skip, cursor = skip - step, skipped.next_cursor
+        if cursor is None:
+            return Numbered([], total)
+    if skip >= total:
+        return Numbered([], total)
+    found = await reading.listing(core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first)
+    return Numbered(found.memories, total)
+
+
+def relevance(hit: Hit) -> float:
+    """0 to 1, and higher for the more relevant: the calibrated figure, else the blend of meaning and keywords."""
+    if hit.relevance is not None:
+        return hit.relevance
+    blended = (hit.explain or {}).get("blend", hit.score)
+    return min(max(float(blended), 0.0), 1.0)
+
+
+def cut(found: Recollection, limit: int, at_least: float | None) -> Counted:
+    passing = [hit for hit in found.hits if at_least is None or relevance(hit) >= at_least]
+    return Counted(passing[:limit], min(len(passing), MOST_COUNTED), found.note)
+
+
+def wide(query: Query) -> Query:
+    return replace(query, k=MOST_COUNTED, explain=True)

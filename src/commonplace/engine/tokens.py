@@ -1,0 +1,180 @@
+"""Tokens: who may use which agents of which tenant, until when. The secret is shown once and kept as a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from commonplace.engine import ledger
+from commonplace.engine.core import RANK, Core
+from commonplace.engine.forgetting import SYSTEM
+from commonplace.stores.base import Record, Transaction
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
+from commonplace.wire.record import LOCAL_TENANT, Principal, Role
+
+TOKEN = "token"
+PREFIX = "cp"
+_BYTES = 32
+_NAME_CHARS = 256
+_DUMMY = hashlib.sha256(b"").hexdigest()
+_REFUSED = "this token is not known, has expired or was revoked"
+
+
+@dataclass(slots=True, frozen=True)
+class Token:
+    """What is kept of a token. A revoked one stays, so that revoking the last never opens the server."""
+
+    id: str
+    name: str
+    tenant: str
+    role: Role
+    agents: tuple[str, ...]
+    created_at: int
+    expires_at: int | None
+    hash: str
+    revoked_at: int | None = None
+
+    def usable(self, now: int) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
+    def principal(self) -> Principal:
+        return Principal(self.name, self.tenant, self.role, self.agents)
+
+    def to_wire(self, now: int) -> dict[str, Any]:
+        """Everything but the hash."""
+        status = "live" if self.usable(now) else "expired" if self.revoked_at is None else "revoked"
+        return {
+            "id": self.id, "name": self.name, "tenant": self.tenant, "role": self.role, "agents": list(self.agents),
+            "created_at": self.created_at, "expires_at": self.expires_at, "status": status,
+        }  # fmt: skip
+
+
+def operator(who: Principal) -> bool:
+    """Whoever looks after the whole server: an admin of the tenant `local` who may use every agent."""
+    return who.role == "admin" and who.tenant == LOCAL_TENANT and "*" in who.agents
+
+
+def authenticate(known: Mapping[str, Token], presented: str, now: int) -> Principal:
+    """The principal a token stands for; every reason to refuse sounds the same."""
+    prefix, _, rest = presented.partition("_")
+    id, _, secret = rest.partition("_")
+    token = known.get(id)
+    right = hmac.compare_digest(_hash(secret), token.hash if token else _DUMMY)
+    if token is None or prefix != PREFIX or not right or not token.usable(now):
+        raise Unauthenticated(_REFUSED)
+    return token.principal()
+
+
+async def load(core: Core) -> dict[str, Token]:
+    found = [_token(record.value) for record in await core.primary.records(SYSTEM, TOKEN)]
+    return {token.id: token for token in found}
+
+
+async def create(
+    core: Core,
+    who: Principal,
+    *,
+    tenant: str = LOCAL_TENANT,
+    role: str = "writer",
+    agents: Sequence[str] = ("*",),
+    expires_at: int | None = None,
+    name: str | None = None,
+) -> tuple[Token, str]:
+    """A new token, and the one time its secret is seen."""
+    _allowed(who)
+    if role not in RANK:
+        raise ValidationError(f"role must be one of {', '.join(RANK)}, not {role!r}", field="role")
+    for field, text in (("tenant", tenant), ("name", name or "-"), *(("agents", a) for a in agents)):
+        if not text.strip() or len(text) > _NAME_CHARS or not text.isprintable():
+            raise ValidationError(f"{field} must be printable text of 1 to {_NAME_CHARS} characters", field=field)
+    if not agents:
+        raise ValidationError("agents must name at least one agent, or * for all", field="agents")
+    if expires_at is not None and expires_at <= core.clock():
+        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+    id, secret = secrets.token_hex(6), secrets.token_urlsafe(_BYTES)
+    made = Token(id, name or f"token-{id}", tenant, role, tuple(agents), core.clock(), expires_at, _hash(secret))
+    await core.transact(SYSTEM, lambda tx: _keep(tx, who, made, "create_token"))
+    return made, _spelled(id, secret)
+
+
+async def revoke(core: Core, who: Principal, ref: str) -> Token:
+    """From now on it is refused; a running server notices within `serve.auth.REFRESH_SECONDS`."""
+    _allowed(who)
+
+    def work(tx: Transaction) -> Token:
+        token = _live(tx, ref)
+        gone = replace(token, revoked_at=tx.now)
+        _keep(tx, who, gone, "revoke_token")
+        return gone
+
+    return await core.transact(SYSTEM, work)
+
+
+async def rotate(core: Core, who: Principal, ref: str) -> tuple[Token, str]:
+    """The same rights under a new secret; the old one ends at once."""
+    _allowed(who)
+    secret = secrets.token_urlsafe(_BYTES)
+
+    def work(tx: Transaction) -> Token:
+        renewed = replace(_live(tx, ref), hash=_hash(secret))
+        _keep(tx, who, renewed, "rotate_token")
+        return renewed
+
+    token = await core.transact(SYSTEM, work)
+    return token, _spelled(token.id, secret)
+
+
+async def remove(core: Core, who: Principal, ref: str) -> Token:
+    """Drop what is kept of a revoked or expired token. Without any left a loopback server is open again."""
+    _allowed(who)
+
+    def work(tx: Transaction) -> Token:
+        token = _found(tx, ref)
+        if token.usable(tx.now):
+            raise Conflict(f"token {ref} still works; revoke it first")
+        tx.drop_record(TOKEN, ref)
+        ledger.append(tx, who, "remove_token", "*", [ledger.part(None, {"token": ref})])
+        return token
+
+    return await core.transact(SYSTEM, work)
+
+
+def _allowed(who: Principal) -> None:
+    if not operator(who):
+        raise Forbidden(f"{who.name} may not look after tokens; only an admin of the tenant {LOCAL_TENANT} may")
+
+
+def _keep(tx: Transaction, who: Principal, token: Token, operation: str) -> None:
+    tx.put_record(Record(TOKEN, token.id, asdict(token)))
+    rights = {"token": token.id, "tenant": token.tenant, "role": token.role, "agents": list(token.agents)}
+    ledger.append(tx, who, operation, "*", [ledger.part(None, rights)])
+
+
+def _found(tx: Transaction, ref: str) -> Token:
+    record = tx.record(TOKEN, ref)
+    if record is None:
+        raise NotFound(f"no token {ref}; `commonplace token list` shows what there is")
+    return _token(record.value)
+
+
+def _live(tx: Transaction, ref: str) -> Token:
+    token = _found(tx, ref)
+    if token.revoked_at is not None:
+        raise Conflict(f"token {ref} was revoked already")
+    return token
+
+
+def _token(value: dict[str, Any]) -> Token:
+    return Token(**{**value, "agents": tuple(value["agents"])})
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _spelled(id: str, secret: str) -> str:
+    return f"{PREFIX}_{id}_{secret}"
