@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 # The embedding model is prepared once and checked by hash; without it recall works by keywords.
 model: $(STAMP)
-	@$(BIN)/commonplace model build --if-missing || \
+	@$(BIN)/commonplace model build || \
 	  echo "The embedding model could not be prepared; recall works by keywords until 'make model' succeeds."
 
 demo: setup

@@ -1,0 +1,112 @@
+"""How a request of the `amp` command is answered: by the store on this machine, or by a server's /amp routes."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
+
+Document = dict[str, Any]
+
+_TIMEOUT_S = 60
+_MOST_BYTES = 64 * 2**20
+
+
+def ask(operation: str, request: Document, *, url: str | None, token: str | None, data: Path | None) -> Document:
+    """The operation's response; a fault is raised."""
+    request = {name: value for name, value in request.items() if value is not None}
+    return _local(operation, request, data) if url is None else _remote(operation, request, url, token)
+
+
+def _local(operation: str, request: Document, data: Path | None) -> Document:
+    from commonplace.cli import show
+    from commonplace.cli.session import Session
+    from commonplace.dialects.amp import Amp
+    from commonplace.wire.record import Principal
+
+    with Session(data, None) as run:
+        amp = Amp(run(run.memory.engine()), Principal())
+        answer: Document = run(getattr(amp, operation)(request))
+        heard = [text for text in run.heard.notes if text != answer.get("note")]
+    show.remarks(heard)
+    return answer
+
+
+def route(operation: str, request: Document) -> tuple[str, str, Document | None]:
+    """Method, path with its query string, and body of a request."""
+    rest = dict(request)
+    match operation:
+        case "store" | "search":
+            return "POST", f"/amp/{operation}", request
+        case "get" | "delete":
+            path = f"/amp/records/{quote(rest.pop('id'), safe='')}"
+        case "list":
+            path = "/amp/records"
+        case "agent_status":
+            path = f"/amp/agents/{quote(rest.pop('agent'), safe='')}/status"
+        case _:
+            path = f"/amp/{operation}"
+    if "tags" in rest:
+        rest["tags"] = ",".join(rest["tags"])
+    return "DELETE" if operation == "delete" else "GET", path + (f"?{urlencode(rest)}" if rest else ""), None
+
+
+def _remote(operation: str, request: Document, url: str, token: str | None) -> Document:
+    method, path, body = route(operation, request)
+    headers = {"Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    sent = Request(_base(url) + path, json.dumps(body).encode() if body is not None else None, headers, method=method)
+    try:
+        with build_opener(_Stay).open(sent, timeout=_TIMEOUT_S) as reply:
+            return _document(reply.read(_MOST_BYTES), url)
+    except HTTPError as refused:
+        with refused:
+            raise _fault(refused.code, refused.read(_MOST_BYTES), url) from None
+    except (URLError, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise Unavailable(f"{url} could not be reached: {reason}; is `commonplace serve` running there?") from None
+
+
+class _Stay(HTTPRedirectHandler):
+    """A redirect would carry the token to wherever it leads."""
+
+    def redirect_request(self, *args: Any) -> None:
+        return None
+
+
+def _base(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValidationError(f"--url takes a server's address such as http://127.0.0.1:8420, not {url!r}", field="url")
+    return url.rstrip("/").removesuffix("/amp")
+
+
+def _document(data: bytes, url: str) -> Document:
+    try:
+        document = json.loads(data)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise Unavailable(f"{url} answered with something other than AMP")
+    return document
+
+
+def _fault(status: int, data: bytes, url: str) -> Fault:
+    """The fault behind an error answer, so that it is told like one of our own."""
+    error = None
+    with suppress(Unavailable):
+        error = _document(data, url).get("error")
+    if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+        return Unavailable(f"{url} answered with status {status}, and not in AMP's way")
+    fault = Fault(error["message"])
+    fault.code = str(error.get("code", "unavailable"))
+    return fault

@@ -1,0 +1,64 @@
+"""What a failure looks like: one sentence that says what to do, or the wire's error object with --json."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+from commonplace.cli import FAILURE, INTERRUPTED, MISTAKE, OK
+from commonplace.cli.plain import emit, visible
+from commonplace.wire.errors import Fault
+
+#: Faults that are not the caller's: another try, or another machine, may succeed.
+_BACKEND = frozenset({"unavailable", "rate_limited"})
+_BUG = (
+    "this is a bug in Commonplace; to report it, run the command again with COMMONPLACE_DEBUG=1 and send "
+    "what it prints together with the output of `commonplace --version`"
+)
+
+
+def exit_code(fault_code: str) -> int:
+    return FAILURE if fault_code in _BACKEND else MISTAKE
+
+
+def report(error: Exception, *, as_json: bool) -> int:
+    """Tell the user, and give the exit code."""
+    if type(error).__name__ == "Abort":  # typer's word for Ctrl-C and for an input that ended
+        return INTERRUPTED
+    if type(error).__name__ == "NoArgsIsHelpError":  # a command group alone is a question, not a mistake
+        print(getattr(error, "message", "") or error)
+        return OK
+    if os.environ.get("COMMONPLACE_DEBUG"):
+        traceback.print_exception(error)
+    code, message, details = described(error)
+    if as_json:
+        body: dict[str, Any] = {"code": code, "message": message}
+        if details:
+            body["details"] = details
+        emit({"error": body})
+    else:
+        print(f"commonplace: {visible(message)}", file=sys.stderr)
+    return exit_code(code)
+
+
+def described(error: Exception) -> tuple[str, str, dict[str, Any]]:
+    """Code, sentence and details of anything that can go wrong."""
+    if isinstance(error, Fault):
+        return error.code, error.message, error.details
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        return "validation_error", _with_help(usage(), error), {}
+    if isinstance(error, OSError) and error.strerror:
+        about = f"{error.filename}: " if error.filename else ""
+        return "unavailable", f"{about}{error.strerror}", {"exception": type(error).__name__}
+    kind = type(error).__name__
+    first = (str(error).splitlines() or [""])[0]
+    return "unavailable", f"unexpected {kind}{f' ({first})' if first else ''}; {_BUG}", {"exception": kind}
+
+
+def _with_help(message: str, error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "commonplace"
+    return f"{message.strip().rstrip('.')}. `{where} --help` shows how it is used."

@@ -1,0 +1,90 @@
+"""`commonplace serve`: every protocol on one port."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from commonplace.cli import options
+from commonplace.cli.plain import line
+from commonplace.wire.errors import ValidationError
+
+if TYPE_CHECKING:
+    from commonplace.config import Config
+    from commonplace.serve.site import Site
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("serve", rich_help_panel="Begin here")(serve)
+
+
+def serve(
+    host: Annotated[str | None, typer.Option("--host", metavar="ADDR", help="Where to listen [127.0.0.1].")] = None,
+    port: Annotated[int | None, typer.Option("--port", metavar="PORT", help="Which port [8420]; 0 for any.")] = None,
+    data: options.Data = None,
+    store: Annotated[
+        list[str] | None, typer.Option("--store", metavar="URL", help="The store, instead of the one in --data.")
+    ] = None,
+    token_required: Annotated[
+        bool, typer.Option("--token-required", help="Ask for a token even on this machine.")
+    ] = False,
+    max_body: Annotated[
+        int | None, typer.Option("--max-body", metavar="BYTES", help="The largest request body [4 MiB].")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="Another name to answer to; repeatable.")
+    ] = None,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level", metavar="LEVEL", help="debug, info, warning or error.",
+            autocompletion=options.offering(*_LEVELS),
+        ),
+    ] = "info",
+) -> None:
+    """Serve memory to every agent on this machine, or in this network.
+
+    \b
+    Example:
+      commonplace serve
+      commonplace serve --host 0.0.0.0 --port 8420
+    """  # fmt: skip
+    if log_level not in _LEVELS:
+        raise ValidationError(f"--log-level is one of {', '.join(_LEVELS)}, not {log_level!r}", field="log_level")
+    if store is not None and len(store) != 1:
+        raise ValidationError("give one --store", field="store")
+    # Two threads of linear algebra on a small machine fight with the server's own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from commonplace import config as configuration
+
+    config = configuration.load(
+        data=data, host=host, port=port, store=store[0] if store else None, max_body=max_body,
+        token_required=token_required or None, allowed_hosts=allow_host or None,
+    )  # fmt: skip
+    from commonplace.serve.run import run
+
+    run(config, lambda url, site: _announce(config, url, site), log_level=log_level)
+
+
+def _announce(config: Config, url: str, site: Site) -> None:
+    """Where the data is, where the server is, and a first command that works as it is printed."""
+    line(f"Commonplace is listening on {url}  (data: {config.store or config.data})")
+    if site.gate.is_open:
+        line("Open to this machine only, without tokens; `commonplace token create` asks for one from then on.")
+        auth = ""
+    else:
+        line("Every request needs a token; `commonplace token create` makes one.")
+        auth = " -H 'Authorization: Bearer '\"$COMMONPLACE_TOKEN\""
+    line()
+    line("Try it:")
+    line(f"""  curl -s {url}/v0/remember{auth} -d '{{"agent_id": "default", "type": "semantic", \
+"content": "Alice is allergic to peanuts"}}'""")
+    line(f"""  curl -s {url}/v0/recall{auth} -d '{{"agent_id": "default", "query": "what should I not cook for Alice?"}}'""")
+    line()
+    line(f"Read the API at {url}/docs. Stop with Ctrl-C.")
+    sys.stdout.flush()

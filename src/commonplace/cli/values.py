@@ -1,0 +1,116 @@
+"""What people type, turned into what the wire carries. Pure, but for reading files and stdin."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from commonplace.wire.errors import ValidationError
+
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_AGE = re.compile(r"(\d{1,6})\s*([smhdw])\Z")
+_CONDITION = re.compile(r"([^=!<>]+?)\s*(!=|>=|<=|=|>|<)\s*(.*)\Z", re.DOTALL)
+_OPERATORS = {"!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
+_TIMES = "an ISO time such as 2026-03-01 or 2026-03-01T09:30Z, epoch milliseconds, or an age such as 30d, 12h, 45m"
+
+
+def instant(text: str, option: str, now: int, *, direction: int) -> int:
+    """Epoch ms. An age counts from now: forwards (`direction` 1) or back (-1). No zone means UTC."""
+    stripped = text.strip()
+    if age := _AGE.match(stripped):
+        return now + direction * int(age[1]) * _UNITS_MS[age[2]]
+    if stripped.isascii() and stripped.isdigit() and len(stripped) != 8:
+        if len(stripped) < 12:
+            raise ValidationError(f"{option}: {text} is not epoch milliseconds; give {_TIMES}", field=_field(option))
+        return int(stripped)
+    try:
+        moment = datetime.fromisoformat(stripped)
+    except ValueError:
+        raise ValidationError(f"{option} takes {_TIMES}, not {text!r}", field=_field(option)) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+def json_or_text(text: str) -> Any:
+    """`3`, `true`, `[1]` and `"3"` are JSON; anything else is the text itself."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except ValueError:
+        return text
+
+
+def json_object(text: str, option: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ValidationError(f"{option} is not valid JSON: {error}", field=_field(option)) from None
+    if not isinstance(document, dict):
+        raise ValidationError(f'{option} must be a JSON object such as {{"key": "value"}}', field=_field(option))
+    return document
+
+
+def metadata(pairs: list[str] | None, document: str | None = None, **named: Any) -> dict[str, Any]:
+    """--metadata-json, then each --metadata, then the options that are metadata fields."""
+    found = json_object(document, "--metadata-json") if document is not None else {}
+    for pair in pairs or ():
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise ValidationError(f"--metadata takes KEY=VALUE, not {pair!r}", field="metadata")
+        found[key.strip()] = json_or_text(value)
+    return found | {name: value for name, value in named.items() if value not in (None, [])}
+
+
+def conditions(document: str | None, simple: list[str] | None) -> dict[str, Any] | None:
+    """--filter and every --where as one wire filter, in which all must hold."""
+    found = json_object(document, "--filter") if document is not None else {}
+    for text in simple or ():
+        matched = _CONDITION.match(text)
+        if matched is None:
+            raise ValidationError(f"--where takes FIELD=VALUE (or !=, >, >=, <, <=), not {text!r}", field="filter")
+        field, operator, value = matched[1].strip(), matched[2], json_or_text(matched[3])
+        wanted = value if operator == "=" else {_OPERATORS[operator]: value}
+        if field not in found:
+            found[field] = wanted
+        elif isinstance(found[field], dict) and isinstance(wanted, dict) and not found[field].keys() & wanted.keys():
+            found[field] = {**found[field], **wanted}
+        else:
+            raise ValidationError(f"--where {text!r}: there is already a condition on {field!r}", field="filter")
+    return found or None
+
+
+def text_file(path: Path, option: str) -> str:
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise ValidationError(f"{option}: {path} is not UTF-8 text") from None
+    except OSError as error:
+        raise ValidationError(f"{option}: cannot read {path}: {error.strerror}") from None
+
+
+def content(words: list[str] | None, file: Path | None) -> str:
+    """The text to remember: the arguments, `-` or a pipe for stdin, or --file; one of them."""
+    if words and file is not None:
+        raise ValidationError("give the text or --file, not both", field="content")
+    if file is not None:
+        return text_file(file, "--file").rstrip("\n")
+    if words and words != ["-"]:
+        return " ".join(words)
+    if not words and sys.stdin.isatty():
+        raise ValidationError(
+            'say what to remember: commonplace remember "Alice likes green tea", `-` for stdin, or --file',
+            field="content",
+        )
+    return text_file(Path("-"), "-").rstrip("\n")
+
+
+def _field(option: str) -> str:
+    return option.lstrip("-").replace("-", "_")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,318 @@
+"""Every command on a real store: what it does, and that --json is the wire's own answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from commonplace.cli.plain import moment
+from commonplace.wire.validate import check
+
+Kept = Callable[..., str]
+
+
+def test_remember_keeps_everything_it_was_told(cli, kept: Kept) -> None:
+    id = kept(
+        "Alice", "is allergic", "--type", "episodic", "--user", "alice", "--tag", "food", "--tag", "health",
+        "--title", "Allergy", "--metadata", "stars=5", "--metadata-json", '{"place": {"city": "Lisbon"}}',
+        "--confidence", "0.9", "--source", "chat", "--expires", "30d", "--session", "s1", "--speaker", "Bob",
+        "--event-time", "2026-03-01", "--importance", "0.7",
+    )  # fmt: skip
+    memory = cli("get", id, "--json").json
+    assert memory["content"] == "Alice is allergic"
+    assert (memory["type"], memory["user_id"], memory["confidence"]) == ("episodic", "alice", 0.9)
+    assert memory["source"] == "chat"
+    assert memory["expires_at"] - memory["created_at"] == pytest.approx(30 * 86_400_000, abs=60_000)
+    assert memory["metadata"] == {
+        "tags": ["food", "health"], "title": "Allergy", "stars": 5, "place": {"city": "Lisbon"}, "session_id": "s1",
+        "speaker": "Bob", "event_time": 1_772_323_200_000, "importance": 0.7,
+    }  # fmt: skip
+
+
+def test_remember_answers_as_the_wire_does(cli) -> None:
+    ran = cli("remember", "hello", "--json")
+    check("memorywire/operations/remember.response", ran.json)
+    assert ran.err == ""
+    assert len(ran.out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("args", [("-",), ()])
+def test_remember_reads_a_pipe(cli, args: tuple[str, ...]) -> None:
+    id = cli("remember", *args, "--json", stdin="two\nlines\n").json["id"]
+    assert cli("get", id, "--json").json["content"] == "two\nlines"
+
+
+def test_remember_reads_a_file(cli, tmp_path: Path) -> None:
+    path = tmp_path / "note.txt"
+    path.write_text("Grüße\n", "utf-8")
+    id = cli("remember", "--file", str(path), "--json").json["id"]
+    assert cli("get", id, "--json").json["content"] == "Grüße"
+
+
+def test_the_same_key_writes_once(cli, kept: Kept) -> None:
+    assert kept("once", "--idempotency-key", "k") == kept("once", "--idempotency-key", "k")
+    assert len(cli("list", "--json").json["memories"]) == 1
+
+
+def test_a_batch_gives_each_line_its_own_outcome(cli, tmp_path: Path) -> None:
+    path = tmp_path / "notes.jsonl"
+    lines = ['"just text"', '{"content": "an object", "type": "episodic", "metadata": {"n": 1}}', "", "{nonsense",
+             '{"content": "x", "type": "wrong"}', "7", '{"type": "semantic"}']  # fmt: skip
+    path.write_text("\n".join(lines), "utf-8")
+    ran = cli("remember", "--batch", str(path), "--tag", "imported", "--json")
+    results = ran.json["results"]
+    assert ran.code == 1
+    for answer in results[:2]:
+        check("memorywire/operations/remember.response", answer)
+    for refusal in results[2:]:
+        check("memorywire/error", refusal)
+    assert len(results) == 6
+    kept = {m["content"]: m for m in cli("list", "--json").json["memories"]}
+    assert kept["an object"]["metadata"] == {"tags": ["imported"], "n": 1}
+    assert kept["an object"]["type"] == "episodic"
+    assert kept["just text"]["metadata"] == {"tags": ["imported"]}
+    told = cli("remember", "--batch", str(path))
+    assert told.out.startswith("remembered 2 of 6 lines")
+    assert "line 4: not valid JSON" in told.err
+
+
+def test_a_batch_larger_than_one_request(cli, tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    path.write_text("".join(f'"memory number {n}"\n' for n in range(1200)), "utf-8")
+    assert cli("remember", "--batch", str(path)).out == "remembered 1,200 of 1,200 lines\n"
+    everything = cli("list", "--all")
+    assert len(everything.out.splitlines()) == 1200
+    assert len(cli("list", "--all", "--json").json["memories"]) == 1200
+
+
+def test_recall(cli, kept: Kept) -> None:
+    tea = kept("Alice drinks green tea", "--user", "alice", "--metadata", "stars=5")
+    kept("Bob drinks coffee", "--user", "bob", "--type", "episodic", "--metadata", "stars=2")
+    ran = cli("recall", "who", "drinks", "tea?", "--json", "--explain", "--fusion", "max")
+    check("memorywire/operations/recall.response", ran.json)
+    assert ran.json["results"][0]["id"] == tea
+    assert ran.json["fusion_used"] == "max"
+    for narrowed in (
+        ["--user", "alice"],
+        ["--types", "semantic,procedural"],
+        ["--where", "stars>3"],
+        ["--filter", '{"stars": {"$gt": 3}}'],
+        ["-k", "1"],
+    ):
+        found = cli("recall", "drinks tea", *narrowed, "--json").json["results"]
+        assert [hit["id"] for hit in found] == [tea], narrowed
+    assert cli("recall", "drinks", "--fresher-than-days", "1", "--json").json["results"]
+    lines = cli("recall", "drinks tea").out.splitlines()
+    assert lines[0].split("\t")[0] == tea
+    assert lines[0].endswith("Alice drinks green tea")
+    assert "keywords only" in cli("recall", "tea").err
+
+
+def test_recall_with_vectors(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    cli("remember", "Alice drinks green tea")
+    ran = cli("recall", "green tea", "--json")
+    assert ran.json["results"][0]["content"] == "Alice drinks green tea"
+    assert "note" not in ran.json
+    assert cli("recall", "green tea").err == ""
+
+
+def test_recall_includes_what_is_shared(cli) -> None:
+    cli("remember", "everyone may know", "--agent", "shared")
+    assert not cli("recall", "everyone", "--json").json["results"]
+    assert cli("recall", "everyone", "--include-shared", "--json").json["results"]
+
+
+def test_list_pages_and_narrows(cli, kept: Kept) -> None:
+    ids = [kept(f"memory {n}", "--tag", "even" if n % 2 == 0 else "odd") for n in range(5)]
+    first = cli("list", "--limit", "2", "--json").json
+    assert [m["id"] for m in first["memories"]] == [ids[4], ids[3]]
+    second = cli("list", "--limit", "2", "--cursor", first["next_cursor"], "--json").json
+    assert [m["id"] for m in second["memories"]] == [ids[2], ids[1]]
+    assert "--all" in cli("list", "--limit", "2").err
+    assert [m["id"] for m in cli("list", "--tag", "odd", "--json").json["memories"]] == [ids[3], ids[1]]
+    assert cli("list", "--type", "emotional").out == ""
+    assert cli("list", "--user", "alice", "--json").json == {"memories": [], "next_cursor": None}
+
+
+def test_agents_are_apart(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("remember", "hers", "--agent", "hers")
+    monkeypatch.setenv("COMMONPLACE_AGENT", "his")
+    cli("remember", "his")
+    assert [m["agent_id"] for m in cli("list", "--json").json["memories"]] == ["his"]
+    assert cli("list", "--agent", "hers").out.endswith("hers\n")
+    assert cli("status", "--json").json["agents"] == {"hers": 1, "his": 1}
+
+
+def test_update_history_and_the_past(cli, kept: Kept) -> None:
+    id = kept("peanuts", "--tag", "food", "--metadata", "stars=1", "--metadata", "old=1")
+    then = moment(cli("get", id, "--json").json["updated_at"])
+    updated = cli("update", id, "--content", "peanuts and kiwi", "--metadata", "stars=2", "--metadata", "old=null",
+                  "--confidence", "0.5", "--expected-version", "1", "--json").json  # fmt: skip
+    assert updated["version"] == 2
+    assert updated["metadata"] == {"tags": ["food"], "stars": 2}
+    assert (
+        cli("update", id, "--content", "late", "--expected-version", "1", "--json").json["error"]["code"] == "conflict"
+    )
+    versions = cli("history", id, "--json").json["versions"]
+    assert [v["content"] for v in versions] == ["peanuts", "peanuts and kiwi"]
+    assert "2\t" in cli("history", id).out
+    assert "peanuts → peanuts and kiwi" in cli("history", id).out
+    assert cli("get", id, "--as-of", then, "--json").json["content"] == "peanuts"
+    assert cli("recall", "peanuts", "--as-of", then, "--json").json["results"][0]["content"] == "peanuts"
+    assert cli("list", "--as-of", then, "--json").json["memories"][0]["content"] == "peanuts"
+    assert cli("update", id, "--no-tags", "--json").json["metadata"].get("tags") in (None, [])
+    assert cli("update", id, "--metadata-json", '{"only": 1}', "--json").json["metadata"] == {"only": 1}
+    assert cli("update", id, "--tag", "new", "--expires", "1h").out == f"updated {id} to version 5\n"
+
+
+def test_part_of_an_id_is_enough(cli, kept: Kept) -> None:
+    id, other = kept("one"), kept("two")
+    assert cli("get", id[-8:], "--json").json["id"] == id
+    ambiguous = cli("get", id[:6], "--json")
+    assert id[:6] == other[:6]
+    assert ambiguous.json["error"]["code"] == "conflict"
+    assert cli("forget", id[-8:], "--json").json["forgotten_ids"] == [id]
+
+
+def test_forget(cli, kept: Kept) -> None:
+    one, two, three = kept("one", "--user", "alice"), kept("two", "--user", "alice"), kept("three", "--user", "bob")
+    dry = cli("forget", "--where", "user_id=alice", "--dry-run", "--json").json
+    assert dry["dry_run"] is True
+    assert {m["id"] for m in dry["memories"]} == {one, two}
+    assert len(cli("list").out.splitlines()) == 3
+    answer = cli("forget", one, "--reason", "test", "--json").json
+    check("memorywire/operations/forget.response", answer)
+    assert answer["forgotten_ids"] == [one]
+    assert cli("get", one).code == 1
+    refused = cli("forget", "--where", "user_id=bob", "--hard")
+    assert refused.code == 1
+    assert "--yes" in refused.err
+    assert cli("forget", "--where", "user_id=bob", "--hard", "--yes").out == "erased 1 memory\n"
+    assert cli("forget", three).code == 1
+    partly = cli("forget", two, three)
+    assert (partly.code, partly.out) == (0, "forgot 1 memory\n")
+    assert three in partly.err
+
+
+def test_merge(cli, kept: Kept) -> None:
+    one, two = kept("Alice likes tea"), kept("Tea is what Alice likes")
+    dry = cli("merge", one, two, "--strategy", "merge_content", "--dry-run", "--json").json
+    assert dry["survivor"]["content"] == "Alice likes tea\nTea is what Alice likes"
+    assert [loser["id"] for loser in dry["losers"]] == [two]
+    assert "would keep" in cli("merge", one, two, "--dry-run").out
+    answer = cli("merge", one, two, "--json").json
+    check("memorywire/operations/merge.response", answer)
+    assert answer["merged_count"] == 1
+    assert cli("get", two).code == 1
+
+
+def test_expire(cli, kept: Kept) -> None:
+    doubtful = kept("maybe", "--confidence", "0.2")
+    kept("surely")
+    dry = cli("expire", "--confidence-below", "0.5", "--dry-run", "--json").json
+    assert [m["id"] for m in dry["memories"]] == [doubtful]
+    assert "would forget 1 memory" in cli("expire", "--confidence-below", "0.5", "--dry-run").err
+    answer = cli("expire", "--confidence-below", "0.5", "--action", "archive", "--json").json
+    check("memorywire/operations/expire.response", answer)
+    assert answer == {**answer, "matched_count": 1, "action_taken": "archive"}
+    assert cli("expire", "--type", "semantic", "--older-than-days", "3").out == "forgot 0 memories\n"
+
+
+def test_reviews(cli, kept: Kept) -> None:
+    plain = kept("visible")
+    told = cli("remember", "payments up to 500", "--approval")
+    review = told.out.split()[-1]
+    assert cli("get", told.out.split()[0]).code == 1
+    cli("forget", plain, "--approval", "--json")
+    found = cli("reviews", "list", "--json").json["reviews"]
+    assert [r["operation"] for r in found] == ["remember", "forget"]
+    assert cli("reviews", "list").out.splitlines()[0].startswith(f"{review}\tpayments up to 500\t")
+    assert cli("reviews", "show", review, "--json").json["diff"]["added"][0]["content"] == "payments up to 500"
+    assert "+ " in cli("reviews", "show", review).out
+    assert cli("reviews", "approve", review, "--reviewer", "bob", "--json").json["status"] == "approved"
+    assert cli("get", told.out.split()[0], "--json").json["content"] == "payments up to 500"
+    assert cli("reviews", "approve", review, "--json").json["error"]["code"] == "conflict"
+    assert cli("reviews", "reject", found[1]["id"], "--reason", "no").out == "rejected: forget\n"
+    assert cli("get", plain).code == 0
+    assert cli("reviews", "list").out == ""
+    assert len(cli("reviews", "list", "--status", "all", "--json").json["reviews"]) == 2
+    edited = cli("remember", "drft", "--approval").out.split()[-1]
+    request = json.dumps({"agent_id": "default", "type": "semantic", "content": "draft"})
+    made = cli("reviews", "approve", edited, "--request", request, "--json").json["outcome"]["id"]
+    assert cli("get", made, "--json").json["content"] == "draft"
+
+
+def test_audit(cli, kept: Kept) -> None:
+    id = kept("something")
+    cli("recall", "something")
+    cli("forget", id)
+    page = cli("audit", "list", "--json").json
+    assert [e["operation"] for e in page["entries"]] == ["remember", "recall", "forget"]
+    assert [e["n"] for e in cli("audit", "list", "--limit", "2", "--json").json["entries"]] == [1, 2]
+    assert cli("audit", "list", "--limit", "2", "--cursor", "2").out.split("\t")[0] == "3"
+    assert [e["n"] for e in cli("audit", "list", "--operation", "forget", "--json").json["entries"]] == [3]
+    assert cli("audit", "list", "--since", "1h", "--until", "30m").out == ""
+    assert cli("audit", "list", "--agent", "other").out == ""
+    verdict = cli("audit", "verify", "--json").json
+    assert verdict["ok"]
+    assert verdict["entries"] == 3
+    assert cli("audit", "verify").out.startswith("the ledger is whole: 3 entries")
+
+
+def test_upkeep(cli, kept: Kept, data: Path, tmp_path: Path) -> None:
+    kept("something")
+    status = cli("status", "--json").json
+    assert status["memories"] == 1
+    assert Path(status["data"]) == data
+    told = cli("status")
+    assert str(data) in told.out
+    checks = cli("doctor", "--no-repair", "--json")
+    assert (checks.code, checks.json["ok"]) == (0, True)
+    assert "everything is in order" in cli("doctor").err
+    copy = tmp_path / "copy.db"
+    made = cli("backup", str(copy), "--json").json
+    assert made["bytes"] == copy.stat().st_size
+    assert cli("backup", str(copy)).code == 1
+    compacted = cli("compact", "--json").json
+    assert compacted["after_bytes"] <= compacted["before_bytes"]
+    assert "→" in cli("compact").out
+
+
+def test_reindex_gives_a_keyword_store_its_vectors(cli, kept: Kept) -> None:
+    kept("something")
+    done = cli("reindex", "--embedder", "hashing", "--json")
+    assert done.code == 0, done
+    assert done.json["reindexed"] == 1
+    assert cli("status", "--json").json["embedder"]["name"] == done.json["embedder"]
+    assert cli("reindex", "--embedder", "hashing").out.startswith("reindexed ")
+
+
+def test_status_says_what_needs_attention(cli) -> None:
+    cli("remember", "wait", "--approval")
+    assert "1 change waiting for approval; run `commonplace reviews list`" in cli("status").err
+
+
+def test_model_list_and_verify(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "none here"))
+    (listed,) = cli("model", "list", "--json").json["models"]
+    assert (listed["spec"], listed["installed"]) == ("minilm", False)
+    assert "not installed" in cli("model", "list").out
+    verified = cli("model", "verify", "--json")
+    assert (verified.code, verified.json["ok"]) == (2, False)
+    assert "commonplace model build" in cli("model", "verify").out
+
+
+def test_without_the_model_everything_works_and_says_so(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "none here"))
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "minilm")
+    told = cli("remember", "Alice drinks tea")
+    assert told.code == 0
+    assert told.err.count("commonplace model build") == 1
+    found = cli("recall", "tea")
+    assert "Alice drinks tea" in found.out
+    assert found.err.count("commonplace model build") == 1
+    assert "commonplace model build" in cli("status").err

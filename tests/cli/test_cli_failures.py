@@ -1,0 +1,168 @@
+"""Mistakes and failures: the right exit code, one sentence, never a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commonplace.cli.session import Session
+from commonplace.wire.validate import check
+
+NOBODY = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["remember", ""], "validation_error", "content"),
+        (["remember", "  "], "validation_error", "content"),
+        (["remember", "x", "--type", "wrong"], "validation_error", "semantic"),
+        (["remember", "x", "--confidence", "2"], "validation_error", "confidence"),
+        (["remember", "x", "--importance", "2"], "validation_error", "--importance"),
+        (["remember", "x", "--expires", "soon"], "validation_error", "--expires"),
+        (["remember", "x", "--expires", "2001-01-01"], "validation_error", "expires_at"),
+        (["remember", "x", "--event-time", "once"], "validation_error", "--event-time"),
+        (["remember", "x", "--metadata", "novalue"], "validation_error", "KEY=VALUE"),
+        (["remember", "x", "--metadata-json", "{"], "validation_error", "--metadata-json"),
+        (["remember", "x", "--file", "y"], "validation_error", "not both"),
+        (["remember", "--file", "/nowhere/at/all"], "validation_error", "No such file"),
+        (["remember", "--batch", "/nowhere/at/all"], "validation_error", "No such file"),
+        (["remember", "x", "--batch", "y"], "validation_error", "--batch"),
+        (["remember", "x" * 300_000], "payload_too_large", "262,144"),
+        (["remember", "x", "--agent", "a" * 300], "validation_error", "agent_id"),
+        (["recall", " "], "validation_error", "query"),
+        (["recall", "x", "-k", "0"], "validation_error", "k must"),
+        (["recall", "x", "-k", "many"], "validation_error", "-k"),
+        (["recall", "x", "--types", "wrong"], "validation_error", "types"),
+        (["recall", "x", "--filter", "{"], "validation_error", "--filter"),
+        (["recall", "x", "--filter", '{"a": {"$like": 1}}'], "validation_error", "$like"),
+        (["recall", "x", "--where", "a"], "validation_error", "--where"),
+        (["recall", "x", "--as-of", "then"], "validation_error", "--as-of"),
+        (["recall", "x", "--fusion", "wrong"], "validation_error", "rrf"),
+        (["recall", "x", "--min-score", "7"], "validation_error", "min_score"),
+        (["recall"], "validation_error", "commonplace recall --help"),
+        (["recall", "x", "--bogus"], "validation_error", "--bogus"),
+        (["get", NOBODY], "not_found", "commonplace list"),
+        (["get", "abcdef"], "not_found", "commonplace list"),
+        (["history", NOBODY], "not_found", NOBODY),
+        (["update", NOBODY, "--content", "x"], "not_found", NOBODY),
+        (["update", NOBODY], "validation_error", "nothing to change"),
+        (["update", NOBODY, "--tag", "x", "--no-tags"], "validation_error", "not both"),
+        (["list", "--type", "wrong"], "validation_error", "semantic"),
+        (["list", "--limit", "0"], "validation_error", "limit"),
+        (["list", "--cursor", "nonsense"], "validation_error", "cursor"),
+        (["forget"], "validation_error", "--where"),
+        (["forget", NOBODY], "not_found", "commonplace list"),
+        (["forget", "--where", "a=1", "--hard"], "validation_error", "--yes"),
+        (["merge", NOBODY, NOBODY], None, ""),
+        (["merge", NOBODY], "validation_error", "DUPES"),
+        (["expire"], "validation_error", "--older-than-days"),
+        (["expire", "--older-than-days", "0"], "validation_error", "older_than_days"),
+        (["expire", "--type", "semantic", "--action", "burn"], "validation_error", "archive"),
+        (["reviews", "show", NOBODY], "not_found", NOBODY),
+        (["reviews", "approve", NOBODY], "not_found", NOBODY),
+        (["reviews", "list", "--status", "odd"], "validation_error", "--status"),
+        (["audit", "list", "--cursor", "nonsense"], "validation_error", "cursor"),
+        (["audit", "list", "--limit", "0"], "validation_error", "limit"),
+        (["reindex", "--embedder", "nonsense"], "validation_error", "nonsense"),
+        (["reindex"], "validation_error", "embedder"),
+        (["bogus"], "validation_error", "bogus"),
+        (["reviews", "bogus"], "validation_error", "bogus"),
+    ],
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else None,
+)
+def test_the_users_mistakes(cli, args: list[str], code: str | None, says: str) -> None:
+    told = cli(*args, "--json")
+    assert told.code == 1, told
+    assert told.err == ""
+    check("memorywire/error", told.json)
+    assert code in (None, told.json["error"]["code"])
+    assert says in told.json["error"]["message"]
+    spoken = cli(*args)
+    assert (spoken.code, spoken.out) == (1, "")
+    assert spoken.err.startswith("commonplace: ")
+    assert len(spoken.err.splitlines()) == 1
+
+
+def test_an_unknown_embedder(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "nonsense")
+    told = cli("recall", "x")
+    assert told.code == 1
+    assert "minilm" in told.err
+
+
+def test_an_unknown_store(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_STORE", "nonsense://x")
+    assert "sqlite://" in cli("list").err
+
+
+def test_a_data_directory_under_a_file(cli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    told = cli("list", "--data", str(tmp_path / "file" / "data"))
+    assert told.code == 1
+    assert str(tmp_path / "file") in told.err
+    assert len(told.err.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which even root can make nothing")
+def test_a_data_directory_that_cannot_be_made(cli) -> None:
+    told = cli("remember", "x", "--data", "/proc/commonplace")
+    assert (told.code, told.out) == (2, "")
+    assert "/proc/commonplace" in told.err
+    assert len(told.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [["list"], ["recall", "x"], ["remember", "x"], ["status"], ["doctor"]])
+def test_a_damaged_database_is_left_alone(cli, data: Path, command: list[str]) -> None:
+    data.mkdir()
+    database = data / "commonplace.db"
+    database.write_bytes(b"this is no database" * 100)
+    told = cli(*command, "--json")
+    assert told.code == 2
+    check("memorywire/error", told.json)
+    assert told.json["error"]["code"] == "unavailable"
+    assert "backup" in told.json["error"]["message"]
+    assert database.read_bytes() == b"this is no database" * 100
+
+
+def test_a_broken_settings_file(cli, data: Path) -> None:
+    data.mkdir()
+    (data / "commonplace.toml").write_text("agnet = 'x'")
+    told = cli("list")
+    assert told.code == 1
+    assert "agnet" in told.err
+
+
+def test_a_backup_that_cannot_be_written(cli, tmp_path: Path) -> None:
+    cli("remember", "x")
+    (tmp_path / "file").write_text("in the way")
+    told = cli("backup", str(tmp_path / "file" / "copy.db"), "--json")
+    assert told.code == 2, told
+    check("memorywire/error", told.json)
+
+
+def _break(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(self: Session, work: object) -> None:
+        work.close()  # type: ignore[attr-defined]
+        raise error
+
+    monkeypatch.setattr(Session, "__call__", fail)
+
+
+def test_what_nobody_foresaw_is_one_sentence(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    _break(monkeypatch, RuntimeError("the cat\nsat"))
+    told = cli("list")
+    assert told.code == 2
+    assert "RuntimeError (the cat)" in told.err
+    assert "COMMONPLACE_DEBUG=1" in told.err
+    assert "Traceback" not in told.err
+    check("memorywire/error", cli("list", "--json").json)
+    monkeypatch.setenv("COMMONPLACE_DEBUG", "1")
+    assert "Traceback" in cli("list").err
+
+
+def test_ctrl_c_is_quiet(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    _break(monkeypatch, KeyboardInterrupt())
+    told = cli("list")
+    assert (told.code, told.out, told.err.strip()) == (130, "", "")

@@ -1,0 +1,207 @@
+"""What everyone sees: help, documentation, completion, colours, and how little a command loads."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace import __version__
+from commonplace.cli.app import COMMANDS, command
+
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+EVERYWHERE = {"--json", "--data", "--agent"}
+SURFACE = {
+    "remember", "recall", "forget", "merge", "expire", "get", "list", "history", "update", "status", "audit list",
+    "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list",
+    "reviews list", "reviews show", "reviews approve", "reviews reject",
+}  # fmt: skip
+
+
+def _leaves(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in found.commands.items():
+        at = f"{path} {name}".strip()
+        if hasattr(inner, "commands"):
+            yield from _leaves(inner, at)
+        else:
+            yield at, inner
+
+
+LEAVES = dict(_leaves(command()))
+
+
+def _flags(found: Any) -> set[str]:
+    return {flag for p in found.params if p.param_type_name == "option" for flag in (*p.opts, *p.secondary_opts)}
+
+
+def test_the_surface_is_whole() -> None:
+    assert set(LEAVES) >= SURFACE
+    assert {path.split()[0] for path in LEAVES} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_every_command_explains_itself(cli, path: str) -> None:
+    ran = cli(*path.split(), "--help")
+    assert ran.code == 0
+    assert "Example:" in ran.out
+    assert f"commonplace {path}" in ran.out
+    purpose = inspect.cleandoc(LEAVES[path].help).split("\n\n")[0]
+    assert purpose.endswith(".")
+    assert len(purpose) <= 90
+    assert all(p.help for p in LEAVES[path].params), "every option says what it is"
+    assert _flags(LEAVES[path]) >= EVERYWHERE
+
+
+@pytest.mark.parametrize("group", ["", "audit", "model", "reviews"])
+def test_groups_explain_themselves(cli, group: str) -> None:
+    asked, alone = cli(*group.split(), "--help"), cli(*group.split())
+    assert "Example:" in asked.out
+    assert (alone.code, alone.out.strip(), alone.err) == (0, asked.out.strip(), "")
+
+
+def test_the_documentation_lists_every_command_and_option() -> None:
+    parts = re.split(r"^## ", DOCS.read_text("utf-8"), flags=re.MULTILINE)
+    sections = {match[1]: part for part in parts if (match := re.match(r"`commonplace ([a-z ]+)`", part))}
+    everywhere = next(part for part in parts if part.startswith("Everywhere"))
+    assert {path for path in sections if path in LEAVES} == set(LEAVES)
+    assert set(sections) - set(LEAVES) <= {"audit", "model", "reviews"}
+    for flag in EVERYWHERE:
+        assert f"`{flag}" in everywhere
+    for path, found in LEAVES.items():
+        documented = set(re.findall(r"`(-{1,2}[a-z][a-z-]*)", sections[path]))
+        expected = _flags(found) - EVERYWHERE
+        assert expected <= documented, f"{path}: {expected - documented} not documented"
+        table = set(re.findall(r"(?:^\| |, )`(-{1,2}[a-z][a-z-]*)", sections[path], flags=re.MULTILINE))
+        assert table <= expected, f"{path}: {table - expected} documented, but there is no such option"
+        assert inspect.cleandoc(found.help).split("\n\n")[0] in sections[path]
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version(cli, flag: str) -> None:
+    assert cli(flag).out == f"commonplace {__version__}\n"
+
+
+# From here on in processes of their own, as users start them.
+
+
+def _run(*args: str, data: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from commonplace.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, *args], capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "none", **env},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(shell: str, data: Path) -> None:
+    ran = _run(data=data, _COMMONPLACE_COMPLETE=f"source_{shell}")
+    assert ran.returncode == 0
+    assert "_COMMONPLACE_COMPLETE" in ran.stdout
+
+
+def test_completion_answers(data: Path) -> None:
+    ran = _run(data=data, _COMMONPLACE_COMPLETE="complete_bash", COMP_WORDS="commonplace re", COMP_CWORD="1")
+    assert set(ran.stdout.split()) == {"remember", "recall", "reviews", "reindex"}
+    words = "commonplace remember --type e"
+    ran = _run(data=data, _COMMONPLACE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
+    assert set(ran.stdout.split()) == {"episodic", "emotional"}
+
+
+def test_commands_load_only_what_they_need(data: Path) -> None:
+    program = (
+        "import sys; from commonplace.cli import main\n"
+        "assert not {'typer', 'rich', 'numpy', 'pydantic', 'asyncio'} & set(sys.modules), 'import'\n"
+        "assert main(['list']) == 0\n"
+        "assert not {'rich', 'onnxruntime', 'tokenizers', 'jsonschema_rs'} & set(sys.modules)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        env={**os.environ, "COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "minilm"},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_pipe_that_closes_early_is_quiet(cli, tmp_path: Path, data: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    path.write_text(f'"{"word " * 200}"\n' * 400, "utf-8")
+    assert cli("remember", "--batch", str(path)).code == 0
+    program = "import sys; from commonplace.cli import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "list", "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "none"},
+    ) as running:  # fmt: skip
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.read(10)
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 141
+
+
+def _on_a_terminal(args: list[str], data: Path, typed: bytes = b"", **env: str) -> tuple[int, str]:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    program = "import sys; from commonplace.cli import main; sys.exit(main())"
+    settings = {"COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "none", "COLUMNS": "80", "TERM": "xterm"}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    running = subprocess.Popen(
+        [sys.executable, "-c", program, *args], stdin=theirs, stdout=theirs, stderr=theirs,
+        env={**inherited, **settings, **env},
+    )  # fmt: skip
+    os.close(theirs)
+    os.write(ours, typed)
+    said = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not chunk:
+            break
+        said += chunk
+    os.close(ours)
+    return running.wait(60), said.decode()
+
+
+def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(kept, data: Path) -> None:
+    id = kept("Alice is allergic to [bold]peanuts[/bold] " + "and more " * 20, "--tag", "food", "--tag", "health")
+    code, coloured = _on_a_terminal(["list"], data)
+    assert code == 0
+    assert "\x1b[" in coloured
+    assert "─" in coloured
+    assert id in coloured
+    assert "[bold]" in coloured
+    _, plain = _on_a_terminal(["list"], data, NO_COLOR="1")
+    assert "─" in plain
+    assert id in plain
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]", plain)
+
+
+def test_piped_output_has_no_boxes(cli, kept) -> None:
+    kept("one")
+    cli("remember", "two", "--approval")
+    for args in (["list"], ["recall", "one"], ["reviews", "list"], ["audit", "list"], ["doctor"], ["model", "list"]):
+        assert not set(cli(*args).out) & set("─│┃━┏┡\x1b"), args
+
+
+def test_a_person_is_asked_before_much_is_forgotten(cli, kept, data: Path) -> None:
+    one, two = kept("one", "--user", "alice"), kept("two", "--user", "alice")
+    code, said = _on_a_terminal(["forget", "--where", "user_id=alice"], data, b"n\n")
+    assert code == 1
+    assert "Forget these 2 memories? [y/N]" in said
+    assert one in said
+    assert len(cli("list").out.splitlines()) == 2
+    code, said = _on_a_terminal(["forget", one, "--hard"], data, b"y\n")
+    assert code == 0
+    assert "Erase this 1 memory for good?" in said
+    code, said = _on_a_terminal(["forget", two], data)
+    assert code == 0
+    assert "[y/N]" not in said
+    assert cli("list").out == ""
