@@ -1,4 +1,4 @@
-"""One of several processes that write to one store at once. Prints, per turn at the lock, when it asked and was served."""
+"""One of several processes that write to one store at once; tells when it asked for each turn and was served."""
 
 from __future__ import annotations
 

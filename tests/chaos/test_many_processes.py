@@ -1,4 +1,4 @@
-"""Eight processes write to one file: nothing lost, no error, and nobody waits while others are served again and again."""
+"""Eight processes write to one file: nothing lost, no error, and nobody waits while others go again and again."""
 
 from __future__ import annotations
 

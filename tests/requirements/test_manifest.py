@@ -27,7 +27,7 @@ def rows(manifest: Path) -> list[dict[str, Any]]:
 def collected() -> frozenset[str]:
     """Every test there is, parameters left out, inherited ones included."""
     listing = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"],
+        [sys.executable, "-m", "pytest", "-o", "addopts=", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -6,7 +6,7 @@ is pending or belongs to the caller is settled in the engine before a store is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -79,6 +79,15 @@ class Candidate:
     memory: Memory
     dense: float | None = None  # cosine of its best part
     keyword: float | None = None  # BM25 within the scope
+    matched: int | None = None  # bit i tells whether the question's term i (`text.query_terms`) occurs in it
+
+
+@dataclass(slots=True, frozen=True)
+class Known:
+    """What an agent's live memories say about one another and whose words they are."""
+
+    speakers: frozenset[str] = frozenset()
+    replaced: Mapping[str, str] = field(default_factory=dict)  # id or alias → id of the memory that supersedes it
 
 
 @dataclass(slots=True, frozen=True)
@@ -272,6 +281,14 @@ class Primary(Store, Protocol):
         """Record the first embedder; if there is one already, that one is the answer."""
 
     async def tenants(self) -> list[str]: ...
+
+    async def known(self, tenant: str, agents: Sequence[str]) -> Known: ...
+
+    async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+        """Runs of one session's memories in the order written: these with up to `each` before and after them.
+
+        All within the reach and scored for the same question; what belongs to no session is left out.
+        """
 
     async def drop_copies(self) -> None:
         """Something was erased: remove copies the store made of itself, such as those before a migration."""

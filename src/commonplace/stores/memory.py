@@ -21,7 +21,9 @@ from commonplace.stores.base import (
     Search,
     Transactional,
 )
-from commonplace.wire.errors import Conflict
+from commonplace.stores.context import ByScan, matched, packed
+from commonplace.stores.text import query_terms
+from commonplace.wire.errors import Conflict, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
 T = TypeVar("T")
@@ -106,7 +108,7 @@ class _Tenant:
         return [deepcopy(r) for r in self.kept.values() if memory_id in r.about]
 
 
-class InMemory(Transactional):
+class InMemory(ByScan, Transactional):
     name = "memory"
     capabilities = CAPABILITIES - {"graph"}
 
@@ -131,8 +133,9 @@ class InMemory(Transactional):
 
     async def search(self, search: Search) -> list[Candidate]:
         found = self._of(search.reach.tenant).visible(search.reach)
+        wanted = packed(query_terms(search.text or ""))
         ranked = exact.rank([(e.terms, e.vectors) for e in found], search.text, search.vector, search.limit)
-        return [Candidate(found[i].memory, dense, keyword) for i, dense, keyword in ranked]
+        return [Candidate(found[i].memory, d, k, matched(found[i].terms, wanted)) for i, d, k in ranked]
 
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
@@ -140,6 +143,8 @@ class InMemory(Transactional):
         found = self._of(reach.tenant).find(reach)[:: -1 if newest_first else 1]
         if cursor is not None:  # a place and not a row: paging goes on when that row is gone
             at, _, id = cursor.partition(".")
+            if not at.isdecimal():
+                raise ValidationError(f"cursor {cursor!r} is not one we gave", field="cursor")
             place = (int(at), id)
             found = [m for m in found if m.id != id and ((m.created_at, m.id) < place) is newest_first]
         page = found[:limit]

@@ -12,6 +12,7 @@ import math
 import re
 import struct
 import unicodedata
+from collections import Counter
 from hashlib import blake2b
 from typing import Any
 
@@ -80,12 +81,13 @@ def _dense_run() -> re.Pattern[str]:
 
 def terms(text: str) -> bytes:
     """A memory's terms: hashes, ascending (little-endian uint64), then how often each occurs (uint8)."""
-    counts: dict[int, int] = {}
-    for token in _tokens(text):
-        for term in _cache.get(token) or _token_terms(token):
-            counts[term] = counts.get(term, 0) + 1
-    hashes = sorted(counts)
-    return struct.pack(f"<{len(hashes)}Q", *hashes) + bytes([min(counts[term], 255) for term in hashes])
+    found = [term for token in _tokens(text) for term in _cache.get(token) or _token_terms(token)]
+    hashes = sorted(set(found))
+    packed = struct.pack(f"<{len(hashes)}Q", *hashes)
+    if len(hashes) == len(found):
+        return packed + b"\x01" * len(hashes)
+    counts = Counter(found)
+    return packed + bytes([min(counts[term], 255) for term in hashes])
 
 
 def query_terms(text: str) -> list[int]:

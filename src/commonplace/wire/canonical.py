@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import threading
@@ -13,9 +14,31 @@ import rfc8785
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_SAFE_INTEGER = 2**53
+
+
 def canonical(value: Any) -> bytes:
     """The RFC 8785 form: the same document always gives the same bytes."""
+    if _is_plain(value):
+        try:
+            return _JSON(value).encode()  # the same bytes, in a tenth of the time
+        except UnicodeEncodeError:
+            pass  # half a surrogate pair: refused below, in its own words
     return rfc8785.dumps(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether Python's JSON has no room to differ: numbers are whole and safe, and keys sort alike as UTF-16."""
+    kind = type(value)
+    if kind is dict:
+        for key, held in value.items():
+            if type(key) is not str or not key.isascii() or (type(held) is not str and not _is_plain(held)):
+                return False
+        return True
+    if kind is list:
+        return all(map(_is_plain, value))
+    return kind is str or kind is bool or value is None or (kind is int and -_SAFE_INTEGER < value < _SAFE_INTEGER)
 
 
 def sha256_hex(*parts: bytes) -> str:

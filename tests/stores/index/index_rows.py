@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,3 +132,37 @@ def _close(a: float | None, b: float | None) -> None:
 
 def check(catalogue: Catalogue, rows: Rows, query: IndexQuery) -> None:
     assert_exact(catalogue.search(rows, SCOPE, query), rows, query)
+
+
+def filled(count: int, start: int = 1) -> Rows:
+    rng = np.random.default_rng(start)
+    rows = Rows()
+    for mid in range(start, start + count):
+        rows.put(mid, " ".join(rng.choice(WORDS, 6)), unit(rng, 1 + mid % 2))
+    return rows
+
+
+def question(limit: int = 5) -> IndexQuery:
+    return IndexQuery(text.query_terms("alpha delta"), unit(np.random.default_rng(3), 1)[0], limit)
+
+
+def on_disk(root: Path, rows: Rows) -> Path:
+    """Three segments, one of them with a dead row, and a tail."""
+    written = Catalogue(root, "store")
+    rng = np.random.default_rng(11)
+    for mid in range(1000, 1200):
+        rows.put(mid, " ".join(rng.choice(WORDS, 5)), unit(rng, 1))
+    written.maintain(rows, SCOPE)
+    for mid in range(2000, 2040):
+        rows.put(mid, "bravo", unit(rng, 1))
+    rows.delete(1005)
+    written.maintain(rows, SCOPE)
+    rows.put(3000, "alpha in the tail", unit(rng, 1))
+    assert len(list((root / str(SCOPE)).glob("*.seg"))) == 2
+    return root / str(SCOPE)
+
+
+def snapshot(rows: Rows) -> Rows:
+    earlier = Rows(rows.dimension)
+    earlier.seq, earlier.rows, earlier.marks = rows.seq, dict(rows.rows), list(rows.marks)
+    return earlier

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import threading
@@ -8,199 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from index_rows import DIMENSION, SCOPE, WORDS, Rows, assert_exact, check, unit
+from index_rows import DIMENSION, SCOPE, assert_exact, check, filled, on_disk, question, snapshot, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import Catalogue, IndexQuery, folder, merge, rebuild
+from commonplace.stores.sqlite.index import Catalogue, IndexQuery, folder, merge
 
 
 @pytest.fixture(autouse=True)
 def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge, "FLUSH", 32)
-
-
-def filled(count: int, start: int = 1) -> Rows:
-    rng = np.random.default_rng(start)
-    rows = Rows()
-    for mid in range(start, start + count):
-        rows.put(mid, " ".join(rng.choice(WORDS, 6)), unit(rng, 1 + mid % 2))
-    return rows
-
-
-def question(limit: int = 5) -> IndexQuery:
-    return IndexQuery(text.query_terms("alpha delta"), unit(np.random.default_rng(3), 1)[0], limit)
-
-
-def on_disk(root: Path, rows: Rows) -> Path:
-    """Three segments, one of them with a dead row, and a tail."""
-    written = Catalogue(root, "store")
-    rng = np.random.default_rng(11)
-    for mid in range(1000, 1200):
-        rows.put(mid, " ".join(rng.choice(WORDS, 5)), unit(rng, 1))
-    written.maintain(rows, SCOPE)
-    for mid in range(2000, 2040):
-        rows.put(mid, "bravo", unit(rng, 1))
-    rows.delete(1005)
-    written.maintain(rows, SCOPE)
-    rows.put(3000, "alpha in the tail", unit(rng, 1))
-    assert len(list((root / str(SCOPE)).glob("*.seg"))) == 2
-    return root / str(SCOPE)
-
-
-def damage_truncated(place: Path) -> None:
-    for path in place.glob("*.seg"):
-        path.write_bytes(path.read_bytes()[:-4096])
-
-
-def damage_empty(place: Path) -> None:
-    for path in place.glob("*.seg"):
-        path.write_bytes(b"")
-
-
-def damage_header(place: Path) -> None:
-    path = next(place.glob("*.seg"))
-    raw = bytearray(path.read_bytes())
-    raw[70] ^= 1
-    path.write_bytes(raw)
-
-
-def damage_missing_segment(place: Path) -> None:
-    next(place.glob("*.seg")).unlink()
-
-
-def damage_missing_deaths(place: Path) -> None:
-    next(place.glob("*.dead")).unlink()
-
-
-def damage_deaths(place: Path) -> None:
-    path = next(place.glob("*.dead"))
-    path.write_bytes(bytes(len(path.read_bytes())))
-
-
-def damage_manifest(place: Path) -> None:
-    path = place / "manifest.json"
-    path.write_bytes(path.read_bytes().replace(b"watermark", b"watermarx"))
-
-
-def damage_manifest_half(place: Path) -> None:
-    path = place / "manifest.json"
-    path.write_bytes(path.read_bytes()[:20])
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        damage_truncated,
-        damage_empty,
-        damage_header,
-        damage_missing_segment,
-        damage_missing_deaths,
-        damage_deaths,
-        damage_manifest,
-        damage_manifest_half,
-    ],
-)
-def test_damage_is_repaired_from_rows(damage, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    rows = filled(50)
-    damage(on_disk(tmp_path, rows))
-    again = Catalogue(tmp_path, "store")
-    assert again.verify(rows, SCOPE) != []
-    check(again, rows, question())
-    assert again.rebuilds == 1
-    assert again.verify(rows, SCOPE) == []
-    another = Catalogue(tmp_path, "store")
-    check(another, rows, question())
-    assert another.rebuilds == 0
-
-
-def test_a_deleted_folder_is_made_again(tmp_path: Path) -> None:
-    rows = filled(50)
-    place = on_disk(tmp_path, rows)
-    running = Catalogue(tmp_path, "store")
-    check(running, rows, question())
-    shutil.rmtree(place)
-    check(running, rows, question())
-    check(Catalogue(tmp_path, "store"), rows, question())
-    for mid in range(5000, 5040):
-        rows.put(mid, "ember")
-    running.maintain(rows, SCOPE)
-    assert running.verify(rows, SCOPE) == []
-    fresh = Catalogue(tmp_path, "store")
-    check(fresh, rows, question())
-    assert fresh.rebuilds == 0
-
-
-@pytest.mark.parametrize("change", ["store", "generation", "dimension"])
-def test_what_was_made_for_something_else_is_not_used(change: str, tmp_path: Path) -> None:
-    rows = filled(100)
-    on_disk(tmp_path, rows)
-    other = filled(80, start=500)
-    other.seq = rows.seq
-    if change == "generation":
-        other.generation = 2
-    if change == "dimension":
-        other.dimension = None
-    opened = Catalogue(tmp_path, "another" if change == "store" else "store")
-    query = question()._replace(vector=None) if change == "dimension" else question()
-    check(opened, other, query)
-    assert opened.rebuilds == 1
-
-
-def test_a_running_catalogue_follows_a_new_embedder(tmp_path: Path) -> None:
-    rows = filled(100)
-    running = Catalogue(tmp_path, "store")
-    running.maintain(rows, SCOPE)
-    check(running, rows, question())
-    rng = np.random.default_rng(4)
-    rows.generation, rows.dimension = 2, 8
-    for mid, row in rows.rows.items():
-        rows.rows[mid] = row._replace(vectors=unit(rng, 1, 8).tobytes())
-    check(running, rows, IndexQuery([], unit(rng, 1, 8)[0], 5))
-
-
-def test_rows_restored_from_a_backup_win_over_a_newer_manifest(tmp_path: Path) -> None:
-    rows = filled(50)
-    on_disk(tmp_path, rows)
-    older = filled(60, start=2000)
-    opened = Catalogue(tmp_path, "store")
-    check(opened, older, question())
-    assert opened.rebuilds == 1
-
-
-def test_a_stale_manifest_whose_files_are_gone(tmp_path: Path) -> None:
-    rows = filled(50)
-    place = on_disk(tmp_path, rows)
-    stale = (place / "manifest.json").read_bytes()
-    late = Catalogue(tmp_path, "store")
-    late.begin(SCOPE)
-    writer = Catalogue(tmp_path, "store")
-    for mid in range(5000, 5400):
-        rows.put(mid, "ember")
-    writer.maintain(rows, SCOPE)
-    assert (place / "manifest.json").read_bytes() != stale
-    check(late, rows, question())
-    assert late.rebuilds == 0
-    (place / "manifest.json").write_bytes(stale)
-    opened = Catalogue(tmp_path, "store")
-    check(opened, rows, question())
-    assert opened.rebuilds == 1
-
-
-def test_postings_that_point_nowhere_are_rebuilt(tmp_path: Path) -> None:
-    rows = filled(100)
-    written = Catalogue(tmp_path, "store")
-    written.maintain(rows, SCOPE)
-    (path,) = (tmp_path / str(SCOPE)).glob("*.seg")
-    segment = written._held[SCOPE].rows.segments[0].part
-    raw = bytearray(path.read_bytes())
-    at = raw.index(segment.docs[:8].tobytes())
-    raw[at : at + 32] = b"\xff" * 32
-    path.write_bytes(raw)
-    opened = Catalogue(tmp_path, "store")
-    for word in WORDS:
-        check(opened, rows, IndexQuery(text.query_terms(word), None, 5))
-    assert opened.rebuilds == 1
-    assert opened.verify(rows, SCOPE) == []
 
 
 def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
@@ -298,18 +113,6 @@ def test_a_reader_takes_over_what_a_writer_flushed(tmp_path: Path) -> None:
     assert reader.rebuilds == 0
 
 
-def test_a_deleted_folder_of_many_rows_is_written_by_the_first_search(tmp_path: Path) -> None:
-    rows = filled(100)
-    check(Catalogue(tmp_path, "store"), rows, question())
-    assert (tmp_path / str(SCOPE) / "manifest.json").exists()
-
-
-def snapshot(rows: Rows) -> Rows:
-    earlier = Rows(rows.dimension)
-    earlier.seq, earlier.rows, earlier.marks = rows.seq, dict(rows.rows), list(rows.marks)
-    return earlier
-
-
 def test_a_flush_in_an_older_transaction_scrubs_what_newer_searches_saw(tmp_path: Path) -> None:
     rows = filled(500)
     secret = unit(np.random.default_rng(77), 1)
@@ -343,63 +146,6 @@ def test_a_manifest_newer_than_the_transaction_is_left_for_later(tmp_path: Path)
     assert (tmp_path / str(SCOPE) / "manifest.json").read_bytes() == newest
     check(late, rows, question())
     assert late.rebuilds == 0
-
-
-@pytest.mark.parametrize("moment", ["segment", "manifest", "replace", "sweep"])
-def test_a_crash_while_flushing_loses_nothing(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = filled(50)
-    on_disk(tmp_path, rows)
-    for mid in range(5000, 5400):
-        rows.put(mid, "ember")
-
-    def crash(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        if moment == "segment":
-            broken.setattr("commonplace.stores.sqlite.index.build._place_postings", crash)
-        elif moment == "manifest":
-            broken.setattr(folder.ScopeFolder, "_write_durably", crash)
-        elif moment == "replace":
-            broken.setattr(folder.os, "replace", crash)
-        else:
-            broken.setattr(folder.ScopeFolder, "sweep", crash)
-        with pytest.raises(KeyboardInterrupt):
-            Catalogue(tmp_path, "store").maintain(rows, SCOPE)
-    opened = Catalogue(tmp_path, "store")
-    check(opened, rows, question())
-    opened.maintain(rows, SCOPE)
-    assert opened.rebuilds == 0
-    assert opened.verify(rows, SCOPE) == []
-    opened.purge(rows, SCOPE)
-    named = opened._held[SCOPE].manifest
-    assert named is not None
-    assert {path.name for path in (tmp_path / str(SCOPE)).iterdir()} == named.files
-
-
-def test_a_full_disk_stops_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    rows = filled(100)
-    monkeypatch.setattr(rebuild, "write_segment", full)
-    opened = Catalogue(tmp_path, "store")
-    check(opened, rows, question())
-    rows.put(500, "alpha")
-    check(opened, rows, question())
-
-
-def test_a_source_that_fails_halfway_is_read_again(tmp_path: Path) -> None:
-    rows = filled(20)
-    opened = Catalogue(tmp_path, "store")
-    check(opened, rows, question())
-    rows.put(3, "alpha alpha")
-    rows.put(4, "delta")
-    broken = snapshot(rows)
-    broken.changes = lambda scope, after: (_ for _ in ()).throw(OSError("gone"))  # type: ignore[method-assign]
-    with pytest.raises(OSError, match="gone"):
-        opened.search(broken, SCOPE, question())
-    check(opened, rows, question())
 
 
 def test_scopes_over_the_budget_are_let_go(tmp_path: Path) -> None:
@@ -439,12 +185,11 @@ _OTHER_PROCESS = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-import test_index_files as tests
-from index_rows import SCOPE, check
+import index_rows
 from commonplace.stores.sqlite.index import Catalogue, merge
 merge.FLUSH = 32
-rows = tests.filled(50)
-tests.on_disk(Path(sys.argv[1]), rows)
+rows = index_rows.filled(50)
+index_rows.on_disk(Path(sys.argv[1]), rows)
 """
 
 

@@ -142,6 +142,16 @@ class Keeping(Contract):
         await s.remember("once more", aliases=["note-1"])
 
     @drives
+    async def test_an_alias_may_look_like_an_id(self, s: Subject) -> None:
+        alias = mint_id(s.clock())
+        first = await s.remember("named by its author", aliases=[alias])
+        second = await s.remember("another")
+        assert (await s.get(alias)).id == (await s.get(alias, as_of=s.clock())).id == first
+        assert (await s.merge(alias, second)).survivor.id == first
+        assert (await s.forget(alias)).ids == [first]
+        assert await s.gone(alias)
+
+    @drives
     async def test_erasing_leaves_nothing(self, s: Subject) -> None:
         """Not in memories, versions, aliases, reviews, idempotency records or audit payloads."""
         mark = "xyzzy-4711"
@@ -155,10 +165,13 @@ class Keeping(Contract):
         await s.update(staged.id, content=f"{mark} two")
         at = s.clock()
         await s.forget(staged.id, approval_required=True, reasoning=mark)
+        assert s.engine.core.embedding is not None
+        assert len(s.engine.core.embedding) > 0
         await s.recall(mark)
         await s.engine.flush()
         s.clock.advance(10)
         assert (await s.forget(staged.id, hard_delete=True)).ids == [staged.id]
+        assert len(s.engine.core.embedding) == 0
         assert await s.gone(staged.id)
         assert await s.gone(f"{mark}-alias")
         assert await s.recall(mark) == await s.recall(mark, as_of=at) == []

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonplace.engine.draft import Draft, Query
+from commonplace.engine.filters import parse
 from commonplace.stores.base import Reach
 from commonplace.stores.contract.subject import Contract, FakeClock, Subject, drives
-from commonplace.wire.errors import NotFound
+from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal
 
@@ -105,6 +106,7 @@ class Reading(Contract):
             names = {f"note {i}" for i in expected}
             assert {m.content for m in await s.list(filter=document)} == names, document
             assert {m.content for m in await s.recall("note", filter=document)} == names, document
+            assert await s.store.count(Reach("local", ("agent",), parse(document))) == len(names), document
 
     @drives
     async def test_what_has_expired_is_not_read(self, s: Subject) -> None:
@@ -143,3 +145,6 @@ class Reading(Contract):
         await s.forget(first.memories[-1].id)
         rest = await s.store.scan(reach, limit=100, cursor=first.next_cursor)
         assert [m.id for m in rest.memories] == whole[7:]
+        for nonsense in ("x", "", "x.y", "-", "f" * 40 + "." + whole[0]):
+            with pytest.raises(ValidationError):
+                await s.store.scan(reach, cursor=nonsense)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,24 +18,33 @@ _MAGIC = b"SQLite format 3\x00"
 _CHECKED_WHOLE = 16 << 20  # files up to this size are checked page by page at open; it takes milliseconds
 BUSY_TIMEOUT_MS = 10_000
 
+#: The files that this process has open for writing, by device and inode.
+_open: dict[apsw.Connection, tuple[int, int]] = {}
+_opening = threading.Lock()
+
 
 @dataclass(frozen=True, slots=True)
 class StoreFiles:
-    """Everything a store keeps lies beside its database file, under the same stem."""
+    """Everything a store keeps lies beside its database file: under the stem of `name.db`, else the whole name."""
 
     database: Path
 
     @property
     def segments(self) -> Path:
-        return self.database.with_suffix(".segments")
+        return self._beside(".segments")
 
     @property
     def backups(self) -> Path:
-        return self.database.with_suffix(".backups")
+        return self._beside(".backups")
 
     @property
     def lock(self) -> Path:
-        return self.database.with_suffix(".lock")
+        return self._beside(".lock")
+
+    def _beside(self, suffix: str) -> Path:
+        # Only .db is replaced: notes.db and notes.sqlite must not share files, nor x.lock become its own lock.
+        is_db = self.database.suffix == ".db"
+        return self.database.with_suffix(suffix) if is_db else Path(f"{self.database}{suffix}")
 
     @property
     def wal(self) -> Path:
@@ -58,13 +68,36 @@ def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
 def open_writable(files: StoreFiles) -> apsw.Connection:
     """The writer's connection, on a database that is ours, whole, and of the current schema."""
     _make_private_folder(files.database.parent)
-    if files.database.exists() and files.database.stat().st_size > 0:
-        _refuse_foreign(files)
+    with _opening:
+        # Reading the bytes ends with closing a handle, which drops every lock this process has on the file: so never
+        # while it is in use here. Whoever opened it first has looked.
+        if not files.database.exists() or files.database.stat().st_size == 0:
+            _create_private(files.database)
+        elif _identity(files) not in _open.values():
+            _refuse_foreign(files)
+        db = _open_checked(files)
+        _open[db] = _identity(files)
+    return db
+
+
+def close_writable(db: apsw.Connection) -> None:
+    with _opening:
+        db.close()
+        _open.pop(db, None)
+
+
+def _identity(files: StoreFiles) -> tuple[int, int]:
+    found = files.database.stat()
+    return found.st_dev, found.st_ino
+
+
+def _open_checked(files: StoreFiles) -> apsw.Connection:
     db = None
     try:
         db = connect(files.database)
-        db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON")
-        db.execute("PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864")
+        # Read to the end: a statement that answers with a row holds back those after it.
+        db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON").fetchall()
+        db.execute("PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864").fetchall()
         _migrate(db, files)
     except BaseException as error:
         if db is not None:
@@ -77,8 +110,8 @@ def open_writable(files: StoreFiles) -> apsw.Connection:
 
 def refusal(path: Path, why: str) -> StoreRefused:
     return StoreRefused(
-        f"{path} is damaged ({why}). Nothing was changed. Run `commonplace doctor` to see what can be read, "
-        "or put a backup in its place (`commonplace backup` makes them)."
+        f"{path} is damaged ({why}). Nothing was changed. Put a backup in its place, or move it away to start anew; "
+        "docs/upkeep.md says how."
     )
 
 
@@ -88,6 +121,16 @@ def _make_private_folder(folder: Path) -> None:
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         except OSError as error:
             raise Unavailable(f"cannot create the data folder {folder}: {error.strerror}") from error
+
+
+def _create_private(path: Path) -> None:
+    # Memories are nobody else's business; the log and shared memory files take the mode of the database.
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise Unavailable(
+            f"cannot write {path}: {error.strerror}. Check the folder, or choose another with --data."
+        ) from error
 
 
 def _refuse_foreign(files: StoreFiles) -> None:

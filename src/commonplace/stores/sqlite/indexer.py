@@ -25,21 +25,32 @@ class Indexer:
         self._writes: dict[int, int] = {}
         self._erased: set[int] = set()
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closed = False
 
     def changed(self, scopes: dict[int, int], erased: set[int]) -> None:
         """Called by the writer after each commit; must cost next to nothing."""
         self._erased |= erased
         for scope, writes in scopes.items():
             self._writes[scope] = self._writes.get(scope, 0) + writes
-            if self._writes[scope] >= LOOK_AFTER and scope not in self._queued:
+            if self._writes[scope] >= LOOK_AFTER:
                 self._writes[scope] = 0
-                self._queued.add(scope)
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="commonplace-indexer", daemon=True)
-                    self._thread.start()
-                self._due.put(scope)
+                self.look(scope)
+
+    def look(self, scope: int) -> None:
+        """Have the segments of a scope looked at, soon."""
+        with self._lock:
+            if scope in self._queued or self._closed:
+                return
+            self._queued.add(scope)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="commonplace-indexer", daemon=True)
+                self._thread.start()
+        self._due.put(scope)
 
     def close(self) -> None:
+        with self._lock:
+            self._closed = True
         if self._thread is not None:
             self._due.put(None)
             self._thread.join()
@@ -52,7 +63,8 @@ class Indexer:
 
     def _run(self) -> None:
         while (scope := self._due.get()) is not None:
-            self._queued.discard(scope)
+            with self._lock:
+                self._queued.discard(scope)
             self._work(scope)
 
     def _work(self, scope: int, *, purge: bool = False) -> None:

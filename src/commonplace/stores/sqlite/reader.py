@@ -31,13 +31,17 @@ class Readers:
         self._all: list[apsw.Connection] = []
         self._lock = threading.Lock()
 
-    async def run(self, read: Callable[[apsw.Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self.now, read)
+    async def run(
+        self, read: Callable[[apsw.Connection], T], before: Callable[[apsw.Connection], None] | None = None
+    ) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self.now, read, before)
 
-    def now(self, read: Callable[[apsw.Connection], T]) -> T:
-        """Read on the calling thread, inside one read transaction."""
+    def now(self, read: Callable[[apsw.Connection], T], before: Callable[[apsw.Connection], None] | None = None) -> T:
+        """Read on the calling thread, inside one read transaction; `before` runs ahead of it."""
         db = self._connection()
         try:
+            if before is not None:
+                before(db)
             with _snapshot(db):
                 return read(db)
         except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -101,6 +105,27 @@ def find_alias(db: apsw.Connection, tenant: str, agents: Sequence[str], alias: s
     return [rows.to_memory(row) for scope in scope_ids(db, tenant, agents) for row in db.execute(sql, (scope, alias))]
 
 
+def runs(db: apsw.Connection, scope: int, ids: Sequence[str], each: int) -> list[list[int]]:
+    """Numbers of live memories, in the order written: these and up to `each` around them in their sessions."""
+    sql = f"SELECT mid, session_id FROM memories WHERE id IN ({', '.join('?' * len(ids))}) AND scope_id = ?"
+    asked = sorted((session, mid) for mid, session in db.execute(sql, (*ids, scope)) if session is not None)
+    beside = "SELECT mid FROM memories WHERE scope_id = ? AND session_id = ? AND status = 'live' AND mid {} LIMIT ?"
+    before, after = beside.format("< ? ORDER BY mid DESC"), beside.format("> ? ORDER BY mid")
+    found: list[tuple[str, list[int]]] = []
+    for session, mid in asked:
+        if found and found[-1][0] == session and mid in found[-1][1]:
+            run = found.pop()[1]  # within reach of the one before: they share a run
+            run = run[: run.index(mid)]
+        else:
+            run = [m for (m,) in db.execute(before, (scope, session, mid, each))][::-1]
+            if found and found[-1][0] == session and run and run[0] in found[-1][1]:
+                earlier = found.pop()[1]
+                run = earlier[: earlier.index(run[0])] + run
+        run += [mid, *(m for (m,) in db.execute(after, (scope, session, mid, each)))]
+        found.append((session, run))
+    return [run for _, run in found]
+
+
 def versions_in(reach: Reach, scopes: list[int]) -> list[tuple[str, str, list[Any]]]:
     """(table, condition, values) whose rows are the versions that a reach sees."""
     sql, values = reach_sql(reach)
@@ -141,11 +166,12 @@ def cursor_encode(memory: Memory) -> str:
 def _cursor_decode(cursor: str) -> tuple[int, str]:
     head, _, tail = cursor.partition(".")
     try:
-        return int(head, 16), tail
+        at = int(head, 16)
+        if abs(at) < 2**63:
+            return at, tail
     except ValueError:
-        raise ValidationError(
-            f"cursor {cursor!r} is not one we gave; pass back next_cursor as it came", field="cursor"
-        ) from None
+        pass
+    raise ValidationError(f"cursor {cursor!r} is not one we gave; pass back next_cursor as it came", field="cursor")
 
 
 def agents(db: apsw.Connection, tenant: str) -> dict[str, int]:

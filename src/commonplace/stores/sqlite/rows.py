@@ -7,7 +7,6 @@ from typing import Any
 
 import apsw
 
-from commonplace.stores.base import Entry
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.wire.record import Memory
 
@@ -55,14 +54,13 @@ def to_memory(row: tuple[Any, ...]) -> Memory:
     )  # fmt: skip
 
 
-def to_row(entry: Entry, vid: int, scope_id: int) -> tuple[Any, ...]:
+def to_row(m: Memory, terms: bytes, vid: int, scope_id: int) -> tuple[Any, ...]:
     """In the order of VERSION_COLUMNS."""
-    m = entry.memory
     return (
         vid, scope_id, m.id, m.seq, m.version, m.status, m.type, m.kind, m.content, m.user_id, m.project, m.title,
         m.entity_name, _JSON(m.tags) if m.tags else None, _JSON(m.metadata) if m.metadata else None, m.confidence,
         m.importance, m.source, _JSON(m.provenance) if m.provenance else None,
         _JSON(m.privacy) if m.privacy else None, m.created_at, m.updated_at, m.expires_at, m.event_time, m.demotion,
         m.session_id, m.speaker, _JSON(m.supersedes) if m.supersedes else None, m.merged_into,
-        _JSON(m.aliases) if m.aliases else None, m.content_hash, m.salt, entry.terms,
+        _JSON(m.aliases) if m.aliases else None, m.content_hash, m.salt, terms,
     )  # fmt: skip

@@ -46,6 +46,7 @@ CREATE INDEX memories_by_time ON memories(scope_id, created_at, id);
 CREATE INDEX memories_by_entity ON memories(scope_id, entity_name) WHERE entity_name IS NOT NULL;
 CREATE INDEX memories_by_session ON memories(scope_id, session_id, mid) WHERE session_id IS NOT NULL;
 CREATE INDEX memories_by_speaker ON memories(scope_id, speaker) WHERE speaker IS NOT NULL;
+CREATE INDEX memories_superseding ON memories(scope_id) WHERE supersedes IS NOT NULL;
 CREATE TABLE versions(mid INTEGER NOT NULL, ended_seq INTEGER NOT NULL, {_VERSION_DDL});
 CREATE INDEX versions_by_memory ON versions(mid, version);
 CREATE INDEX versions_by_scope ON versions(scope_id, ended_seq);

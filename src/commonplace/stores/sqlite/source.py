@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from commonplace.stores import exact
 from commonplace.stores.base import Candidate, EmbedderInfo, Reach, Search
+from commonplace.stores.context import matched, packed
 from commonplace.stores.sqlite import reader, rows
 from commonplace.stores.sqlite.index import Catalogue, IndexQuery, IndexRow
 from commonplace.stores.sqlite.sql_where import reach_sql
@@ -57,9 +58,10 @@ class Rows:
         return int(rows.one(self._db, sql, (scope,))[0])
 
 
-def search(db: apsw.Connection, catalogue: Catalogue, rows_of: Rows, search: Search) -> list[Candidate]:
+def search(
+    db: apsw.Connection, catalogue: Catalogue, rows_of: Rows, search: Search, scopes: list[int]
+) -> list[Candidate]:
     reach = search.reach
-    scopes = reader.scope_ids(db, reach.tenant, reach.agents)
     if reach.as_of is not None or reach.statuses != ("live",):
         return _exactly(db, rows_of, search, scopes)
     terms = query_terms(search.text) if search.text else []
@@ -70,7 +72,25 @@ def search(db: apsw.Connection, catalogue: Catalogue, rows_of: Rows, search: Sea
         query = IndexQuery(terms, search.vector, search.limit, reach.now, allowed=allowed, **masks)
         for hit in catalogue.search(rows_of, scope, query):
             found[hit.mid] = (hit.dense, hit.keyword)
-    return _fetch(db, scopes, reach, found)
+    return [candidate for _, candidate in _fetch(db, scopes, reach, found, terms)]
+
+
+def around(
+    db: apsw.Connection, catalogue: Catalogue, rows_of: Rows, search: Search, ids: Sequence[str], each: int
+) -> list[list[Candidate]]:
+    reach = search.reach
+    scopes = reader.scope_ids(db, reach.tenant, reach.agents)
+    runs = [(scope, mids) for scope in scopes for mids in reader.runs(db, scope, ids, each)]
+    terms = query_terms(search.text) if search.text else []
+    found: dict[int, tuple[float | None, float | None]] = {}
+    for scope in {scope for scope, _ in runs}:
+        mids = sorted({mid for owner, run in runs if owner == scope for mid in run})
+        query = IndexQuery(terms, search.vector, len(mids), reach.now, allowed=np.array(mids, np.int64))
+        found.update((hit.mid, (hit.dense, hit.keyword)) for hit in catalogue.search(rows_of, scope, query))
+        # What the index finds by neither leg was still said there.
+        found.update((mid, (None, 0.0 if terms else None)) for mid in mids if mid not in found)
+    by_mid = dict(_fetch(db, scopes, reach, found, terms))
+    return [[by_mid[mid] for mid in mids if mid in by_mid] for _, mids in runs]
 
 
 def _masks(reach: Reach) -> tuple[dict[str, Any], list[Condition]]:
@@ -101,22 +121,28 @@ def _allowed(db: apsw.Connection, reach: Reach, scope: int) -> np.ndarray[Any, n
 
 
 def _fetch(
-    db: apsw.Connection, scopes: list[int], reach: Reach, found: dict[int, tuple[float | None, float | None]]
-) -> list[Candidate]:
+    db: apsw.Connection,
+    scopes: list[int],
+    reach: Reach,
+    found: dict[int, tuple[float | None, float | None]],
+    terms: Sequence[int],
+) -> list[tuple[int, Candidate]]:
     # The rows have the last word: whatever the index says, nothing outside the reach gets out.
     sql, values = reach_sql(reach)
     mids = list(found)
     inside = ", ".join("?" * len(scopes))
+    wanted = packed(terms)
     candidates = []
     for start in range(0, len(mids), _FEW):
         some = mids[start : start + _FEW]
         query = (
-            f"{rows.select('memories', extra='m.mid')} "
-            f"WHERE m.mid IN ({', '.join('?' * len(some))}) AND m.scope_id IN ({inside}) AND {sql}"
+            f"{rows.select('memories', extra='m.terms, m.mid')} "
+            f"WHERE m.mid IN ({', '.join('?' * len(some))}) AND +m.scope_id IN ({inside}) AND {sql}"
         )
         for row in db.execute(query, (*some, *scopes, *values)):
-            dense, keyword = found[row[-1]]
-            candidates.append(Candidate(rows.to_memory(row), dense, keyword))
+            *_, blob, mid = row
+            dense, keyword = found[mid]
+            candidates.append((mid, Candidate(rows.to_memory(row), dense, keyword, matched(blob, wanted))))
     return candidates
 
 
@@ -134,4 +160,5 @@ def _exactly(db: apsw.Connection, rows_of: Rows, search: Search, scopes: list[in
             vectors = None if data is None else np.frombuffer(data, np.float32).reshape(-1, rows_of.dimension or 1)
             derived.append((row[-2], vectors))
     ranked = exact.rank(derived, search.text, search.vector, search.limit)
-    return [Candidate(memories[i], dense, keyword) for i, dense, keyword in ranked]
+    wanted = packed(query_terms(search.text or ""))
+    return [Candidate(memories[i], d, k, matched(derived[i][0], wanted)) for i, d, k in ranked]

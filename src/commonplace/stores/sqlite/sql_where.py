@@ -11,6 +11,8 @@ from commonplace.stores.where import Condition
 Sql = tuple[str, list[Any]]
 
 _LISTS = frozenset({"tags"})  # columns that hold a JSON array, an empty one as NULL
+_TEXTS = frozenset({"id", "type", "kind", "user_id", "project", "entity_name", "session_id", "speaker"})
+_TIMES = frozenset({"created_at", "updated_at"})  # never null
 _RECALLS = {"recalls": "coalesce(r.recalls, 0)", "last_recalled_at": "r.last_recalled_at"}
 _CONSTANTS = {None: "'null'", True: "'true'", False: "'false'"}
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -33,6 +35,11 @@ def reach_sql(reach: Reach) -> Sql:
 def _condition(c: Condition) -> Sql:
     """Columns and metadata are first reduced to (t, v), a JSON type and a value: one set of rules serves both."""
     name = c.path[0]
+    # The two that an index can answer, said so that it does; they mean the same.
+    if name in _TEXTS and c.op == "eq" and isinstance(c.value, str):
+        return f"m.{name} = ?", [c.value]
+    if name in _TIMES and c.op in _COMPARE and type(c.value) in (int, float):
+        return f"m.{name} {_COMPARE[c.op]} ?", [c.value]
     args: list[Any] = []
     if name == "metadata":
         path = "$" + "".join(f'."{key}"' for key in c.path[1:])

@@ -16,6 +16,7 @@ from commonplace.stores.base import (
     Candidate,
     EmbedderInfo,
     Finding,
+    Known,
     Page,
     Progress,
     Reach,
@@ -25,10 +26,11 @@ from commonplace.stores.base import (
     Transactional,
     Vectors,
 )
-from commonplace.stores.sqlite import generations, reader, source, upkeep
-from commonplace.stores.sqlite.files import StoreFiles, open_writable
+from commonplace.stores.sqlite import generations, pages, reader, source, upkeep
+from commonplace.stores.sqlite.files import StoreFiles, close_writable, open_writable
 from commonplace.stores.sqlite.index import Catalogue
 from commonplace.stores.sqlite.indexer import Indexer
+from commonplace.stores.sqlite.known import Acquaintances
 from commonplace.stores.sqlite.reader import Readers
 from commonplace.stores.sqlite.rows import one
 from commonplace.stores.sqlite.transaction import to_record
@@ -55,6 +57,7 @@ class SqliteStore(Transactional):
         self.store_id: str = one(self._db, "SELECT value FROM meta WHERE key = 'store_id'")[0]
         self._readers = Readers(self.files)
         self.catalogue = Catalogue(self.files.segments, self.store_id, index_mb << 20)
+        self._acquaintances = Acquaintances()
         self._indexer = Indexer(self._readers, self.catalogue)
         self._writer = Writer(self._db, self.files, clock, self._indexer.changed)
         self._closing = threading.Lock()
@@ -66,7 +69,21 @@ class SqliteStore(Transactional):
         return await self._readers.run(lambda db: reader.get(db, tenant, ids))
 
     async def search(self, search: Search) -> list[Candidate]:
-        return await self._readers.run(lambda db: source.search(db, self.catalogue, rows_of(db), search))
+        scopes: list[int] = []
+
+        def foresee(db: apsw.Connection) -> None:
+            # The catalogue looks at its files before the rows are read, so that they are never ahead of them.
+            scopes.extend(reader.scope_ids(db, search.reach.tenant, search.reach.agents))
+            for scope in scopes:
+                self.catalogue.begin(scope)
+
+        found = await self._readers.run(
+            lambda db: source.search(db, self.catalogue, rows_of(db), search, scopes), before=foresee
+        )
+        for scope in scopes:
+            if self.catalogue.due(scope):
+                self._indexer.look(scope)
+        return found
 
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
@@ -87,11 +104,14 @@ class SqliteStore(Transactional):
                 return
             self._closed = True
         self._writer.close()
+        if pages.due(self._db):  # also what a process that never got to close has erased
+            self._indexer.changed({}, set(upkeep.erased_scopes(self._db)))
         self._indexer.close()
         self._readers.close()
         self.catalogue.close()
-        upkeep.truncate_log(self._db)  # what another process's reading keeps, it clears when it closes
-        self._db.close()
+        if pages.clear_gaps(self._db, self.files):
+            upkeep.truncate_log(self._db)  # what another process's reading keeps, it clears when it closes
+        close_writable(self._db)
         if self._temporary:
             shutil.rmtree(self.files.database.parent, ignore_errors=True)
 
@@ -149,6 +169,12 @@ class SqliteStore(Transactional):
         return await self._readers.run(
             lambda db: [n for (n,) in db.execute("SELECT name FROM tenants ORDER BY name") if n]
         )
+
+    async def known(self, tenant: str, agents: Sequence[str]) -> Known:
+        return await self._readers.run(lambda db: self._acquaintances.known(db, tenant, agents))
+
+    async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+        return await self._readers.run(lambda db: source.around(db, self.catalogue, rows_of(db), search, ids, each))
 
     async def drop_copies(self) -> None:
         for copy in self.files.before_migration():

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration
-from commonplace.stores.sqlite import rows
+from commonplace.stores.sqlite import pages, rows
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.errors import Conflict
-from commonplace.wire.record import Memory
+from commonplace.wire.record import Memory, altered
 
 _COLUMNS = ", ".join(VERSION_COLUMNS)
 _INSERT = f"INSERT INTO memories({_COLUMNS}) VALUES({', '.join('?' * len(VERSION_COLUMNS))})"
@@ -107,12 +107,12 @@ class SqliteTransaction:
         memory = entry.memory
         current = next(iter(self._db.execute(_CURRENT, (memory.id, self._state.id))), None)
         seq = self._next_seq()
-        memory = replace(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
+        memory = altered(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
         scope = self._scope(memory.agent_id, create=True)
         assert scope is not None
         data = None if entry.vectors is None else entry.vectors.tobytes()
         self._db.execute(f"INSERT INTO vectors_{self._generations[0]}(data) VALUES(?)", (data,))
-        row = rows.to_row(replace(entry, memory=memory), self._db.last_insert_rowid(), scope)
+        row = rows.to_row(memory, entry.terms, self._db.last_insert_rowid(), scope)
         if current is None:
             try:
                 self._db.execute(_INSERT, row)
@@ -169,6 +169,7 @@ class SqliteTransaction:
             "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?", (id,)
         )
         self._db.execute("INSERT INTO erasures VALUES(?, ?, ?, ?)", (scope, seq, mid, id))
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, 1)", (pages.DUE,))
         self.erased.add(scope)
         self.touched[scope] = self.touched.get(scope, 0) + 1
 

@@ -1,0 +1,79 @@
+"""Who speaks in a scope and which memories were replaced: kept in memory, brought up to date by what changed since."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import apsw
+
+from commonplace.stores.base import Known
+from commonplace.stores.sqlite import reader, rows
+
+_FIRST = "SELECT mid, id, status, speaker, supersedes FROM memories WHERE scope_id = ? AND supersedes IS NOT NULL"
+_SINCE = "SELECT mid, id, status, speaker, supersedes FROM memories WHERE scope_id = ? AND seq > ?"
+_ERASED = "SELECT mid FROM erasures WHERE scope_id = ? AND seq > ?"
+_NEXT_SPEAKER = "SELECT min(speaker) FROM memories WHERE scope_id = ? AND speaker > ?"
+_LATEST = (
+    "SELECT max(coalesce((SELECT max(seq) FROM memories WHERE scope_id = ?1), 0), "
+    "coalesce((SELECT max(seq) FROM erasures WHERE scope_id = ?1), 0))"
+)
+
+
+@dataclass(slots=True)
+class _Scope:
+    seq: int = -1
+    speakers: set[str] = field(default_factory=set)
+    superseding: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)  # mid → (id, what it replaces)
+    known: Known = field(default_factory=Known)
+
+
+class Acquaintances:
+    """Safe for threads."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[int, _Scope] = {}
+        self._lock = threading.Lock()
+
+    def known(self, db: apsw.Connection, tenant: str, agents: Sequence[str]) -> Known:
+        found = [self._follow(db, scope) for scope in reader.scope_ids(db, tenant, agents)]
+        if len(found) == 1:
+            return found[0]
+        replaced = {old: new for one in found for old, new in one.replaced.items()}
+        return Known(frozenset().union(*(one.speakers for one in found)), replaced)
+
+    def _follow(self, db: apsw.Connection, scope: int) -> Known:
+        (latest,) = rows.one(db, _LATEST, (scope,))
+        with self._lock:
+            held = self._scopes.setdefault(scope, _Scope())
+            if held.seq < latest:
+                erased = [mid for (mid,) in db.execute(_ERASED, (scope, held.seq))]
+                for mid in erased:
+                    held.superseding.pop(mid, None)
+                if erased or held.seq < 0:  # nothing of what was erased is remembered, not even a name
+                    held.speakers = set(_speakers(db, scope))
+                first = held.seq < 0
+                for row in db.execute(_FIRST, (scope,)) if first else db.execute(_SINCE, (scope, held.seq)):
+                    _take(held, *row)
+                replaced = {old: id for id, olds in held.superseding.values() for old in olds}
+                held.known = Known(frozenset(held.speakers), replaced)
+                held.seq = latest
+            return held.known
+
+
+def _take(held: _Scope, mid: int, id: str, status: str, speaker: str | None, supersedes: str | None) -> None:
+    held.superseding.pop(mid, None)
+    if speaker:
+        held.speakers.add(speaker)
+    if supersedes and status == "live":
+        held.superseding[mid] = (id, tuple(json.loads(supersedes)))
+
+
+def _speakers(db: apsw.Connection, scope: int) -> list[str]:
+    """Distinct names by jumping through the index from one to the next."""
+    speakers: list[str] = []
+    while (name := rows.one(db, _NEXT_SPEAKER, (scope, speakers[-1] if speakers else ""))[0]) is not None:
+        speakers.append(name)
+    return speakers

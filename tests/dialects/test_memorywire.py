@@ -1,0 +1,263 @@
+"""memorywire over the engine: every answer follows its schema, and metadata comes back as it was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonplace.dialects.memorywire import Memorywire, lift, to_wire
+from commonplace.engine.draft import Draft
+from commonplace.stores.contract.subject import DAY_MS, WHO, Subject
+from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
+from commonplace.wire.models import (
+    ExpireRequest,
+    ForgetRequest,
+    MergeRequest,
+    Message,
+    RecallRequest,
+    RememberRequest,
+    UpdateRequest,
+    dump,
+)
+from commonplace.wire.validate import check, parse
+
+
+class Client:
+    """Documents in, documents out, both checked against the schemas."""
+
+    def __init__(self, over: tuple[Subject, Any]) -> None:
+        self.s, self.run = over
+        self.wire = Memorywire(self.s.engine, WHO)
+
+    def call(self, operation: str, model: type[Message], fields: dict[str, Any]) -> dict[str, Any]:
+        document = {"agent_id": "agent", **fields}
+        check(f"memorywire/operations/{operation}", document)
+        answer = dump(self.run(getattr(self.wire, operation)(parse(model, document))))
+        check(f"memorywire/operations/{operation}.response", answer)
+        return answer
+
+    def remember(self, content: str = "Alice plays the violin", **fields: Any) -> dict[str, Any]:
+        return self.call("remember", RememberRequest, {"type": "semantic", "content": content, **fields})
+
+    def recall(self, query: str = "violin", **fields: Any) -> dict[str, Any]:
+        return self.call("recall", RecallRequest, {"query": query, **fields})
+
+    def forget(self, **fields: Any) -> dict[str, Any]:
+        return self.call("forget", ForgetRequest, fields)
+
+    def merge(self, **fields: Any) -> dict[str, Any]:
+        return self.call("merge", MergeRequest, fields)
+
+    def expire(self, policy: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        return self.call("expire", ExpireRequest, {"policy": policy, **fields})
+
+    def update(self, id: str, **fields: Any) -> dict[str, Any]:
+        return self.run(self.wire.update(id, parse(UpdateRequest, {"agent_id": "agent", **fields})))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def client(over: tuple[Subject, Any]) -> Client:
+    return Client(over)
+
+
+def test_the_five_operations_answer_by_their_schemas(client: Client) -> None:
+    name = client.s.store.name
+    first = client.remember(user_id="alice", metadata={"k": 1}, confidence=0.5, source="chat")
+    now = client.s.clock()
+    plain = {"stored_at": now, "stores": [name], "pending_approval": False, "approval_url": None}
+    assert first == {"id": first["id"], **plain}
+    found = client.recall(explain=True)
+    assert (found["fusion_used"], found["stores_queried"]) == ("rrf", [name])
+    (hit,) = found["results"]
+    said = {
+        "id": first["id"], "type": "semantic", "content": "Alice plays the violin", "metadata": {"k": 1},
+        "confidence": 0.5, "source": "chat", "user_id": "alice", "source_store": name,
+    }  # fmt: skip
+    assert {k: hit[k] for k in said} == said
+    second = client.remember("Alice plays the viola")
+    merged = client.merge(canonical=first["id"], duplicates=[second["id"]], strategy="merge_content")
+    assert (merged["canonical"], merged["merged_count"], merged["strategy_used"]) == (first["id"], 1, "merge_content")
+    assert merged["stores"] == [{"store": name, "count": 1}]
+    assert client.expire({"confidence_below": 0.1}, action="archive")["matched_count"] == 0
+    assert client.expire({"type": "semantic"}, action="demote") == {
+        "matched_count": 1, "action_taken": "demote", "stores": [{"store": name, "count": 1}]}  # fmt: skip
+    gone = client.forget(ids=[second["id"]], hard_delete=True)
+    assert (gone["forgotten_ids"], gone["hard_delete"]) == ([second["id"]], True)
+    assert gone["erased"]["descendants"] == [first["id"]]
+
+
+def test_what_waits_for_approval_says_so(client: Client) -> None:
+    client.s.engine.core.settings.review_url = "http://localhost:8420/reviews"
+    kept = client.remember("kept")
+    doubled = client.remember("kept too")
+    staged = client.remember(approval_required=True, reasoning="heard it")
+    assert (staged["stores"], staged["pending_approval"]) == ([], True)
+    forget = client.forget(ids=[kept["id"]], approval_required=True)
+    assert (forget["forgotten_ids"], forget["stores"], forget["pending_approval"]) == ([], [], True)
+    merge = client.merge(canonical=kept["id"], duplicates=[doubled["id"]], approval_required=True)
+    assert (merge["merged_count"], merge["stores"], merge["pending_approval"]) == (0, [], True)
+    reviews = client.run(client.s.engine.reviews(WHO))
+    assert [r["operation"] for r in reviews] == ["remember", "forget", "merge"]
+    for answer, review in zip((staged, forget, merge), reviews, strict=True):
+        assert answer["approval_url"] == f"http://localhost:8420/reviews/{review['id']}"
+    edited = {"agent_id": "agent", "type": "semantic", "content": "Alice plays the cello"}
+    decided = client.run(client.wire.decide(reviews[0]["id"], True, "Alice", request=edited))
+    assert (decided["status"], decided["outcome"]["id"]) == ("approved", staged["id"])
+    assert client.recall("cello", k=1)["results"][0]["content"] == "Alice plays the cello"
+    with pytest.raises(ValidationError):
+        client.run(client.wire.decide(reviews[1]["id"], True, "Alice", request={"agent_id": "agent"}))
+    assert client.run(client.wire.decide(reviews[2]["id"], True, "Alice"))["outcome"]["merged_count"] == 1
+    with pytest.raises(Conflict):
+        client.run(client.wire.decide(reviews[2]["id"], False, "Alice"))
+
+
+def test_recall_narrows_by_user_type_age_and_space(client: Client) -> None:
+    old = client.remember(user_id="alice")["id"]
+    client.s.clock.advance(3 * DAY_MS)
+    new = client.remember(type="episodic", user_id="bob")["id"]
+    shared = client.remember(agent_id="shared")["id"]
+
+    def ids(**fields: Any) -> set[str]:
+        return {hit["id"] for hit in client.recall(**fields)["results"]}
+
+    assert ids() == {old, new}
+    assert ids(user_id="alice") == {old}
+    assert ids(types=["episodic"]) == {new}
+    assert ids(types=["episodic"], user_id="alice") == set()
+    assert ids(fresher_than_days=2) == {new}
+    assert ids(fresher_than_days=3) == ids(fresher_than_days=2**53 - 1) == {old, new}
+    assert ids(include_shared=True) == {old, new, shared}
+    assert ids(agent_id="shared", include_shared=True) == {shared}
+    assert ids(k=1, filter={"user_id": {"$ne": "bob"}}) == {old}
+    assert ids(as_of=client.s.clock() - 1) == {old}
+    assert client.expire({"older_than_days": 2**53 - 1})["matched_count"] == 0
+    with pytest.raises(ValidationError):
+        client.recall(filter={"x": {"$near": 1}})
+
+
+# metadata
+
+WRITTEN = {
+    "tags": ["music", "é"], "title": "On violins", "project": "p", "session_id": "s", "speaker": "Bob",
+    "event_time": "2024-05-01T12:00:00+02:00", "importance": 1, "entity_name": "alice", "extra": {"deep": [1, None]},
+    "supersedes": ["x"],
+}  # fmt: skip
+
+
+def test_lifted_fields_are_fields_and_come_back_as_written(client: Client) -> None:
+    id = client.remember(metadata=WRITTEN)["id"]
+    memory = client.run(client.s.get(id))
+    assert (memory.tags, memory.title, memory.project) == (["music", "é"], "On violins", "p")
+    assert (memory.session_id, memory.speaker, memory.entity_name) == ("s", "Bob", "alice")
+    assert (memory.event_time, memory.importance, memory.supersedes) == (1_714_557_600_000, 1.0, ["x"])
+    assert to_wire(memory)["metadata"] == WRITTEN
+    (hit,) = client.recall()["results"]
+    assert hit["metadata"] == WRITTEN
+
+
+ODD = {"tags": "music", "title": 5, "project": None, "session_id": "", "speaker": ["x"], "event_time": "soon",
+       "importance": 7, "entity_name": {}, "supersedes": [1]}  # fmt: skip
+
+
+def test_values_of_another_type_stay_plain_metadata(client: Client) -> None:
+    assert lift(ODD) == {}
+    id = client.remember(metadata=ODD)["id"]
+    assert to_wire(client.run(client.s.get(id)))["metadata"] == ODD
+
+
+@pytest.mark.parametrize(
+    ("given_as", "meant"),
+    [
+        (1_700_000_000_000, 1_700_000_000_000), (0, 0), (-5, -5), (1.9, 1), ("1970-01-01", 0),
+        ("1970-01-01T00:00:01", 1000), ("1970-01-01T01:00:00+01:00", 0), ("0001-01-01", -62_135_596_800_000),
+        (True, None), (2**60, None), ("", None), ([], None), ("2024-13-01", None),
+    ],
+)  # fmt: skip
+def test_moments(given_as: Any, meant: int | None) -> None:
+    assert lift({"event_time": given_as}).get("event_time") == meant
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(WRITTEN)), json_values))
+def test_lifting_never_fails_and_only_gives_fields_of_a_draft(metadata: dict[str, Any]) -> None:
+    Draft("agent", "semantic", "x", metadata=metadata, **lift(metadata))
+
+
+def test_nothing_that_was_not_written_is_added(client: Client) -> None:
+    client.remember()
+    assert client.recall()["results"][0]["metadata"] == {}
+
+
+def test_what_another_protocol_wrote_is_shown_in_metadata(client: Client) -> None:
+    draft = Draft(
+        "agent", "semantic", "a violin lesson", kind="lesson", title="T", tags=["x"], provenance={"dialect": "amp"}
+    )
+    client.run(client.s.engine.remember(WHO, draft))
+    assert client.recall()["results"][0]["metadata"] == {"title": "T", "tags": ["x"], "kind": "lesson"}
+
+
+# changing
+
+
+def test_an_update_replaces_what_it_names_and_nothing_else(client: Client) -> None:
+    id = client.remember(metadata={"tags": ["a"], "title": "T", "k": 1})["id"]
+    assert client.update(id, content="Alice plays the cello")["metadata"] == {"tags": ["a"], "title": "T", "k": 1}
+    changed = client.update(id, tags=["b"], confidence=0.3, expected_version=2)
+    assert (changed["metadata"], changed["confidence"], changed["version"]) == (
+        {"tags": ["b"], "title": "T", "k": 1},
+        0.3,
+        3,
+    )
+    replaced = client.update(id, metadata={"k": 2})
+    assert replaced["metadata"] == {"k": 2}
+    memory = client.run(client.s.get(id))
+    assert (memory.title, memory.tags) == (None, [])
+    assert client.recall("cello")["results"][0]["metadata"] == {"k": 2}
+    with pytest.raises(Conflict):
+        client.update(id, content="x", expected_version=3)
+    with pytest.raises(ValidationError):
+        client.update(id, expected_version=4)
+    with pytest.raises(ValidationError):
+        client.update(id, expires_at=client.s.clock())
+    with pytest.raises(NotFound):
+        client.update("01890000-0000-7000-8000-000000000000", content="x")
+
+
+# batches
+
+
+def requests(*fields: dict[str, Any]) -> list[RememberRequest]:
+    return [parse(RememberRequest, {"agent_id": "agent", "type": "semantic", **f}) for f in fields]
+
+
+def test_a_batch_gives_each_item_its_outcome_in_order(client: Client) -> None:
+    batch = requests(
+        {"content": "one"}, {"content": "two", "approval_required": True}, {"content": " "},
+        {"content": "three", "idempotency_key": "k"}, {"content": "four", "idempotency_key": "k"},
+        {"content": "\t", "approval_required": True},
+    )  # fmt: skip
+    done = client.run(client.wire.remember_many(batch))
+    assert [d.code if isinstance(d, Fault) else d.pending_approval for d in done] == [
+        False, True, "validation_error", False, "conflict", "validation_error"]  # fmt: skip
+    assert sorted(m.content for m in client.run(client.s.list())) == ["one", "three"]
+
+
+def test_a_batch_too_large_does_nothing_at_all(client: Client) -> None:
+    for approval in (True, False):
+        batch = requests(
+            {"content": "x", "approval_required": True}, *[{"content": "x", "approval_required": approval}] * 1000
+        )
+        with pytest.raises(ValidationError):
+            client.run(client.wire.remember_many(batch))
+    with pytest.raises(ValidationError):
+        client.run(client.wire.remember_many([]))
+    assert client.run(client.s.engine.reviews(WHO)) == client.run(client.s.list()) == []

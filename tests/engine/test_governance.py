@@ -1,0 +1,187 @@
+"""Reviews: what waits is nowhere to be seen, is decided once, and happens as it was shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from commonplace.engine.draft import Draft
+from commonplace.engine.governance import Decision
+from commonplace.stores.contract.subject import WHO, Subject
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
+from commonplace.wire.models import ForgetRequest, MergeRequest
+from commonplace.wire.record import Principal
+from commonplace.wire.validate import check
+
+Over = tuple[Subject, Any]
+YES, NO = Decision(True, "Alice"), Decision(False, "Alice", "not true")
+REQUEST = {"agent_id": "agent", "type": "semantic", "content": "Bob moved", "approval_required": True}
+
+
+def stage(s: Subject, run: Any, content: str = "Bob moved", **fields: Any) -> Any:
+    draft = Draft("agent", "semantic", content, **fields)
+    return run(s.engine.remember(WHO, draft, approval={**REQUEST, "content": content}, reasoning="he said so"))
+
+
+def reviewed(review: dict[str, Any]) -> dict[str, Any]:
+    return {k: review[k] for k in ("operation", "agent_id", "request", "diff", "reasoning") if k in review}
+
+
+def test_a_pending_memory_cannot_be_touched(over: Over) -> None:
+    s, run = over
+    staged = stage(s, run, aliases=["bob"])
+    other = run(s.remember("Bob lives in Rome"))
+    for ref in (staged.id, "bob"):
+        assert run(s.gone(ref))
+        assert run(s.forget(ref)).ids == []
+        assert run(s.forget(ref, hard_delete=True)).ids == []
+        for parties in ((ref, other), (other, ref)):
+            with pytest.raises(NotFound):
+                run(s.merge(*parties))
+        with pytest.raises(NotFound):
+            run(s.update(ref, content="x"))
+        with pytest.raises(NotFound):
+            run(s.engine.history(WHO, "agent", ref))
+    assert [m.id for m in run(s.list())] == [other]
+    s.clock.advance(10)
+    decided = run(s.engine.decide(WHO, staged.review_id, YES))
+    memory = run(s.get("bob"))
+    assert (memory.id, memory.created_at, memory.version) == (staged.id, s.clock(), 1)
+    assert decided.review["decision"] == {"approved": True, "reviewer": "Alice", "reviewed_at": s.clock()}
+    check("memorywire/operations/governance.decision", decided.review["decision"])
+
+
+def test_a_review_is_decided_once(over: Over) -> None:
+    s, run = over
+    for first in (YES, NO):
+        staged = stage(s, run)
+        run(s.engine.decide(WHO, staged.review_id, first))
+        for second in (YES, NO):
+            with pytest.raises(Conflict):
+                run(s.engine.decide(WHO, staged.review_id, second))
+    assert len(run(s.list())) == 1
+    assert run(s.engine.reviews(WHO)) == []
+    assert [r["status"] for r in run(s.engine.reviews(WHO, None))] == ["approved", "rejected"]
+    with pytest.raises(NotFound):
+        run(s.engine.decide(WHO, "nothing", YES))
+
+
+def test_an_edited_request_is_what_gets_written(over: Over) -> None:
+    s, run = over
+    staged = stage(s, run)
+    edited = Draft("agent", "semantic", "Bob moved to Oslo")
+    with pytest.raises(ValidationError):
+        run(s.engine.decide(WHO, staged.review_id, Decision(True, "Alice", edited=Draft("other", "semantic", "x"))))
+    run(s.engine.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+    assert run(s.get(staged.id)).content == "Bob moved to Oslo"
+
+
+def test_edited_forgets_and_merges_stay_with_their_agent(over: Over) -> None:
+    s, run = over
+    a, b, elsewhere, too = (run(s.remember("x", agent)) for agent in ("agent", "agent", "other", "other"))
+    run(s.forget(a, approval_required=True))
+    run(s.engine.stage_merge(WHO, MergeRequest(agent_id="agent", canonical=a, duplicates=[b])))
+    forget, merge = run(s.engine.reviews(WHO))
+    for review, request in (
+        (forget, ForgetRequest(agent_id="other", ids=[elsewhere])),
+        (merge, MergeRequest(agent_id="other", canonical=elsewhere, duplicates=[too])),
+    ):
+        with pytest.raises(ValidationError):
+            run(s.engine.decide(WHO, review["id"], Decision(True, "Alice", edited=request)))
+    assert len(run(s.list("other"))) == len(run(s.list())) == 2
+
+
+def test_every_review_follows_the_schema(over: Over) -> None:
+    s, run = over
+    stage(s, run, metadata={"k": 1}, tags=["x"])
+    a, b = run(s.remember("one", entity_name="it")), run(s.remember("two", entity_name="it"))
+    run(s.forget(filter={"entity_name": "it"}, approval_required=True, reasoning="old"))
+    for strategy in ("keep_canonical", "merge_content"):
+        request = {
+            "agent_id": "agent",
+            "canonical": a,
+            "duplicates": [b],
+            "strategy": strategy,
+            "approval_required": True,
+        }
+        run(s.engine.stage_merge(WHO, MergeRequest.model_validate(request)))
+    reviews = run(s.engine.reviews(WHO))
+    for review in reviews:
+        check("memorywire/operations/governance.review", reviewed(review))
+    remember, forget, keep, joined = reviews
+    assert [m["content"] for m in remember["diff"]["added"]] == ["Bob moved"]
+    assert [m["content"] for m in forget["diff"]["removed"]] == ["one", "two"]
+    assert ([m["id"] for m in keep["diff"]["removed"]], keep["diff"]["modified"]) == ([b], [])
+    (change,) = joined["diff"]["modified"]
+    assert (change["before"]["content"], change["after"]["content"]) == ("one", "one\ntwo")
+    assert not any("draft" in review or "ids" in review for review in reviews)
+
+
+def test_a_staged_forget_takes_what_was_shown_and_no_more(over: Over) -> None:
+    s, run = over
+    shown = run(s.remember("a draft", tags=["draft"]))
+    run(s.forget(filter={"tags": "draft"}, approval_required=True))
+    later = run(s.remember("another draft", tags=["draft"]))
+    (review,) = run(s.engine.reviews(WHO))
+    decided = run(s.engine.decide(WHO, review["id"], YES))
+    assert decided.outcome.ids == [shown]
+    assert [m.id for m in run(s.list())] == [later]
+
+
+def test_a_staged_merge_takes_what_was_shown_and_no_more(over: Over) -> None:
+    s, run = over
+    a, b = run(s.remember("Alice", entity_name="alice")), run(s.remember("Alicia", entity_name="alicia"))
+    run(s.engine.stage_merge(WHO, MergeRequest(agent_id="agent", canonical="alice", duplicates=["alicia"])))
+    later = run(s.remember("Alicia the second", entity_name="alicia"))
+    (review,) = run(s.engine.reviews(WHO))
+    run(s.engine.decide(WHO, review["id"], YES))
+    assert {m.id for m in run(s.list())} == {a, later}
+    assert run(s.store.get("local", [b]))[0].merged_into == a
+
+
+def test_a_staged_erasure_cascades_to_what_was_shown(over: Over) -> None:
+    s, run = over
+    a, b = run(s.remember("one")), run(s.remember("two"))
+    run(s.merge(a, b, strategy="merge_content"))
+    run(s.forget(b, hard_delete=True, cascade=True, approval_required=True))
+    (review,) = run(s.engine.reviews(WHO))
+    assert {m["id"] for m in review["diff"]["removed"]} == {a, b}
+    assert set(run(s.engine.decide(WHO, review["id"], YES)).outcome.ids) == {a, b}
+    assert run(s.store.get("local", [a, b])) == []
+
+
+def test_a_review_about_something_erased_can_no_longer_be_approved(over: Over) -> None:
+    s, run = over
+    a = run(s.remember("one"))
+    run(s.forget(a, approval_required=True))
+    (review,) = run(s.engine.reviews(WHO))
+    run(s.forget(a, hard_delete=True))
+    with pytest.raises(Conflict):
+        run(s.engine.decide(WHO, review["id"], YES))
+
+
+def test_only_reviewers_of_that_agent_decide(over: Over) -> None:
+    s, run = over
+    staged = stage(s, run)
+    for who, fault in (
+        (Principal("w", role="writer"), Forbidden),
+        (Principal("r", role="reviewer", agents=("other",)), NotFound),
+        (Principal("r", role="reviewer", tenant="other"), NotFound),
+    ):
+        with pytest.raises(fault):
+            run(s.engine.decide(who, staged.review_id, YES))
+        if fault is NotFound:
+            assert run(s.engine.reviews(who)) == []
+    run(s.engine.decide(Principal("r", role="reviewer", agents=("ag*",)), staged.review_id, YES))
+    assert run(s.get(staged.id)).provenance["principal"] == WHO.name
+
+
+def test_a_rejected_write_never_was(over: Over) -> None:
+    s, run = over
+    staged = stage(s, run, aliases=["bob"])
+    decided = run(s.engine.decide(WHO, staged.review_id, NO))
+    assert decided.review["decision"]["reason"] == "not true"
+    assert run(s.list()) == run(s.recall("Bob moved")) == []
+    assert run(s.store.sequence("local")) == 0
+    run(s.remember("Bob stayed", aliases=["bob"]))

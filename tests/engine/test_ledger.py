@@ -1,0 +1,139 @@
+"""The audit chain: whatever is touched is named, and erasing is not touching."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import fields
+from typing import Any
+
+import apsw
+import pytest
+
+from commonplace.engine import ledger
+from commonplace.stores.base import AuditEntry
+from commonplace.stores.contract import FakeClock
+from commonplace.stores.contract.subject import WHO, Subject, driven
+from commonplace.stores.memory import InMemory
+from commonplace.stores.sqlite import SqliteStore
+
+
+def chain() -> list[AuditEntry]:
+    clock = FakeClock()
+    with driven(InMemory(clock), clock) as (s, run):
+        ids = [run(s.remember(f"fact {i}")) for i in range(4)]
+        run(s.update(ids[0], content="changed"))
+        run(s.recall("fact"))
+        run(s.merge(ids[0], ids[1]))
+        run(s.forget(ids[2], reason="no longer true"))
+        return run(s.engine.audit(WHO, limit=1000))
+
+
+ENTRIES = chain()
+
+
+def first_bad(entries: list[AuditEntry]) -> int | None:
+    verifier = ledger.Verifier()
+    verifier.feed(entries)
+    return verifier.first_bad
+
+
+def other(value: Any) -> Any:
+    match value:
+        case int():
+            return value + 1
+        case str():
+            return ("1" if value[:1] != "1" else "2") + value[1:]
+        case bytes():
+            return bytes([value[0] ^ 1]) + value[1:]
+        case None:
+            return "something"
+    raise AssertionError(value)
+
+
+def test_an_untouched_chain_verifies() -> None:
+    assert len(ENTRIES) == 8
+    assert first_bad(ENTRIES) is None
+
+
+@pytest.mark.parametrize("place", range(len(ENTRIES)))
+@pytest.mark.parametrize("name", [f.name for f in fields(AuditEntry) if f.name != "parts"])
+def test_any_changed_field_is_named(place: int, name: str) -> None:
+    entries = deepcopy(ENTRIES)
+    setattr(entries[place], name, other(getattr(entries[place], name)))
+    found = first_bad(entries)
+    assert found == (entries[place].n if name == "n" else place + 1)
+
+
+@pytest.mark.parametrize("place", range(len(ENTRIES)))
+@pytest.mark.parametrize("name", ["memory_id", "payload", "salt", "hash"])
+def test_any_changed_payload_is_named(place: int, name: str) -> None:
+    for i in range(len(ENTRIES[place].parts)):
+        entries = deepcopy(ENTRIES)
+        part = entries[place].parts[i]
+        setattr(part, name, other(getattr(part, name)))
+        assert first_bad(entries) == place + 1, (i, name)
+
+
+def test_every_single_byte_of_a_payload_counts() -> None:
+    payload = ENTRIES[0].parts[0].payload
+    assert payload is not None
+    for i in range(len(payload)):
+        entries = deepcopy(ENTRIES)
+        entries[0].parts[0].payload = payload[:i] + bytes([payload[i] ^ 1]) + payload[i + 1 :]
+        assert first_bad(entries) == 1
+
+
+def test_removed_added_and_swapped_entries_and_parts_are_named() -> None:
+    for place in range(len(ENTRIES) - 1):
+        assert first_bad(ENTRIES[:place] + ENTRIES[place + 1 :]) == place + 2  # the one after the gap
+        swapped = [*ENTRIES[:place], ENTRIES[place + 1], ENTRIES[place], *ENTRIES[place + 2 :]]
+        assert first_bad(swapped) == place + 2
+    entries = deepcopy(ENTRIES)
+    entries[6].parts.pop()
+    assert first_bad(entries) == 7
+    entries = deepcopy(ENTRIES)
+    entries[6].parts.append(entries[0].parts[0])
+    assert first_bad(entries) == 7
+    assert first_bad([ENTRIES[0], *ENTRIES]) == 1
+
+
+def test_erased_payloads_still_verify() -> None:
+    entries = deepcopy(ENTRIES)
+    for entry in entries:
+        for part in entry.parts:
+            part.memory_id = part.payload = part.salt = None
+    assert first_bad(entries) is None
+    assert ledger.to_wire(entries[0])["payload"] == [{"erased": True}]
+
+
+def test_a_chain_survives_erasure_through_the_engine(over: tuple[Subject, Any]) -> None:
+    s, run = over
+    ids = [run(s.remember(f"fact {i}")) for i in range(3)]
+    run(s.forget(ids[1], hard_delete=True))
+    verified = run(s.engine.verify_audit(WHO))
+    assert (verified.first_bad, verified.entries) == (None, 4)
+    assert [e.parts[0].payload is None for e in run(s.engine.audit(WHO))] == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("damage", "bad"),
+    [
+        ("UPDATE audit SET principal = 'nobody' WHERE n = 2", 2),
+        ("UPDATE audit_parts SET payload = x'7b7d' WHERE n = 3", 3),
+        ("UPDATE audit_parts SET memory_id = 'x' WHERE n = 3", 3),
+        ("DELETE FROM audit_parts WHERE n = 1", 1),
+        ("DELETE FROM audit WHERE n = 2", 3),
+        ("DELETE FROM audit WHERE n >= 4", 4),
+        ("DELETE FROM audit", 1),
+    ],
+)
+def test_a_file_changed_behind_our_back_is_found_out(tmp_path: Any, clock: FakeClock, damage: str, bad: int) -> None:
+    path = tmp_path / "commonplace.db"
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        for i in range(5):
+            run(s.remember(f"fact {i}"))
+    db = apsw.Connection(str(path))
+    db.execute(damage)
+    db.close()
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        assert run(s.engine.verify_audit(WHO)).first_bad == bad

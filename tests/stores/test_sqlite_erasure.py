@@ -1,0 +1,206 @@
+"""After closing, no erased byte is left in any file, whoever else had the store open."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace.embedders.hashing import Hashing
+from commonplace.engine.draft import Draft
+from commonplace.stores.base import Reach
+from commonplace.stores.contract.subject import WHO, FakeClock, Subject, driven
+from commonplace.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "commonplace.db"
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+MARK = "zyxwvut-erase-me-7391"
+
+
+def traces(folder: Path, vector: bytes) -> list[str]:
+    return [name for name, data in everything_in(folder).items() if MARK.encode() in data or vector in data]
+
+
+def marked(s: Subject, run: Any) -> tuple[str, bytes]:
+    content = f"{MARK} is the secret"
+    id = run(s.remember(content, aliases=[MARK], metadata={"k": MARK}, tags=[MARK], title=MARK))
+    run(s.update(id, tags=["x"]))
+    return id, Hashing().embed([f"{MARK}\n{content}"]).tobytes()
+
+
+def test_no_erased_byte_is_left_after_closing(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        run(s.remember_all([Draft("agent", "semantic", f"filler {i} " * 30) for i in range(150)]))
+        id, vector = marked(s, run)
+        run(s.remember_all([Draft("agent", "semantic", f"more {i} " * 30) for i in range(150)]))
+        run(s.recall(MARK))
+        assert traces(path.parent, vector)
+        run(s.forget(id, hard_delete=True))
+        assert run(s.recall(MARK, filter={"id": id})) == []
+    assert traces(path.parent, vector) == []
+
+
+def test_nor_when_it_lay_in_a_segment_long_since(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        id, vector = marked(s, run)
+        for start in range(0, 1200, 400):
+            run(s.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(400)]))
+            run(s.recall("filler"))
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        run(s.recall(MARK))
+        run(s.forget(id, hard_delete=True))
+    assert traces(path.parent, vector) == []
+
+
+def test_nor_when_another_store_had_it_open(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        id, vector = marked(s, run)
+        run(s.remember_all([Draft("agent", "semantic", f"filler {i}") for i in range(150)]))
+        other = SqliteStore(path, clock)
+        assert len(run(other.get("local", [id]))) == 1
+        assert run(other.scan(Reach("local", ("agent",)))).memories
+        run(s.forget(id, hard_delete=True))
+        assert run(other.get("local", [id])) == []
+    with asyncio.Runner() as runner:
+        runner.run(other.close())
+    assert traces(path.parent, vector) == []
+
+
+_OTHER = """
+import asyncio, sys
+from pathlib import Path
+from commonplace.embedders.hashing import Hashing
+from commonplace.engine import Engine
+from commonplace.engine.draft import Query
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.wire.record import Principal
+
+async def main():
+    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), Hashing())
+    for line in sys.stdin:
+        found = await engine.recall(Principal(), Query(("agent",), line.strip(), k=50))
+        print(" ".join(hit.memory.id for hit in found.hits), flush=True)
+    await engine.close()
+
+asyncio.run(main())
+"""
+
+
+def test_another_process_sees_each_change_at_its_next_read_and_leaves_no_erased_byte(path: Path) -> None:
+    clock = FakeClock()
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        run(s.remember("a harmless fact"))
+        reader = subprocess.Popen(
+            [sys.executable, "-c", _OTHER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+
+        def ask() -> list[str]:
+            print(MARK, file=reader.stdin, flush=True)
+            return reader.stdout.readline().split()
+
+        assert len(ask()) == 1
+        id, vector = marked(s, run)
+        assert ask()[0] == id
+        run(s.forget(id))
+        assert id not in ask()
+        assert len(ask()) == 1
+        run(s.forget(id, hard_delete=True))
+        assert id not in ask()
+    reader.stdin.close()
+    assert reader.wait(20) == 0
+    reader.stdout.close()
+    assert traces(path.parent, vector) == []
+
+
+def test_two_stores_on_one_file_see_each_other(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (a, run):
+        with_b = driven(SqliteStore(path, clock), clock)
+        with with_b as (b, run_b):
+            first = run(a.remember("written by one"))
+            assert [m.id for m in run_b(b.recall("written"))] == [first]
+            second = run_b(b.remember("written by the other"))
+            assert {m.id for m in run(a.recall("written"))} == {first, second}
+            run(a.update(second, content="rewritten by one"))
+            assert run_b(b.recall("rewritten", k=1))[0].content == "rewritten by one"
+            run_b(b.forget(first))
+            assert [m.id for m in run(a.recall("written by one"))] == [second]
+            run(a.forget(second, hard_delete=True))
+            assert run_b(b.recall("rewritten")) == run_b(b.list()) == []
+            assert run_b(b.store.sequence("local")) == run(a.store.sequence("local")) == 5
+            assert run_b(b.engine.verify_audit(WHO)).first_bad is None
+
+
+def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: FakeClock) -> None:
+    """Rows of all sizes, changed and erased in no order, so that every kind of page is moved about."""
+    dice = random.Random(3)
+
+    def mark(i: int) -> str:
+        return f"mk{i:04}zz"
+
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        sizes = [dice.choice((3, 30, 400, 2500)) for _ in range(200)]
+        drafts = [
+            Draft("agent", "semantic", f"{mark(i)} " + "w " * size + mark(i), tags=[mark(i)], metadata={"k": mark(i)})
+            for i, size in enumerate(sizes)
+        ]
+        ids = run(s.remember_all(drafts))
+        for i in dice.sample(range(200), 60):
+            run(s.update(ids[i], content=mark(i) + " z" * dice.choice((2, 50, 900, 3000))))
+        erased = dice.sample(range(200), 100)
+        for i in erased[:50]:
+            run(s.forget(ids[i], hard_delete=True))
+        for i in set(range(200)) - set(erased):
+            run(s.update(ids[i], content=mark(i) + " y" * dice.choice((2, 50, 900))))
+        run(s.forget(*(ids[i] for i in erased[50:]), hard_delete=True))
+    files = everything_in(path.parent)
+    assert [(i, name) for i in erased for name, data in files.items() if mark(i).encode() in data] == []
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        assert {m.id for m in run(s.list())} == {id for i, id in enumerate(ids) if i not in erased}
+        assert run(s.engine.verify_audit(WHO)).first_bad is None
+        assert s.store._db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+_CRASH = """
+import asyncio, os, sys
+from pathlib import Path
+from commonplace.embedders.hashing import Hashing
+from commonplace.engine import Engine
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.wire.models import ForgetRequest
+from commonplace.wire.record import Principal
+
+async def main():
+    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), Hashing())
+    await engine.forget(Principal(), ForgetRequest(agent_id="agent", ids=[sys.argv[2]], hard_delete=True))
+    os._exit(0)
+
+asyncio.run(main())
+"""
+
+
+def test_nor_when_the_process_that_erased_it_died_at_once(path: Path, clock: FakeClock) -> None:
+    """The next clean stop of anyone does what it left undone, in the segments, too."""
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        id, vector = marked(s, run)
+        for start in range(0, 1500, 500):
+            run(s.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(500)]))
+        run(s.recall("filler"))
+    subprocess.run([sys.executable, "-c", _CRASH, str(path), id], check=True, timeout=60)
+    with driven(SqliteStore(path, clock), clock):
+        pass
+    assert traces(path.parent, vector) == []

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace import Memory, SyncMemory
+from commonplace.embedders.hashing import open_embedder
+from commonplace.wire.errors import NotFound, Unavailable, ValidationError
+
+DAY = 86_400_000
+
+
+def test_sync_memory_does_what_memory_does(tmp_path: Path) -> None:
+    ours = {n for n, m in inspect.getmembers(Memory, inspect.iscoroutinefunction) if not n.startswith("_")}
+    assert ours <= {n for n in dir(SyncMemory) if not n.startswith("_")}
+    with SyncMemory("assistant", data=tmp_path, embedder=open_embedder("hashing")) as memory:
+        kept = memory.remember("Alice is allergic to peanuts", user_id="alice")
+        assert memory.recall("what is Alice allergic to?").results[0].id == kept.id
+        assert memory.get(kept.id)["content"] == "Alice is allergic to peanuts"
+        with pytest.raises(ValidationError):
+            memory.remember("")
+
+
+def test_sync_memory_is_shared_between_threads(tmp_path: Path) -> None:
+    with SyncMemory("assistant", data=tmp_path, embedder="none") as memory:
+        workers = [
+            threading.Thread(target=lambda n=n: [memory.remember(f"thread {n} note {i}") for i in range(10)])
+            for n in range(6)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert len({m["content"] for m in memory.list(limit=100)["memories"]}) == 60
+
+
+def test_an_open_memory_can_be_closed_twice_and_used_again(tmp_path: Path) -> None:
+    async def use() -> None:
+        memory = Memory("assistant", data=tmp_path, embedder="none")
+        await memory.remember("before")
+        await memory.close()
+        await memory.close()
+        assert [m["content"] for m in (await memory.list())["memories"]] == ["before"]
+        await memory.close()
+
+    asyncio.run(use())
+
+
+def test_a_query_is_never_written_down(tmp_path: Path) -> None:
+    async def ask() -> Any:
+        async with Memory("assistant", data=tmp_path, embedder=open_embedder("hashing")) as memory:
+            await memory.remember("Bob keeps bees")
+            await memory.recall("zanzibarian whereabouts of the beekeeper")
+            await memory.flush()
+            return await memory.audit(operation="recall")
+
+    (entry,) = asyncio.run(ask())["entries"]
+    assert entry["payload"][0]["results"] >= 0
+    assert len(entry["payload"][0]["query_hash"]) == 64
+    files = [f for f in tmp_path.rglob("*") if f.is_file()]
+    assert files
+    assert not any(b"zanzibarian" in f.read_bytes() for f in files)
+
+
+def test_a_retention_promise_ends_in_erasure(tmp_path: Path) -> None:
+    now = [1_800_000_000_000]
+
+    async def use() -> None:
+        memory = Memory("assistant", data=tmp_path, embedder="none", clock=lambda: now[0])
+        kept = await memory.remember("the marmalade code is 4711", privacy_intent={"retain": 2})
+        assert (await memory.get(kept.id))["expires_at"] == now[0] + 2 * DAY
+        now[0] += 2 * DAY
+        with pytest.raises(NotFound):
+            await memory.get(kept.id)
+        await memory.compact()
+        await memory.close()
+
+    asyncio.run(use())
+    assert not any(b"marmalade" in f.read_bytes() for f in tmp_path.rglob("*") if f.is_file())
+
+
+def test_the_store_keeps_the_embedder_that_made_its_vectors(tmp_path: Path) -> None:
+    with SyncMemory(data=tmp_path, embedder="hashing-64") as memory:
+        memory.remember("Alice plays the cello")
+    with SyncMemory(data=tmp_path, embedder="hashing-128") as memory:
+        assert memory.recall("cello").results
+        assert "hashing-64" in memory.status()["note"]
+        assert "reindex" in memory.status()["note"]
+        assert memory.reindex()["reindexed"] == 1
+        assert memory.status()["embedder"]["name"] == "hashing-128"
+        assert memory.recall("who plays the cello?").results[0].content == "Alice plays the cello"
+
+
+def test_recall_goes_on_while_reindexing_and_reindex_resumes(tmp_path: Path) -> None:
+    class Breaks:
+        """Stops after a while, as a killed process would."""
+
+        name, dimension, left = "hashing-128", 128, 3
+
+        def embed(self, texts: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise RuntimeError("killed")
+            inner = open_embedder("hashing-128")
+            assert inner is not None
+            return inner.embed(texts)
+
+    async def use() -> None:
+        async with Memory(data=tmp_path, embedder=open_embedder("hashing-64")) as memory:
+            await memory.remember_batch([f"note {i} about the garden" for i in range(300)])
+            with pytest.raises(Unavailable, match="failed"):
+                await memory.reindex(Breaks())
+            assert (await memory.recall("note 7 about the garden", k=1)).results[0].content == "note 7 about the garden"
+            seen: list[tuple[int, int]] = []
+            outcome = await memory.reindex("hashing-128", progress=lambda done, total: seen.append((done, total)))
+            assert outcome["resumed"]
+            assert 0 < outcome["reindexed"] < 300
+            assert seen[-1][0] == seen[-1][1]
+            assert (await memory.status())["without_vectors"] == 0
+            assert (await memory.recall("note 7 about the garden", k=1)).results[0].content == "note 7 about the garden"
+
+    asyncio.run(use())
