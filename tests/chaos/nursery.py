@@ -1,6 +1,6 @@
 """Forks writers that are killed without warning. A process of its own, so that forking is cheap and clean.
 
-Reads lines `DATA ACKS SECONDS SEED` and answers each with the number of acknowledgements, after the kill.
+Reads lines `DATA ACKS WRITES SECONDS SEED`: the child dies so many seconds after so many acknowledgements.
 """
 
 from __future__ import annotations
@@ -41,10 +41,15 @@ async def write_without_end(data: str, acks: int, seed: int, ready: int) -> None
             os.write(acks, f"- {chosen}\n".encode())
 
 
+def _lines(path: str) -> int:
+    with open(path, "rb") as file:
+        return file.read().count(b"\n")
+
+
 def main() -> None:
     terms("the first text loads the stemmer, which every child would otherwise do anew")
     for line in sys.stdin:
-        data, acks_path, seconds, seed = line.split()
+        data, acks_path, writes, seconds, seed = line.split()
         acks = os.open(acks_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         listening, ready = os.pipe()
         child = os.fork()
@@ -53,6 +58,9 @@ def main() -> None:
             asyncio.run(write_without_end(data, acks, int(seed), ready))
         os.close(ready)
         os.read(listening, 1)
+        before, patience = _lines(acks_path), time.monotonic() + 10
+        while _lines(acks_path) - before < int(writes) and time.monotonic() < patience:
+            time.sleep(0.001)
         deadline = time.monotonic() + float(seconds)
         while time.monotonic() < deadline:  # spin: the moment of death should not be rounded to a timer
             pass

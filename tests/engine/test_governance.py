@@ -165,7 +165,8 @@ def test_only_reviewers_of_that_agent_decide(over: Over) -> None:
     s, run = over
     staged = stage(s, run)
     for who, fault in (
-        (Principal("w", role="writer"), Forbidden),
+        (Principal(WHO.name, role="writer"), Forbidden),
+        (Principal("w", role="writer"), NotFound),
         (Principal("r", role="reviewer", agents=("other",)), NotFound),
         (Principal("r", role="reviewer", tenant="other"), NotFound),
     ):
@@ -185,3 +186,26 @@ def test_a_rejected_write_never_was(over: Over) -> None:
     assert run(s.list()) == run(s.recall("Bob moved")) == []
     assert run(s.store.sequence("local")) == 0
     run(s.remember("Bob stayed", aliases=["bob"]))
+
+
+def test_a_rejected_write_can_be_erased(over) -> None:
+    subject, run = over
+    staged = run(subject.engine.remember(WHO, Draft("agent", "semantic", "a rejected secret"), approval={"content": "a"}))
+    forget = ForgetRequest(agent_id="agent", ids=[staged.id], hard_delete=True)
+    assert run(subject.engine.forget(WHO, forget)).ids == []  # while it is pending nobody can touch it
+    run(subject.engine.decide(WHO, staged.review_id, Decision(False, "bob")))
+    assert run(subject.engine.forget(WHO, forget)).ids == [staged.id]
+    (review,) = run(subject.engine.reviews(WHO, None))
+    assert review["status"] == "rejected"
+    assert "secret" not in str(review)
+    assert run(subject.engine.verify_audit(WHO)).first_bad is None
+
+
+def test_a_review_is_seen_by_reviewers_and_whoever_asked(over) -> None:
+    subject, run = over
+    alice = Principal("alice", role="writer")
+    run(subject.engine.remember(alice, Draft("agent", "semantic", "for review"), approval={"content": "x"}))
+    assert len(run(subject.engine.reviews(alice))) == 1
+    assert run(subject.engine.reviews(Principal("bob", role="writer"))) == []
+    assert len(run(subject.engine.reviews(Principal("bob", role="reviewer")))) == 1
+    assert run(subject.engine.reviews(Principal("bob", role="reviewer", agents=("other",)))) == []

@@ -105,7 +105,7 @@ class Table:
         self._db = apsw.Connection(":memory:")
         schema.m001_create_tables(self._db)
         self._db.execute("INSERT INTO tenants(id, name) VALUES(1, 't')")
-        self._tx = SqliteTransaction(self._db, "t", TenantState(1, 0, 0, 0, ""), NOW, [1], False)
+        self._tx = SqliteTransaction(self._db, TenantState(1, 0, 0, 0, ""), NOW, [1], {}, False)
         self._count = 0
 
     def put(self, memory: Memory, recalls: int = 0) -> None:

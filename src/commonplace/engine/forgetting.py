@@ -9,7 +9,6 @@ from commonplace.engine import expiry, filters, ledger
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Forgotten
 from commonplace.engine.merge import Merged, combine
-from commonplace.engine.passages import passages
 from commonplace.engine.writing import IDEMPOTENCY
 from commonplace.stores.base import Entry, Reach, Record, Transaction
 from commonplace.stores.where import Condition
@@ -55,9 +54,11 @@ async def _all(core: Core, reach: Reach) -> list[Memory]:
 
 
 async def _ids(core: Core, who: Principal, agent_id: str, refs: Sequence[str]) -> list[str]:
+    """Ids as they are, and what aliases name; a caller's own id may look like one of ours."""
+    known = {m.id for m in await core.primary.get(who.tenant, [ref for ref in refs if is_uuid(ref)])}
     ids = []
     for ref in refs:
-        aliased = [] if is_uuid(ref) else await core.primary.find_alias(who.tenant, [agent_id], ref)
+        aliased = [] if ref in known else await core.primary.find_alias(who.tenant, [agent_id], ref)
         ids += [m.id for m in aliased] or [ref]
     return ids
 
@@ -77,6 +78,10 @@ async def forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotte
         )
         result.ids += done
     if request.hard_delete:
+        if request.ids:
+            known = {m.id for m in memories}
+            loose = [id for id in await _ids(core, who, request.agent_id, request.ids) if id not in known]
+            result.ids += await core.transact(who.tenant, lambda tx: _erase_rejected(tx, who, request.agent_id, loose))
         gone = set(result.ids)
         result.descendants = [m.id for m in await descendants(core, who, memories) if m.id not in gone]
     if request.hard_delete or any(erases(m) for m in memories):
@@ -119,10 +124,24 @@ def forget_now(
     return done
 
 
-def erase(tx: Transaction, core: Core, memory: Memory) -> None:
-    """Take the content out of everything the engine keeps about it, then out of the store."""
-    for record in tx.records_about(memory.id):
-        others = tuple(id for id in record.about if id != memory.id)
+def _erase_rejected(tx: Transaction, who: Principal, agent_id: str, ids: Sequence[str]) -> list[str]:
+    """Writes that were turned down never became memories, but their reviews still quote them."""
+    done = []
+    for id in ids:
+        quoted = [r for r in tx.records_about(id) if r.kind == REVIEW and r.value.get("memory_id") == id]
+        if any(r.value["status"] == "rejected" and r.value["agent_id"] == agent_id for r in quoted):
+            _unquote(tx, id)
+            done.append(id)
+    if done:
+        parts = [ledger.part(None, {"id": id, "erased": True}) for id in done]
+        ledger.append(tx, who, "forget", agent_id, parts)
+    return done
+
+
+def _unquote(tx: Transaction, id: str) -> None:
+    """Take a memory's content out of everything the engine keeps about it."""
+    for record in tx.records_about(id):
+        others = tuple(other for other in record.about if other != id)
         if record.kind == IDEMPOTENCY:
             tx.put_record(Record(record.kind, record.key, {"at": record.value.get("at", 0), "erased": True}))
         elif record.kind == REVIEW:
@@ -130,8 +149,13 @@ def erase(tx: Transaction, core: Core, memory: Memory) -> None:
             tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
         else:
             tx.drop_record(record.kind, record.key)
+
+
+def erase(tx: Transaction, core: Core, memory: Memory) -> None:
+    """Take it out of what the engine keeps about it, then out of the store."""
+    _unquote(tx, memory.id)
     if core.embedding is not None:
-        core.embedding.discard(passages(memory))
+        core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
     tx.erase(memory.id)
 
 
@@ -177,9 +201,8 @@ async def parties(core: Core, who: Principal, request: MergeRequest) -> tuple[Me
 
 async def _named(core: Core, who: Principal, agent_id: str, ref: str, every: bool = False) -> list[Memory]:
     now = core.clock()
-    if is_uuid(ref):
-        found = await core.primary.get(who.tenant, [ref])
-    else:
+    found = await core.primary.get(who.tenant, [ref]) if is_uuid(ref) else []
+    if not found:
         found = await core.primary.find_alias(who.tenant, [agent_id], ref)
         if not found:
             reach = Reach(who.tenant, (agent_id,), (Condition(("entity_name",), "eq", ref),), now=now)

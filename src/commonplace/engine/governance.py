@@ -7,12 +7,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from commonplace.engine import forgetting, ledger
-from commonplace.engine.core import Core
+from commonplace.engine.core import RANK, Core
 from commonplace.engine.draft import Draft, Forgotten, Receipt
 from commonplace.engine.forgetting import REVIEW
 from commonplace.engine.merge import Merged, combine
 from commonplace.engine.reading import resolve
-from commonplace.engine.writing import IDEMPOTENCY, answer_again, check, conceive, idempotency_record, write
+from commonplace.engine.writing import (
+    IDEMPOTENCY,
+    answer_again,
+    check,
+    conceive,
+    idempotency_record,
+    idempotency_slot,
+    write,
+)
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
@@ -31,6 +39,7 @@ class Decision:
     reviewer: str
     reason: str | None = None
     edited: Draft | ForgetRequest | MergeRequest | None = None
+    edited_request: dict[str, Any] | None = None  # the edit as its author wrote it, for the review to show
     merge_into: str | None = None
     forget: tuple[str, ...] = ()
 
@@ -49,7 +58,7 @@ async def stage_remember(
     memory_id = mint_id(core.clock())
 
     def work(tx: Transaction) -> Receipt:
-        if key is not None and (earlier := tx.record(IDEMPOTENCY, f"{draft.agent_id}\n{key}")) is not None:
+        if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
             return answer_again(earlier, draft, core)
         diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
         value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
@@ -108,13 +117,15 @@ def _stage(
 
 
 async def reviews(core: Core, who: Principal, status: str | None = "pending") -> list[dict[str, Any]]:
-    """Those of the agents the caller may use, oldest first."""
+    """Those the caller may see, oldest first."""
     records = await core.primary.records(who.tenant, REVIEW)
-    return [
-        shown(r.value)
-        for r in records
-        if (status is None or r.value["status"] == status) and who.may_use(r.value["agent_id"])
-    ]
+    return [shown(r.value) for r in records if status in (None, r.value["status"]) and _may_see(who, r.value)]
+
+
+def _may_see(who: Principal, value: dict[str, Any]) -> bool:
+    """What is staged is no memory yet: only reviewers of its agent, and whoever asked for it, know of it."""
+    own = value["requested_by"] == who.name
+    return who.may_use(value["agent_id"]) and (own or RANK[who.role] >= RANK["reviewer"])
 
 
 async def review(core: Core, who: Principal, review_id: str) -> dict[str, Any]:
@@ -133,6 +144,8 @@ async def decide(core: Core, who: Principal, review_id: str, decision: Decision)
     _must_be_pending(value)
     if (decision.merge_into or decision.forget) and not (decision.approved and value["operation"] == "remember"):
         raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
+    if decision.merge_into and decision.forget:
+        raise ValidationError("apply merges or forgets, not both", field="apply")
     if not decision.approved:
         rejected = await core.transact(who.tenant, lambda tx: _settle_review(tx, who, review_id, decision, "rejected"))
         return Decided(shown(rejected), None)
@@ -259,8 +272,8 @@ def _settle_review(tx: Transaction, who: Principal, review_id: str, decision: De
     if decision.reason is not None:
         made["reason"] = decision.reason
     value = {**record.value, "status": status, "decision": made}
-    if decision.edited is not None and not isinstance(decision.edited, Draft):
-        value["request"] = dump(decision.edited)
+    if decision.edited is not None:
+        value["request"] = decision.edited_request or value["request"]
     tx.put_record(Record(REVIEW, review_id, value, record.about))
     verb = "approve" if decision.approved else "reject"
     payload = {"review_id": review_id, "reviewer": decision.reviewer, "edited": decision.edited is not None}
@@ -270,7 +283,7 @@ def _settle_review(tx: Transaction, who: Principal, review_id: str, decision: De
 
 async def _load(core: Core, who: Principal, review_id: str) -> dict[str, Any]:
     for record in await core.primary.records(who.tenant, REVIEW):
-        if record.key == review_id and who.may_use(record.value["agent_id"]):
+        if record.key == review_id and _may_see(who, record.value):
             return record.value
     raise NotFound(f"no review {review_id}")
 

@@ -178,6 +178,7 @@ def _folded(word: str) -> str:
     return bare if bare.isascii() else word
 
 
+@functools.lru_cache(8192)  # the words of questions, which are stemmed on every recall
 def _term(word: str) -> int:
     if word.isascii() and word.isalpha() and 2 < len(word) <= _LONGEST_STEM:
         word = _stem(word)

@@ -61,6 +61,8 @@ def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
     except apsw.CantOpenError as error:
         raise Unavailable(f"cannot open {path}: {error}. Check that the folder exists and is writable.") from error
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
+    # Without this, statements that partial indexes concern are planned anew whenever a value is bound: 5 to 50 µs each.
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.execute("PRAGMA foreign_keys=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16000")
     return db
 

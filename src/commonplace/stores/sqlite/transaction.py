@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,12 +46,18 @@ class SqliteTransaction:
     """One caller's work. Writes open a savepoint first when others share the commit."""
 
     def __init__(
-        self, db: apsw.Connection, tenant: str, state: TenantState, now: int, generations: Sequence[int], shared: bool
+        self,
+        db: apsw.Connection,
+        state: TenantState,
+        now: int,
+        generations: Sequence[int],
+        scopes: MutableMapping[tuple[int, str], int],
+        shared: bool,
     ) -> None:
         self._db = db
-        self._tenant = tenant
         self._state = state
         self._generations = generations  # the current one, then one being filled by a reindex, if any
+        self._scopes = scopes  # the number of each (tenant, agent) met so far
         self._savepoint_due = shared
         self.savepoint = False
         self.wrote = False
@@ -175,12 +181,16 @@ class SqliteTransaction:
 
     def _scope(self, agent_id: str, create: bool = False) -> int | None:
         key = (self._state.id, agent_id)
+        if key in self._scopes:
+            return self._scopes[key]
         for (scope,) in self._db.execute("SELECT id FROM scopes WHERE tenant_id = ? AND agent_id = ?", key):
+            self._scopes[key] = scope
             return int(scope)
         if not create:
             return None
         self._db.execute("INSERT INTO scopes(tenant_id, agent_id) VALUES(?, ?)", key)
-        return int(self._db.last_insert_rowid())
+        self._scopes[key] = self._db.last_insert_rowid()
+        return self._scopes[key]
 
     # audit
 

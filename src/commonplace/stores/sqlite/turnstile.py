@@ -56,8 +56,6 @@ class Turnstile:
         try:
             # A read lock on everything before us succeeds once no earlier ticket is held.
             self._poll(fcntl.F_RDLCK, _FIRST_TICKET, ticket - _FIRST_TICKET, deadline)
-            if ticket > _FIRST_TICKET:
-                self._set(fcntl.F_UNLCK, _FIRST_TICKET, ticket - _FIRST_TICKET)
         except Busy:
             self.release()
             raise
@@ -66,7 +64,8 @@ class Turnstile:
 
     def release(self) -> None:
         if self._ticket is not None:
-            self._set(fcntl.F_UNLCK, self._ticket, 1)
+            # Our own byte and the read lock on those before it, which disturbs nobody meanwhile.
+            self._set(fcntl.F_UNLCK, _FIRST_TICKET, self._ticket - _FIRST_TICKET + 1)
             self._ticket = None
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ import logging
 import queue
 import threading
 import time
+from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -45,6 +46,17 @@ class _Group:
     states: dict[str, TenantState] = field(default_factory=dict)
     changed: dict[int, int] = field(default_factory=dict)
     erased: set[int] = field(default_factory=set)
+    scopes: dict[tuple[int, str], int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the last commit left, worth reading again only once someone else has written."""
+
+    data_version: int = -1
+    generations: list[int] = field(default_factory=list)
+    states: dict[str, TenantState] = field(default_factory=dict)
+    scopes: dict[tuple[int, str], int] = field(default_factory=dict)
 
 
 class Writer:
@@ -62,7 +74,7 @@ class Writer:
         self._turnstile = Turnstile(files.lock)
         self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._gathering: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-        self._generations: list[int] = []
+        self._known = _Known()
         self._closed = False
         self.groups = 0
         self.writes = 0
@@ -131,11 +143,12 @@ class Writer:
         try:
             self._begin()
             waiting, stop_seen = self._fill(group, waiting)
-            self._finish(group.states)
+            self._finish(group)
             self.groups += 1
             self.writes += len(group.jobs)
         except BaseException as error:
             self._roll_back()
+            self._known = _Known()
             if not group.jobs:  # not even begun: the first in line is told, the others try again
                 group.jobs.append(waiting.pop(0))
             for job in group.jobs:
@@ -167,8 +180,11 @@ class Writer:
 
     def _begin(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
-        meta = dict(self._db.execute("SELECT key, value FROM meta WHERE key IN ('generation', 'next_generation')"))
-        self._generations = [meta["generation"], *([meta["next_generation"]] if "next_generation" in meta else [])]
+        (version,) = one(self._db, "PRAGMA data_version")
+        if version != self._known.data_version:
+            meta = dict(self._db.execute("SELECT key, value FROM meta WHERE key IN ('generation', 'next_generation')"))
+            generations = [meta["generation"], *([meta["next_generation"]] if "next_generation" in meta else [])]
+            self._known = _Known(version, generations)
 
     def _perform(self, job: Job, group: _Group) -> None:
         if job.future.cancelled():
@@ -179,7 +195,8 @@ class Writer:
         state = group.states.get(job.tenant) or self._tenant_state(job.tenant)
         before = replace(state)
         now = max(self._clock(), state.at)
-        tx = SqliteTransaction(self._db, job.tenant, state, now, self._generations, shared)
+        scopes: ChainMap[tuple[int, str], int] = ChainMap({}, group.scopes, self._known.scopes)
+        tx = SqliteTransaction(self._db, state, now, self._known.generations, scopes, shared)
         try:
             job.result = job.work(tx)
         except apsw.Error:
@@ -192,34 +209,42 @@ class Writer:
             elif tx.wrote:
                 self._db.execute("ROLLBACK")
                 group.states.clear()
+                group.scopes.clear()
                 self._begin()
             return
         if tx.savepoint:
             self._db.execute("RELEASE work")
         group.states[job.tenant] = state
+        group.scopes.update(scopes.maps[0])
         for scope, writes in tx.touched.items():
             group.changed[scope] = group.changed.get(scope, 0) + writes
         group.erased |= tx.erased
 
     def _tenant_state(self, tenant: str) -> TenantState:
+        if tenant in self._known.states:
+            return replace(self._known.states[tenant])
         sql = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = ?"
         for row in self._db.execute(sql, (tenant,)):
             return TenantState(*row)
         self._db.execute("INSERT INTO tenants(name) VALUES(?)", (tenant,))
         return TenantState(*one(self._db, sql, (tenant,)))
 
-    def _finish(self, states: dict[str, TenantState]) -> None:
-        for state in states.values():
+    def _finish(self, group: _Group) -> None:
+        for state in group.states.values():
             if state.changed:
                 self._db.execute(
                     "UPDATE tenants SET seq = ?, at = ?, audit_n = ?, audit_hash = ? WHERE id = ?",
                     (state.seq, state.at, state.audit_n, state.audit_hash, state.id),
                 )
         self._db.execute("COMMIT")
+        for tenant, state in group.states.items():
+            self._known.states[tenant] = replace(state, changed=False)
+        self._known.scopes.update(group.scopes)
 
     def _maintain(self, job: Job) -> None:
         try:
             self._turnstile.acquire(WAIT_SECONDS)
+            self._known = _Known()
             try:
                 job.result = job.work(self._db)
             finally:

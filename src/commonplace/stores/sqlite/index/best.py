@@ -13,6 +13,12 @@ def best(scores: NDArray[np.float32], limit: int, above: float) -> NDArray[np.in
 
     Looks at the highest of each block first: that bounds what can be among the best without sorting everything.
     """
+    at = highest(scores, limit, above)
+    return at[np.argsort(-scores[at], kind="stable")[:limit]]
+
+
+def highest(scores: NDArray[np.float32], limit: int, above: float = -np.inf) -> NDArray[np.intp]:
+    """Positions of the `limit` highest over `above` and of what equals the last of them, in order of position."""
     blocks = len(scores) // _BLOCK
     if blocks > 2 * limit:
         peaks = scores[: blocks * _BLOCK].reshape(-1, _BLOCK).max(axis=1)
@@ -20,8 +26,7 @@ def best(scores: NDArray[np.float32], limit: int, above: float) -> NDArray[np.in
         at = np.flatnonzero(scores >= bound) if bound > above else np.flatnonzero(scores > above)
     else:
         at = np.flatnonzero(scores > above)
-    kept = scores[at]
     if len(at) > limit:
-        within = kept >= np.partition(kept, len(kept) - limit)[len(kept) - limit]
-        at, kept = at[within], kept[within]
-    return at[np.argsort(-kept, kind="stable")[:limit]]
+        kept = scores[at]
+        at = at[kept >= np.partition(kept, len(kept) - limit)[len(kept) - limit]]
+    return at

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores.sqlite.index.best import best
+from commonplace.stores.sqlite.index.best import highest
 from commonplace.stores.sqlite.index.query import Flags, Vectors
 from commonplace.stores.sqlite.index.segment import Segment, code_bytes
 from commonplace.stores.sqlite.index.tail import TailPart
@@ -54,14 +54,27 @@ def nearest(shards: Sequence[Shard], masks: Sequence[Flags | None], vector: Vect
     candidates = [_every(i, shards[i], masks[i], vector) for i in usable if i not in coarse]
     if coarse:
         candidates += _close(coarse, shards, masks, vector, limit)
-    ranked = []
-    for i, docs, scores in candidates:
-        top = best(scores, limit, above=-np.inf)
-        found = docs[top] if docs is not None else top
-        mids = shards[i].part.mids[found].tolist()
-        ranked += list(zip((-scores[top]).tolist(), mids, [i] * len(top), found.tolist(), strict=True))
-    ranked.sort()
-    return [(i, doc) for _, _, i, doc in ranked[:limit]]
+    return _first(candidates, shards, limit)
+
+
+def _first(candidates: Sequence[_Candidates], shards: Sequence[Shard], limit: int) -> Found:
+    """The best of all shards together, equal ones in order of `mid`."""
+    if not candidates:
+        return []
+    scores = np.concatenate([scores for _, _, scores in candidates])
+    starts = np.cumsum([0, *(len(scores) for _, _, scores in candidates[:-1])])
+    at = highest(scores, limit)
+    place = np.searchsorted(starts, at, "right") - 1
+    rows = at - starts[place]
+    mids = np.empty(len(at), np.int64)
+    for one in set(place.tolist()):
+        i, docs, _ = candidates[one]
+        here = place == one
+        if docs is not None:
+            rows[here] = docs[rows[here]]
+        mids[here] = shards[i].part.mids[rows[here]]
+    order = np.lexsort((mids, -scores[at]))[:limit]
+    return [(candidates[one][0], doc) for one, doc in zip(place[order].tolist(), rows[order].tolist(), strict=True)]
 
 
 def of_documents(part: Segment | TailPart, docs: NDArray[np.int64], vector: Vectors | None) -> list[float | None]:
@@ -141,8 +154,8 @@ def _close(
 
 def _cut(distances: dict[int, Distances], keep: int, bits: int) -> list[tuple[int, NDArray[np.intp]]]:
     """The `keep` nearest rows: a count of how many lie at each distance tells where to cut."""
-    histogram = sum(np.bincount(np.minimum(d, bits + 1), minlength=bits + 2) for d in distances.values())
-    reach = int(np.searchsorted(np.cumsum(histogram)[: bits + 1], keep))
+    counted = (np.bincount(d, minlength=bits + 1)[: bits + 1] for d in distances.values())  # without those out of sight
+    reach = int(np.searchsorted(np.cumsum(sum(counted)), keep))
     return [(i, np.flatnonzero(d <= min(reach, bits))) for i, d in distances.items()]
 
 

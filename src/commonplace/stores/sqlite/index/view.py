@@ -69,7 +69,8 @@ class Scope:
         self, source: Source, scope: int, *, after: int | None = None, spill: Callable[[], None] | None = None
     ) -> bool:
         """Apply what happened since; whether anything did. `spill` may settle the tail between batches."""
-        start = self.seq if after is None else after
+        here = self.seq
+        start = here if after is None else after
         erased = list(source.erasures(scope, start))
         changed = False
         if erased:
@@ -79,8 +80,11 @@ class Scope:
             self.seq = max(self.seq, max(seq for _, seq in erased))
         for rows in _batches(source.changes(scope, start)):
             changed = True
-            self._kill(np.array([row.mid for row in rows], np.int64))
-            self._add([row for row in rows if row.searchable])
+            # A row that is here already stays where it is: one dead row makes every search look at who lives.
+            new = [row for row in rows if row.seq > here]
+            if new:
+                self._kill(np.array([row.mid for row in new], np.int64))
+                self._add([row for row in new if row.searchable])
             self.seq = max(self.seq, rows[-1].seq)
             if spill:
                 spill()

@@ -1,0 +1,1 @@
+"""Speed of the embedded store: `python -m bench`."""
