@@ -27,7 +27,8 @@ model: $(STAMP)
 demo: setup
 	@$(BIN)/commonplace demo
 
-serve: demo
+serve: setup
+	@$(BIN)/commonplace serve
 
 test: setup
 	@$(BIN)/python -m pytest

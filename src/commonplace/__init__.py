@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
-__all__ = ["Memory", "SyncMemory", "__version__"]
+__all__ = ["Memory", "RemoteMemory", "SyncMemory", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -12,4 +12,8 @@ def __getattr__(name: str) -> object:
         from commonplace import sdk
 
         return getattr(sdk, name)
+    if name == "RemoteMemory":
+        from commonplace import remote
+
+        return remote.RemoteMemory
     raise AttributeError(f"module 'commonplace' has no attribute {name!r}")

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 from commonplace import __version__, plugins
 from commonplace import config as configuration
+from commonplace.dialects import paging
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
-from commonplace.engine import Engine, filters, ledger, reading
+from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.stores.base import Primary, Progress
-from commonplace.stores.where import Condition, Where
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import (
     ExpireRequest,
@@ -36,6 +36,7 @@ from commonplace.wire.models import (
     UpdateRequest,
 )
 from commonplace.wire.record import Clock, Principal, system_clock
+from commonplace.wire.surface import ReviewApply
 from commonplace.wire.validate import parse
 
 T = TypeVar("T")
@@ -194,16 +195,10 @@ class Memory:
         agent_id: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """A page {memories, next_cursor}, newest first."""
-        where: Where = filters.parse(filter)
-        if type is not None:
-            where += (Condition(("type",), "eq", type),)
-        if user_id is not None:
-            where += (Condition(("user_id",), "eq", user_id),)
-        if tag is not None:
-            where += (reading.tagged(tag),)
-        agents = (agent_id or self.agent_id,)
-        page = await (await self.engine()).list(self._who, agents, where, limit=limit, cursor=cursor, as_of=as_of)
-        return {"memories": [to_wire(m) for m in page.memories], "next_cursor": page.next_cursor}
+        return await paging.memories(
+            await self.engine(), self._who, agent_id or self.agent_id, type=type, tag=tag, user_id=user_id,
+            filter=filter, limit=limit, cursor=cursor, as_of=as_of,
+        )  # fmt: skip
 
     async def update(self, id: str, **fields: Any) -> dict[str, Any]:
         """Change content, metadata, tags, confidence or expires_at; `expected_version` guards against overwriting."""
@@ -225,9 +220,12 @@ class Memory:
         reviewer: str | None = None,
         reason: str | None = None,
         request: dict[str, Any] | None = None,
+        apply: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Let a staged write happen, as it was asked or as `request` changes it."""
-        return await (await self._wire()).decide(review_id, True, reviewer or self._who.name, reason, request)
+        """Let a staged write happen, as it was asked or as `request` changes it. A new memory may join another
+        (`apply={"merge_into": id}`) or take the place of others (`apply={"forget": [ids]}`) as it is approved."""
+        joined = None if apply is None else parse(ReviewApply, apply)
+        return await (await self._wire()).decide(review_id, True, reviewer or self._who.name, reason, request, joined)
 
     async def reject(self, review_id: str, *, reviewer: str | None = None, reason: str | None = None) -> dict[str, Any]:
         return await (await self._wire()).decide(review_id, False, reviewer or self._who.name, reason)
@@ -242,27 +240,14 @@ class Memory:
         until: int | None = None, limit: int = 100, cursor: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """A page {entries, next_cursor} of the audit trail, oldest first."""
-        if cursor is not None and not cursor.isdecimal():
-            raise ValidationError(
-                f"cursor {cursor!r} is not one we gave; pass back next_cursor as it came", field="cursor"
-            )
-        if not 1 <= limit <= 1000:
-            raise ValidationError(f"limit must be a whole number from 1 to 1000, not {limit}", field="limit")
-        entries = await (await self.engine()).audit(
-            self._who, agent_id=agent_id, operation=operation, since=since, until=until, limit=limit + 1,
-            after=int(cursor or 0),
+        return await paging.audit(
+            await self.engine(), self._who, agent_id=agent_id, operation=operation, since=since, until=until,
+            limit=limit, cursor=cursor,
         )  # fmt: skip
-        shown = entries[:limit]
-        more = str(shown[-1].n) if len(entries) > limit else None
-        return {"entries": [ledger.to_wire(entry) for entry in shown], "next_cursor": more}
 
     async def verify_audit(self, progress: Progress | None = None) -> dict[str, Any]:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
-        found = await (await self.engine()).verify_audit(self._who, progress)
-        verdict: dict[str, Any] = {"ok": found.first_bad is None, "entries": found.entries, "head": found.head}
-        if found.first_bad is not None:
-            verdict |= {"first_bad": found.first_bad, "problem": found.problem}
-        return verdict
+        return await paging.verify_audit(await self.engine(), self._who, progress)
 
     # upkeep
 

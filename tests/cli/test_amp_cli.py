@@ -9,11 +9,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ran
 
 from commonplace.cli import main as commonplace
 from commonplace.cli.amp import main
@@ -24,6 +24,18 @@ LESSON = (
     "--content", "Always use connection pooling in production. PgBouncer recommended.",
     "--tags", "postgresql,devops,performance",
 )  # fmt: skip
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
 
 AmpCli = Callable[..., Ran]
 

@@ -59,7 +59,7 @@ def test_every_command_explains_itself(cli, path: str) -> None:
     assert _flags(LEAVES[path]) >= EVERYWHERE
 
 
-@pytest.mark.parametrize("group", ["", "audit", "model", "reviews"])
+@pytest.mark.parametrize("group", ["", "audit", "model", "reviews", "token"])
 def test_groups_explain_themselves(cli, group: str) -> None:
     asked, alone = cli(*group.split(), "--help"), cli(*group.split())
     assert "Example:" in asked.out
@@ -71,7 +71,7 @@ def test_the_documentation_lists_every_command_and_option() -> None:
     sections = {match[1]: part for part in parts if (match := re.match(r"`commonplace ([a-z ]+)`", part))}
     everywhere = next(part for part in parts if part.startswith("Everywhere"))
     assert {path for path in sections if path in LEAVES} == set(LEAVES)
-    assert set(sections) - set(LEAVES) <= {"audit", "model", "reviews"}
+    assert set(sections) - set(LEAVES) <= {"audit", "model", "reviews", "token"}
     for flag in EVERYWHERE:
         assert f"`{flag}" in everywhere
     for path, found in LEAVES.items():

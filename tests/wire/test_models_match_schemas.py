@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.wire import models
+from commonplace.wire import models, surface
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.models import Message, RememberRequest, RememberResponse, ReviewRequest, dump
 from commonplace.wire.validate import _inlined, check, parse, schema_names
@@ -19,7 +19,7 @@ from commonplace.wire.validate import _inlined, check, parse, schema_names
 MODELS: list[type[Message]] = sorted(
     (
         model
-        for model in vars(models).values()
+        for model in (vars(models) | vars(surface)).values()
         if isinstance(model, type) and issubclass(model, Message) and model.schema_name
     ),
     key=lambda model: model.schema_name,
@@ -188,6 +188,12 @@ def test_every_field_takes_every_oddity_alike(name: str) -> None:
 
 
 _MEMORY = {"id": "m1", "agent_id": "alice", "content": "tea", "created_at": 0}
+_READ = {
+    **_MEMORY, "type": "semantic", "updated_at": 0, "version": 1, "status": "live", "confidence": 1, "metadata": {},
+}  # fmt: skip
+_REVIEW = {
+    "id": "r1", "operation": "forget", "agent_id": "alice", "created_at": 0, "status": "pending", "requested_by": "bob",
+}  # fmt: skip
 SMALLEST: dict[str, dict[str, Any]] = {
     "RememberRequest": {"agent_id": "alice", "type": "semantic", "content": "tea"},
     "RememberResponse": {"id": "m1", "stored_at": 0, "stores": [], "pending_approval": False},
@@ -211,6 +217,23 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "ProceduralMemory": {**_MEMORY, "type": "procedural"},
     "EmotionalMemory": {**_MEMORY, "type": "emotional"},
     "Fsm": {"states": ["idle"]},
+    "MemoryDocument": _READ,
+    "ListResponse": {"memories": [_READ]},
+    "HistoryResponse": {"versions": [_READ]},
+    "PreviewResponse": {"memories": [_READ]},
+    "MergePreviewResponse": {"survivor": _READ, "losers": []},
+    "BatchRequest": {"items": [{}]},
+    "BatchResponse": {"results": [{"error": {"code": "conflict", "message": "used before"}}]},
+    "Review": _REVIEW,
+    "ReviewsResponse": {"reviews": [_REVIEW]},
+    "DecideRequest": {"approved": True},
+    "DecideResponse": {**_REVIEW, "approved": True, "reviewer": "bob", "reviewed_at": 0},
+    "AuditResponse": {"entries": []},
+    "AuditVerification": {"ok": True, "entries": 0, "head": ""},
+    "HealthResponse": {"status": "ok", "version": "1", "store": "sqlite", "capabilities": []},
+    "StatusResponse": {"version": "1", "agents": {}, "memories": 0, "pending_reviews": 0},
+    "RpcRequest": {"jsonrpc": "2.0", "method": "memory.recall"},
+    "RpcResponse": {"jsonrpc": "2.0", "result": {}},
     "ErrorEnvelope": {"error": {"code": "not_found", "message": "there is no such memory"}},
 }
 

@@ -27,12 +27,14 @@ def objects(node: Any) -> list[dict[str, Any]]:
 def test_all_operations_types_and_the_error_are_there() -> None:
     operations = {"remember", "recall", "forget", "merge", "expire"}
     expected = operations | {f"{name}.response" for name in operations}
-    expected |= {"update", "governance.review", "governance.decision"}
-    types = {"semantic", "episodic", "procedural", "emotional", "fsm"}
+    expected |= {"update", "governance.review", "governance.decision", "decide", "remember.batch"}
+    answers = ["list", "history", "preview", "preview.merge", "remember.batch", "reviews", "decide", "audit"]
+    expected |= {f"{name}.response" for name in [*answers, "audit.verify", "health", "status"]}
+    types = {"semantic", "episodic", "procedural", "emotional", "fsm", "memory", "review"}
     assert set(MEMORYWIRE) == (
         {f"memorywire/operations/{name}" for name in expected}
         | {f"memorywire/types/{name}" for name in types}
-        | {"memorywire/error"}
+        | {"memorywire/error", "memorywire/rpc", "memorywire/rpc.response"}
     )
 
 

@@ -21,6 +21,7 @@ from commonplace.wire.models import (
     ReviewRequest,
     UpdateRequest,
 )
+from commonplace.wire.surface import BatchRequest
 from commonplace.wire.validate import parse
 
 REMEMBER = {"agent_id": "alice", "type": "semantic", "content": "Bob likes tea"}
@@ -36,6 +37,9 @@ CASES: list[tuple[type[Message], Any, str, str]] = [
     (RememberRequest, [], "remember must be an object, not an empty list", "remember"),
     (RememberRequest, "tea", "remember must be an object, not 'tea'", "remember"),
     (RememberRequest, None, "remember must be an object, not null", "remember"),
+    (ForgetRequest, [1], "forget must be an object, not a list", "forget"),
+    (BatchRequest, {"items": [{}] * 1001}, "items must be a list of 1 to 1,000, not of 1,001", "items"),
+    (BatchRequest, {"items": []}, "items must be a list of 1 to 1,000, not an empty list", "items"),
     (RememberRequest, {**REMEMBER, "type": "fact"}, f"type must be {TYPES}, not 'fact'", "type"),
     (
         RememberRequest,

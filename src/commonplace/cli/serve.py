@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -9,24 +10,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from commonplace.cli import options
-from commonplace.cli.plain import line
+from commonplace.cli.plain import emit, line
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
     from commonplace.config import Config
     from commonplace.serve.site import Site
 
+_FIRST_CALLS = (
+    ("remember", {"type": "semantic", "content": "Alice is allergic to peanuts"}),
+    ("recall", {"query": "what should I not cook for Alice?"}),
+)
 _LEVELS = ("debug", "info", "warning", "error")
 
 
 def register(app: typer.Typer) -> None:
-    app.command("serve", rich_help_panel="Begin here")(serve)
+    app.command("serve", rich_help_panel="Start here")(serve)
 
 
 def serve(
     host: Annotated[str | None, typer.Option("--host", metavar="ADDR", help="Where to listen [127.0.0.1].")] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="PORT", help="Which port [8420]; 0 for any.")] = None,
+    as_json: options.Json = False,
     data: options.Data = None,
+    agent: options.Agent = None,
     store: Annotated[
         list[str] | None, typer.Option("--store", metavar="URL", help="The store, instead of the one in --data.")
     ] = None,
@@ -42,7 +49,9 @@ def serve(
     log_level: Annotated[
         str,
         typer.Option(
-            "--log-level", metavar="LEVEL", help="debug, info, warning or error.",
+            "--log-level",
+            metavar="LEVEL",
+            help="debug, info, warning or error.",
             autocompletion=options.offering(*_LEVELS),
         ),
     ] = "info",
@@ -63,12 +72,18 @@ def serve(
     from commonplace import config as configuration
 
     config = configuration.load(
-        data=data, host=host, port=port, store=store[0] if store else None, max_body=max_body,
+        data=data, agent=agent, host=host, port=port, store=store[0] if store else None, max_body=max_body,
         token_required=token_required or None, allowed_hosts=allow_host or None,
     )  # fmt: skip
     from commonplace.serve.run import run
 
-    run(config, lambda url, site: _announce(config, url, site), log_level=log_level)
+    tell = _announce_json if as_json else _announce
+    run(config, lambda url, site: tell(config, url, site), log_level=log_level)
+
+
+def _announce_json(config: Config, url: str, site: Site) -> None:
+    emit({"url": url, "data": str(config.store or config.data), "open": site.gate.is_open})
+    sys.stdout.flush()
 
 
 def _announce(config: Config, url: str, site: Site) -> None:
@@ -82,9 +97,8 @@ def _announce(config: Config, url: str, site: Site) -> None:
         auth = " -H 'Authorization: Bearer '\"$COMMONPLACE_TOKEN\""
     line()
     line("Try it:")
-    line(f"""  curl -s {url}/v0/remember{auth} -d '{{"agent_id": "default", "type": "semantic", \
-"content": "Alice is allergic to peanuts"}}'""")
-    line(f"""  curl -s {url}/v0/recall{auth} -d '{{"agent_id": "default", "query": "what should I not cook for Alice?"}}'""")
+    for operation, body in _FIRST_CALLS:
+        line(f"  curl -s {url}/v0/{operation}{auth} -d '{json.dumps({'agent_id': config.agent, **body})}'")
     line()
     line(f"Read the API at {url}/docs. Stop with Ctrl-C.")
     sys.stdout.flush()

@@ -39,7 +39,9 @@ def create(
     role: Annotated[
         str,
         typer.Option(
-            "--role", metavar="ROLE", help="reader, writer, reviewer or admin.",
+            "--role",
+            metavar="ROLE",
+            help="reader, writer, reviewer or admin.",
             autocompletion=options.offering("reader", "writer", "reviewer", "admin"),
         ),
     ] = "writer",
@@ -49,9 +51,12 @@ def create(
     ] = None,
     tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose memory it opens.")] = "local",
     expires: options.Expires = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What audit entries call its holder.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What audit entries call its holder.")
+    ] = None,
     as_json: options.Json = False,
     data: options.Data = None,
+    agent: options.Agent = None,
 ) -> None:
     """Make a token. It is shown once; only a hash is kept.
 
@@ -64,8 +69,8 @@ def create(
 
     now = time.time_ns() // 1_000_000
     ends = None if expires is None else values.instant(expires, "--expires", now, direction=1)
-    patterns = [part.strip() for given in agents or ["*"] for part in given.split(",") if part.strip()]
-    with Session(data, None) as run:
+    patterns = [part.strip() for given in agents or [agent or "*"] for part in given.split(",") if part.strip()]
+    with Session(data, agent) as run:
         core = run(run.memory.engine()).core
         made, secret = run(
             tokens.create(core, _local(), tenant=tenant, role=role, agents=patterns, expires_at=ends, name=name)
@@ -73,7 +78,7 @@ def create(
     _shown_once(made, secret, as_json)
 
 
-def listing(as_json: options.Json = False, data: options.Data = None) -> None:
+def listing(as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None) -> None:
     """List tokens, without their secrets.
 
     \b
@@ -82,7 +87,7 @@ def listing(as_json: options.Json = False, data: options.Data = None) -> None:
     """
     from commonplace.engine import tokens
 
-    with Session(data, None) as run:
+    with Session(data, agent) as run:
         core = run(run.memory.engine()).core
         found = [token.to_wire(core.clock()) for token in run(tokens.load(core)).values()]
     if as_json:
@@ -97,7 +102,9 @@ def listing(as_json: options.Json = False, data: options.Data = None) -> None:
         )  # fmt: skip
 
 
-def revoke(token: TokenId, as_json: options.Json = False, data: options.Data = None) -> None:
+def revoke(
+    token: TokenId, as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None
+) -> None:
     """End a token; running servers refuse it within a quarter of a second.
 
     \b
@@ -106,13 +113,15 @@ def revoke(token: TokenId, as_json: options.Json = False, data: options.Data = N
     """
     from commonplace.engine import tokens
 
-    with Session(data, None) as run:
+    with Session(data, agent) as run:
         core = run(run.memory.engine()).core
         gone = run(tokens.revoke(core, _local(), token)).to_wire(core.clock())
     emit(gone) if as_json else line(f"revoked {gone['id']} ({gone['name']})")
 
 
-def rotate(token: TokenId, as_json: options.Json = False, data: options.Data = None) -> None:
+def rotate(
+    token: TokenId, as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None
+) -> None:
     """Give a token a new secret; the old one ends at once.
 
     \b
@@ -121,13 +130,15 @@ def rotate(token: TokenId, as_json: options.Json = False, data: options.Data = N
     """
     from commonplace.engine import tokens
 
-    with Session(data, None) as run:
+    with Session(data, agent) as run:
         core = run(run.memory.engine()).core
         renewed, secret = run(tokens.rotate(core, _local(), token))
     _shown_once(renewed, secret, as_json)
 
 
-def remove(token: TokenId, as_json: options.Json = False, data: options.Data = None) -> None:
+def remove(
+    token: TokenId, as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None
+) -> None:
     """Drop what is kept of a token that no longer works.
 
     While any token is kept a server asks for one, even if none works any more; once none is kept, a server on this
@@ -139,7 +150,7 @@ def remove(token: TokenId, as_json: options.Json = False, data: options.Data = N
     """
     from commonplace.engine import tokens
 
-    with Session(data, None) as run:
+    with Session(data, agent) as run:
         core = run(run.memory.engine()).core
         gone = run(tokens.remove(core, _local(), token)).to_wire(core.clock())
     emit(gone) if as_json else line(f"removed {gone['id']} ({gone['name']})")

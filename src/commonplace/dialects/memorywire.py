@@ -28,12 +28,12 @@ from commonplace.wire.models import (
     RecallResponse,
     RememberRequest,
     RememberResponse,
-    ReviewApply,
     StoreError,
     StoreOutcome,
     UpdateRequest,
 )
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal
+from commonplace.wire.surface import ReviewApply
 from commonplace.wire.validate import parse
 
 NAME = "memorywire"
@@ -158,7 +158,7 @@ class Memorywire:
             review = await self._engine.review(self._who, review_id)
             parsed = parse(_GOVERNED[review["operation"]], request)
             edited = to_draft(parsed) if isinstance(parsed, RememberRequest) else parsed
-        decision = Decision(approved, reviewer, reason, edited)
+        decision = Decision(approved, reviewer, reason, edited, request)
         if apply is not None:
             decision.merge_into, decision.forget = apply.merge_into, tuple(apply.forget or ())
         decided = await self._engine.decide(self._who, review_id, decision)
@@ -313,7 +313,8 @@ def shown_metadata(memory: Memory) -> dict[str, Any]:
 
 def to_hit(hit: Hit) -> RecallHit:
     memory = hit.memory
-    return RecallHit(
+    # What the store gives back was checked when it was written; checking every hit again costs more than the rest.
+    return RecallHit.model_construct(
         id=memory.id,
         type=memory.type,
         content=memory.content,

@@ -73,7 +73,9 @@ class Core:
         if self.embedding is None:
             return None
         try:
-            return await self.embedding.embed_async(texts)
+            vectors = await self.embedding.embed_async(texts)
+            self.note = None
+            return vectors
         except Unavailable as fault:
             # A memory is never refused because a model is missing: it is found by its words until `reindex`.
             self.note = f"{fault.message}; recall is by keywords only"

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 from commonplace.engine import reading
 from commonplace.engine.core import Core
-from commonplace.engine.draft import Hit, Query, Recollection
+from commonplace.engine.draft import Hit, Query
 from commonplace.stores.base import Reach
 from commonplace.stores.where import Where
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal
 
 MOST_COUNTED = 1000  # hits of one search
 _SKIPPED_AT_ONCE = 1000
+_WIDER = 8
 
 
 @dataclass(slots=True)
@@ -61,17 +62,27 @@ async def page(
 
 
 def relevance(hit: Hit) -> float:
-    """0 to 1, and higher for the more relevant: the calibrated figure, else the blend of meaning and keywords."""
+    """0 to 1, and higher for the more relevant: the calibrated figure, else the share ranking gave it."""
     if hit.relevance is not None:
         return hit.relevance
     blended = (hit.explain or {}).get("blend", hit.score)
     return min(max(float(blended), 0.0), 1.0)
 
 
-def cut(found: Recollection, limit: int, at_least: float | None) -> Counted:
-    passing = [hit for hit in found.hits if at_least is None or relevance(hit) >= at_least]
-    return Counted(passing[:limit], min(len(passing), MOST_COUNTED), found.note)
-
-
-def wide(query: Query) -> Query:
-    return replace(query, k=MOST_COUNTED, explain=True)
+async def search(core: Core, who: Principal, query: Query, limit: int, at_least: float | None) -> Counted:
+    """Looks no further than it must: past the limit only while what lies there could still count."""
+    width = limit
+    # A cut-off of the caller's own takes the place of the default one, and is applied to the score that is shown.
+    query = replace(query, explain=True, min_score=None if at_least is None else 0.0)
+    while True:
+        found = await reading.recall(core, who, replace(query, k=width))
+        passing = [hit for hit in found.hits if at_least is None or relevance(hit) >= at_least]
+        total = len(passing)
+        if total < width or width >= MOST_COUNTED:
+            break
+        if not at_least and (found.explain or {}).get("dense"):
+            # By meaning everything is found, nearer or further, so counting it needs no search.
+            total = await core.primary.count(Reach(who.tenant, query.agents, query.where, now=core.clock()))
+            break
+        width = min(width * _WIDER, MOST_COUNTED)
+    return Counted(passing[:limit], min(total, MOST_COUNTED), found.note)

@@ -61,6 +61,7 @@ class Query:
     quorum: int = 1
     as_of: int | None = None  # ms
     explain: bool = False
+    min_score: float | None = None  # on relevance; 0 turns the default cut-off off
 
 
 @dataclass(slots=True)

@@ -77,7 +77,7 @@ class Engine:
         if not query.agents:
             return counting.Counted([], 0)
         self._spend_recall(who, query.agents)
-        found = counting.cut(await reading.recall(self.core, who, counting.wide(query)), limit, at_least)
+        found = await counting.search(self.core, who, query, limit, at_least)
         ids = [hit.memory.id for hit in found.hits]
         agent = query.agents[0] if len(query.agents) == 1 else "*"
         await self._behind.note(Recalled(who, agent, query.text, ids, self.core.clock()))

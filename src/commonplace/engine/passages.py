@@ -8,12 +8,13 @@ from commonplace.wire.record import Memory
 
 PASSAGE_CHARS = 900
 OVERLAP_CHARS = 150
+TITLE_CHARS = 200  # repeated with every part, so a long one must not multiply
 _BREAK = re.compile(r"\n+|(?<=[.!?。！？])\s*")
 
 
 def passages(memory: Memory) -> list[str]:
     """At least one; each carries the title, so that a part still says what it is a part of."""
-    head = f"{memory.title}\n" if memory.title else ""
+    head = f"{memory.title[:TITLE_CHARS]}\n" if memory.title else ""
     return [head + part for part in split(memory.content)]
 
 

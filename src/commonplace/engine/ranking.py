@@ -1,37 +1,144 @@
-"""One store's candidates made one list. Pure."""
+"""One store's candidates made one list: a weighted sum of readable features. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from commonplace.engine import weights as shipped
+from commonplace.engine.recall.duplicates import Key, sameness
+from commonplace.engine.recall.features import Features, Reader
+from commonplace.engine.understanding import ALL, Parts, Understood
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
 
-DENSE_WEIGHT = 0.6
-KEYWORD_WEIGHT = 0.4
+#: How far around a memory its session is read.
+REACH = 2
+#: How many of the best have their words looked at.
+CLOSELY = 24
+_NOTHING_ASKED = Understood("", "", 0)
 
 
 @dataclass(slots=True)
 class Ranked:
+    """A candidate at its place, with what put it there."""
+
     memory: Memory
-    score: float
+    score: float  # 0 to 1
     dense: float | None
     keyword: float | None
+    features: Features = field(default_factory=dict)
+    same_as: str | None = None  # an earlier one that says the same
 
 
-def rank(candidates: Sequence[Candidate]) -> list[Ranked]:
-    """Blend meaning and keywords, each on a scale of its own: cosine as it is, BM25 as a share of the best."""
-    best = max((c.keyword or 0.0 for c in candidates), default=0.0)
-    ranked = [
-        Ranked(
-            c.memory,
-            DENSE_WEIGHT * max(c.dense or 0.0, 0.0) + KEYWORD_WEIGHT * ((c.keyword or 0.0) / best if best else 0.0),
-            c.dense,
-            c.keyword,
-        )
-        for c in candidates
-    ]
-    # Newer first among equals, then by id, so that the order never depends on how they were found.
-    ranked.sort(key=lambda r: (-r.score, -r.memory.created_at, r.memory.id))
-    return ranked
+class Shortlist:
+    """What a store found, read for one question. First its own words, then what was said around the best of it."""
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        asked: Understood = _NOTHING_ASKED,
+        replaced: Mapping[str, str] | None = None,
+        *,
+        parts: Parts = ALL,
+        weights: Mapping[str, float] = shipped.WEIGHTS,
+    ) -> None:
+        self._asked = asked
+        self._parts = parts
+        self._weights = weights
+        self._reader = Reader(asked, candidates, replaced or {}, parts)
+        self._candidates = {c.memory.id: c for c in candidates}
+        self._features = {c.memory.id: self._reader.own(c) for c in candidates}
+        self._sums = {id: total(features, weights) for id, features in self._features.items()}
+
+    def promising(self, count: int) -> list[str]:
+        """Those whose surroundings are worth reading."""
+        if not self._parts.context:
+            return []
+        return [id for id in self._best_first() if self._candidates[id].memory.session_id is not None][:count]
+
+    def add(self, runs: Sequence[Sequence[Candidate]]) -> None:
+        """Stretches of sessions around the promising ones; all of their memories become candidates."""
+        for run in runs:
+            for i, c in enumerate(run):
+                id = c.memory.id
+                if id not in self._candidates:
+                    self._candidates[id] = c
+                    self._features[id] = self._reader.own(c)
+                before, after = run[max(i - REACH, 0) : i][::-1], run[i + 1 : i + 1 + REACH]
+                self._reader.add_context(self._features[id], c, before, after)
+                self._sums[id] = total(self._features[id], self._weights)
+
+    def ranked(self, closely: int = CLOSELY) -> list[Ranked]:
+        """Best first. Only the words of the best `closely` are looked at: no others have a chance."""
+        for id in self._best_first()[:closely]:
+            self._reader.look_closer(self._features[id], self._candidates[id].memory)
+            self._sums[id] = total(self._features[id], self._weights)
+        ranked = [
+            Ranked(c.memory, probability(self._sums[id]), c.dense, c.keyword, self._features[id])
+            for id, c in self._candidates.items()
+        ]
+        if self._parts.validity and not self._asked.past:
+            self._lift_replacements(ranked)
+        # Newer first among equals, then by id, so that the order never depends on how they were found.
+        ranked.sort(key=lambda r: (-r.score, -r.memory.created_at, r.memory.id))
+        return _folded(ranked, closely // 2) if self._parts.duplicates else ranked
+
+    def _best_first(self) -> list[str]:
+        return sorted(self._sums, key=lambda id: (-self._sums[id], id))
+
+    def _lift_replacements(self, ranked: list[Ranked]) -> None:
+        """What replaced a memory stands before it, as high as the other would have: it is about the same thing."""
+        if not self._reader.any_replaced:
+            return
+        by_id = {r.memory.id: r for r in ranked}
+        for r in ranked:
+            newer, chain = self._reader.replacement(r.memory), {r.memory.id}
+            while newer in by_id and newer not in chain:
+                chain.add(newer)
+                found = by_id[newer]
+                found.score = max(found.score, math.nextafter(r.score, 1.0))
+                r, newer = found, self._reader.replacement(found.memory)
+
+
+def rank(
+    candidates: Sequence[Candidate],
+    asked: Understood = _NOTHING_ASKED,
+    runs: Sequence[Sequence[Candidate]] = (),
+    replaced: Mapping[str, str] | None = None,
+    *,
+    parts: Parts = ALL,
+    weights: Mapping[str, float] = shipped.WEIGHTS,
+) -> list[Ranked]:
+    """All of it at once, best first."""
+    shortlist = Shortlist(candidates, asked, replaced, parts=parts, weights=weights)
+    shortlist.add(runs)
+    return shortlist.ranked(max(CLOSELY, 2 * len(candidates)))
+
+
+def total(features: Features, weights: Mapping[str, float]) -> float:
+    z = 0.0
+    for name, value in features.items():
+        z += weights.get(name, 0.0) * value
+    return z
+
+
+def probability(z: float) -> float:
+    return 1 / (1 + math.exp(-max(-40.0, min(40.0, shipped.SCALE * z + shipped.BIAS))))
+
+
+def _folded(ranked: list[Ranked], closely: int) -> list[Ranked]:
+    """What says the same as one before it goes behind everything else, so that k places hold k sayings."""
+    first: dict[Key, str] = {}
+    for r in ranked[:closely]:
+        key = sameness(r.memory)
+        if key in first:
+            r.same_as = first[key]
+        else:
+            first[key] = r.memory.id
+    told = [r for r in ranked if r.same_as is None]
+    again = [r for r in ranked if r.same_as is not None]
+    for r in again:
+        r.score = min(r.score, told[-1].score)
+    return told + again

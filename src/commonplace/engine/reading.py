@@ -5,10 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from commonplace.engine import fusion, ranking
+from commonplace.engine import fusion
 from commonplace.engine.core import Core, missing
 from commonplace.engine.draft import Hit, Query, Recollection
-from commonplace.stores.base import Page, Reach, Search
+from commonplace.engine.ranking import Ranked
+from commonplace.engine.recall.finding import find
+from commonplace.engine.understanding import ALL, Parts
+from commonplace.engine.weights import WEIGHTS
+from commonplace.stores.base import Page, Reach
 from commonplace.stores.where import Condition, Where
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, ValidationError
@@ -18,7 +22,7 @@ MAX_QUERY_CHARS = 32_768
 READABLE: tuple[Status, ...] = ("live", "archived")
 
 
-async def recall(core: Core, who: Principal, query: Query) -> Recollection:
+async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -> Recollection:
     started = time.perf_counter()
     for agent in query.agents:
         core.require(who, agent, "reader")
@@ -29,27 +33,35 @@ async def recall(core: Core, who: Principal, query: Query) -> Recollection:
         raise ValidationError(
             f"query has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for", field="query"
         )
-    vectors = await core.embed([text])
-    now = core.clock()
-    reach = Reach(who.tenant, query.agents, query.where, now=now, as_of=await _instant(core, who, query.as_of))
-    search = Search(reach, text, None if vectors is None else vectors[0], limit=fusion.OVERFETCH * query.k)
-    ranked = ranking.rank(await core.primary.search(search))
+    at = await _instant(core, who, query.as_of)
+    reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
+    found = await find(core, reach, text, query.k, parts=parts)
     store = core.primary.name
-    fused = fusion.fuse({store: [(r.memory.id, r.score) for r in ranked]}, query.fusion, quorum=query.quorum)  # type: ignore[arg-type]
-    by_id = {r.memory.id: (place, r) for place, r in enumerate(ranked)}
+    lists = {store: [(r.memory.id, r.score) for r in found.ranked]}
+    fused = fusion.fuse(lists, query.fusion, quorum=query.quorum)  # type: ignore[arg-type]
+    by_id = {r.memory.id: (place, r) for place, r in enumerate(found.ranked)}
     hits = []
     for id, score in fused:
-        place, found = by_id[id]
-        why = {"store": store, "rank": place, "dense": found.dense, "keyword": found.keyword,
-               "blend": found.score, "fused": score, "demotion": found.memory.demotion}  # fmt: skip
-        hits.append(Hit(found.memory, score * found.memory.demotion, store, explain=why if query.explain else None))
+        place, r = by_id[id]
+        why = _why(store, place, r, score) if query.explain else None
+        hits.append(Hit(r.memory, score * r.memory.demotion, store, explain=why))
     hits.sort(key=lambda hit: -hit.score)
     hits = hits[: query.k]
     explain: dict[str, Any] | None = None
     if query.explain:
-        explain = {"candidates": len(ranked), "dense": vectors is not None, "as_of_seq": reach.as_of}
+        explain = {"candidates": len(found.ranked), "dense": found.dense, "as_of_seq": at}
+        explain |= {"understood": found.asked.explain(), "left_out": parts.left_out()}
     latency = (time.perf_counter() - started) * 1000
-    return Recollection(hits, [store], latency, note=core.note if vectors is None else None, explain=explain)
+    note = core.note if not found.dense and found.asked.telling else None
+    return Recollection(hits, [store], latency, note=note, explain=explain)
+
+
+def _why(store: str, place: int, r: Ranked, fused: float) -> dict[str, Any]:
+    shares = {name: round(WEIGHTS.get(name, 0.0) * value, 4) for name, value in r.features.items()}
+    features = {name: round(value, 4) for name, value in r.features.items()}
+    why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}
+    why |= {"demotion": r.memory.demotion, "features": features, "shares": shares}
+    return why | ({"same_as": r.same_as} if r.same_as else {})
 
 
 async def _instant(core: Core, who: Principal, as_of: int | None) -> int | None:
@@ -79,9 +91,10 @@ async def get(core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int
     if as_of is None:
         return await resolve(core, who, agent_id, ref)
     at = await _instant(core, who, as_of)
-    aliased = [] if is_uuid(ref) else await core.primary.find_alias(who.tenant, [agent_id], ref)
-    id = aliased[0].id if aliased else ref
-    then = [v for v in await core.primary.history(who.tenant, id) if v.seq <= (at or 0)]
+    versions = await core.primary.history(who.tenant, ref) if is_uuid(ref) else []
+    if not versions and (aliased := await core.primary.find_alias(who.tenant, [agent_id], ref)):
+        versions = await core.primary.history(who.tenant, aliased[0].id)
+    then = [v for v in versions if v.seq <= (at or 0)]
     if not then or then[-1].agent_id != agent_id or not readable(then[-1], core.clock()):
         raise missing(agent_id, ref)
     return then[-1]

@@ -44,14 +44,12 @@ async def find(core: Core, who: Principal, ref: str, agent: str | None = None) -
 
 
 async def _find(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
-    now = core.clock()
     # Before aliases, so that nobody can hide a memory behind an alias that spells its id.
-    if named := _UUID_AT_END.match(ref):
-        for memory in await core.primary.get(who.tenant, [named[1].lower()]):
-            if who.may_use(memory.agent_id) and agent in (None, memory.agent_id) and readable(memory, now):
-                return memory
+    spelled = await _by_uuid(core, who, ref)
+    if spelled is not None and agent in (None, spelled.agent_id):
+        return spelled
     agents = [agent] if agent is not None else [a for a in await core.primary.agents(who.tenant) if who.may_use(a)]
-    found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, now)]
+    found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, core.clock())]
     if len(found) > 1:
         holders = ", ".join(sorted(m.agent_id for m in found)[:5])
         raise Conflict(f"{ref:.300} names {len(found)} records, of the agents {holders}; say which agent's")
@@ -109,21 +107,28 @@ async def _create(
 async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> Stored:
     check(core, who, draft)
     fresh = conceive(who, draft, core.clock(), id=held.id)
-    fresh = replace(fresh, created_at=held.created_at, aliases=held.aliases, version=held.version)
-    if "retain" in held.privacy:  # a promise to the person it is about outlives the words it was made for
-        ends = [at for at in (fresh.expires_at, held.expires_at) if at is not None]
-        fresh = replace(fresh, privacy=held.privacy, expires_at=min(ends, default=None))
     (entry,) = await core.entries([fresh], [draft.embedding])
-    changed = [name for name in _REPLACED if getattr(held, name) != getattr(fresh, name)]
 
     def work(tx: Transaction) -> Stored:
         now = tx.get(held.id)
-        if now is None or now.version != held.version:
+        if now is None or not readable(now, tx.now):
             raise MovedOn
-        memory = write(tx, who, entry, "update", changed=changed, replaced=True)
-        return Stored(_receipt(core, memory), created=False)
+        # Nothing of the new record depends on what it replaces, so the last of several writers simply wins.
+        memory = inherit(fresh, now)
+        changed = [name for name in _REPLACED if getattr(now, name) != getattr(memory, name)]
+        written = write(tx, who, replace(entry, memory=memory), "update", changed=changed, replaced=True)
+        return Stored(_receipt(core, written), created=False)
 
     return await core.transact(who.tenant, work)
+
+
+def inherit(fresh: Memory, replaced: Memory) -> Memory:
+    """What a record keeps when all of it is replaced: its identity, and promises to the person it is about."""
+    fresh = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases)
+    if "retain" not in replaced.privacy:
+        return fresh
+    ends = [at for at in (fresh.expires_at, replaced.expires_at) if at is not None]
+    return replace(fresh, privacy=replaced.privacy, expires_at=min(ends, default=None))
 
 
 def _receipt(core: Core, memory: Memory) -> Receipt:

@@ -17,7 +17,7 @@ from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
 from commonplace.wire.plain import MAX_INTEGER
-from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
+from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altered
 
 MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
@@ -125,7 +125,7 @@ def conceive(who: Principal, draft: Draft, now: int, id: str | None = None) -> M
 
 
 def _commit(tx: Transaction, core: Core, who: Principal, entry: Entry, draft: Draft, key: str | None) -> Receipt:
-    if key is not None and (earlier := tx.record(IDEMPOTENCY, f"{draft.agent_id}\n{key}")) is not None:
+    if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
         return answer_again(earlier, draft, core)
     memory = write(tx, who, entry, "remember")
     receipt = Receipt(memory.id, memory.updated_at, [core.primary.name], memory=memory)
@@ -146,7 +146,7 @@ def write(tx: Transaction, who: Principal, entry: Entry, operation: str, **more:
                 ledger.append(tx, who, "forget", gone.agent_id, [part])
             elif holder is not None:
                 raise Conflict(f"the id {alias!r} already names another memory of {entry.memory.agent_id}", alias=alias)
-        entry = replace(entry, memory=replace(entry.memory, created_at=tx.now))
+        entry = Entry(altered(entry.memory, created_at=tx.now), entry.vectors, entry.terms, entry.generation)
     memory = tx.put(entry)
     payload = {"version": memory.version, "content_hash": memory.content_hash, "status": memory.status, **more}
     ledger.append(tx, who, operation, memory.agent_id, [ledger.part(memory.id, payload)])
@@ -158,11 +158,16 @@ def _draft_hash(draft: Draft, salt: bytes) -> str:
     return sha256_hex(salt, json.dumps(body, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
+def idempotency_slot(draft: Draft, key: str) -> str:
+    """Keys are each agent's own, whatever characters either holds."""
+    return json.dumps([draft.agent_id, key], ensure_ascii=False)
+
+
 def idempotency_record(key: str, draft: Draft, receipt: Receipt) -> Record:
     salt = new_salt()
     value = {"salt": salt.hex(), "hash": _draft_hash(draft, salt), "id": receipt.id, "at": receipt.stored_at,
              "review_id": receipt.review_id}  # fmt: skip
-    return Record(IDEMPOTENCY, f"{draft.agent_id}\n{key}", value, (receipt.id,))
+    return Record(IDEMPOTENCY, idempotency_slot(draft, key), value, (receipt.id,))
 
 
 def answer_again(earlier: Record, draft: Draft, core: Core) -> Receipt:

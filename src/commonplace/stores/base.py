@@ -287,7 +287,7 @@ class Primary(Store, Protocol):
     async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         """Runs of one session's memories in the order written: these with up to `each` before and after them.
 
-        All within the reach and scored for the same question; what belongs to no session is left out.
+        All within the reach, with their cosine and the terms they match; what belongs to no session is left out.
         """
 
     async def drop_copies(self) -> None:

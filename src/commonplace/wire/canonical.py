@@ -9,8 +9,6 @@ import re
 import threading
 from typing import Any
 
-import rfc8785
-
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 
 
@@ -25,6 +23,8 @@ def canonical(value: Any) -> bytes:
             return _JSON(value).encode()  # the same bytes, in a tenth of the time
         except UnicodeEncodeError:
             pass  # half a surrogate pair: refused below, in its own words
+    import rfc8785  # seldom needed, and every start would wait for it
+
     return rfc8785.dumps(value)
 
 

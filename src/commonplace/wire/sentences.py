@@ -67,7 +67,7 @@ def allowed(rules: dict[str, Any], value: Any = None) -> str:
         return f"one of {', '.join(rules['enum'])}"
     if "const" in rules:
         return repr(rules["const"])
-    if "anyOf" in rules:
+    if "anyOf" in rules and "type" not in rules:
         return " or ".join(allowed(branch, value) for branch in rules["anyOf"])
     types = rules["type"]
     if isinstance(types, list):
@@ -81,6 +81,8 @@ def allowed(rules: dict[str, Any], value: Any = None) -> str:
             return f"text of {rules['minLength']} to {rules['maxLength']} characters"
         case "string" if "minLength" in rules:
             return "non-empty text"
+        case "array" if "maxItems" in rules:
+            return f"a list of {rules['minItems']} to {rules['maxItems']:,}"
         case "array" if "minItems" in rules:
             return "a non-empty list"
     return _TYPES[types]
@@ -92,6 +94,8 @@ def shown(value: Any, kind: str = "") -> str:
         if kind == "maxLength":
             return f"{len(value)} characters"
         return repr(value) if len(value) <= 40 else f"{value[:37]!r}…"
+    if kind == "maxItems":
+        return f"of {len(value):,}"
     if isinstance(value, (list, dict)):
         word = "list" if isinstance(value, list) else "object"
         return f"a{'' if value else 'n empty'} {word}" if word == "list" or not value else f"an {word}"

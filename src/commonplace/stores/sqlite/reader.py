@@ -107,7 +107,7 @@ def find_alias(db: apsw.Connection, tenant: str, agents: Sequence[str], alias: s
 
 def runs(db: apsw.Connection, scope: int, ids: Sequence[str], each: int) -> list[list[int]]:
     """Numbers of live memories, in the order written: these and up to `each` around them in their sessions."""
-    sql = f"SELECT mid, session_id FROM memories WHERE id IN ({', '.join('?' * len(ids))}) AND scope_id = ?"
+    sql = f"SELECT mid, session_id FROM memories WHERE id IN ({', '.join('?' * len(ids))}) AND +scope_id = ?"
     asked = sorted((session, mid) for mid, session in db.execute(sql, (*ids, scope)) if session is not None)
     beside = "SELECT mid FROM memories WHERE scope_id = ? AND session_id = ? AND status = 'live' AND mid {} LIMIT ?"
     before, after = beside.format("< ? ORDER BY mid DESC"), beside.format("> ? ORDER BY mid")

@@ -75,22 +75,23 @@ def search(
     return [candidate for _, candidate in _fetch(db, scopes, reach, found, terms)]
 
 
-def around(
-    db: apsw.Connection, catalogue: Catalogue, rows_of: Rows, search: Search, ids: Sequence[str], each: int
-) -> list[list[Candidate]]:
+def around(db: apsw.Connection, rows_of: Rows, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+    """Scored from their rows: these few are not worth another pass of the index, and have been missed by its words."""
     reach = search.reach
     scopes = reader.scope_ids(db, reach.tenant, reach.agents)
-    runs = [(scope, mids) for scope in scopes for mids in reader.runs(db, scope, ids, each)]
+    runs = [mids for scope in scopes for mids in reader.runs(db, scope, ids, each)]
     terms = query_terms(search.text) if search.text else []
-    found: dict[int, tuple[float | None, float | None]] = {}
-    for scope in {scope for scope, _ in runs}:
-        mids = sorted({mid for owner, run in runs if owner == scope for mid in run})
-        query = IndexQuery(terms, search.vector, len(mids), reach.now, allowed=np.array(mids, np.int64))
-        found.update((hit.mid, (hit.dense, hit.keyword)) for hit in catalogue.search(rows_of, scope, query))
-        # What the index finds by neither leg was still said there.
-        found.update((mid, (None, 0.0 if terms else None)) for mid in mids if mid not in found)
-    by_mid = dict(_fetch(db, scopes, reach, found, terms))
-    return [[by_mid[mid] for mid in mids if mid in by_mid] for _, mids in runs]
+    by_mid = dict(_fetch(db, scopes, reach, {mid: (None, None) for mids in runs for mid in mids}, terms))
+    if search.vector is not None and by_mid:
+        sql = (
+            f"SELECT m.mid, v.data FROM memories m JOIN vectors_{rows_of.generation} v ON v.vid = m.vid "
+            f"WHERE m.mid IN ({', '.join('?' * len(by_mid))})"
+        )
+        found = [(mid, data) for mid, data in db.execute(sql, tuple(by_mid)) if data]
+        vectors = [np.frombuffer(data, np.float32).reshape(-1, rows_of.dimension or 1) for _, data in found]
+        for (mid, _), cosine in zip(found, exact.dense_scores(vectors, search.vector).tolist(), strict=True):
+            by_mid[mid].dense = cosine
+    return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
 
 
 def _masks(reach: Reach) -> tuple[dict[str, Any], list[Condition]]:

@@ -174,7 +174,7 @@ class SqliteStore(Transactional):
         return await self._readers.run(lambda db: self._acquaintances.known(db, tenant, agents))
 
     async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
-        return await self._readers.run(lambda db: source.around(db, self.catalogue, rows_of(db), search, ids, each))
+        return await self._readers.run(lambda db: source.around(db, rows_of(db), search, ids, each))
 
     async def drop_copies(self) -> None:
         for copy in self.files.before_migration():

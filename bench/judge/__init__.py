@@ -1,0 +1,1 @@
+"""Trains the judge, fits the relevance of hits, and measures both."""

@@ -1,0 +1,43 @@
+"""python -m bench.judge calibrate | measure | train"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.judge", description="The judge and the relevance of hits.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("calibrate", help="fit engine/relevance.json anew")
+    measure = commands.add_parser("measure", help="measure on the corpus's test questions")
+    measure.add_argument("--split", choices=("tune", "test"), default="test")
+    measure.add_argument("--plot", help="write the reliability plot here (PNG)")
+    train = commands.add_parser("train", help="train the judge anew (extra: train)")
+    from bench.judge import train as training
+
+    training.arguments(train)
+    chosen = parser.parse_args()
+    if chosen.command == "train":
+        training.main(chosen)
+        return
+    from commonplace.embedders.minilm import MiniLM
+    from commonplace.judges.minilm import MiniLMJudge
+
+    embedder, judge = MiniLM(), MiniLMJudge(remembered=100_000)
+    if chosen.command == "calibrate":
+        from bench.judge import calibrate
+
+        entry = calibrate.calibrate(embedder, judge)
+        calibrate.write(embedder.name, entry)
+        json.dump(entry, sys.stdout, indent=2)
+        print()
+    else:
+        from bench.judge import measure as measuring
+
+        measuring.main(embedder, judge, chosen.split, chosen.plot)
+
+
+if __name__ == "__main__":
+    main()

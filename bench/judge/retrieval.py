@@ -1,0 +1,87 @@
+"""Every question asked of its space, through the engine's own finding."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.judge.kept import KeptVectors
+from bench.judge.spaces import RESULTS, Question, Space
+from commonplace.embedders.base import Embedder
+from commonplace.engine import fusion
+from commonplace.engine.draft import Draft
+from commonplace.engine.engine import Engine
+from commonplace.engine.ranking import Ranked
+from commonplace.engine.recall.finding import find
+from commonplace.engine.writing import Item
+from commonplace.plugins import open_store
+from commonplace.stores.base import Reach
+from commonplace.wire.errors import Fault
+from commonplace.wire.record import Principal, system_clock
+
+K = 5
+ALICE = Principal()
+
+
+@dataclass(slots=True)
+class Case:
+    space: str
+    question: Question
+    ranked: list[Ranked]
+
+
+def label(found: Ranked) -> str:
+    """The id the data knows a memory by."""
+    return found.memory.aliases[0]
+
+
+def cases(spaces: Sequence[Space], embedder: Embedder, splits: Sequence[str]) -> list[Case]:
+    kept = KeptVectors(embedder, RESULTS)
+    try:
+        return asyncio.run(_cases(spaces, kept, splits))
+    finally:
+        kept.save()
+
+
+async def fill(engine: Engine, space: Space) -> None:
+    receipts = await engine.remember_many(ALICE, [Item(draft) for draft in drafts(space)])
+    for receipt in receipts:
+        if isinstance(receipt, Fault):
+            raise receipt
+
+
+def drafts(space: Space) -> list[Draft]:
+    return [
+        Draft(
+            space.name,
+            memory.type,
+            memory.content,
+            speaker=memory.speaker,
+            event_time=memory.event_time,
+            session_id=memory.session_id,
+            tags=memory.tags,
+            supersedes=memory.supersedes,
+            aliases=[memory.id],
+        )
+        for memory in space.memories
+    ]
+
+
+async def _cases(spaces: Sequence[Space], embedder: Embedder, splits: Sequence[str]) -> list[Case]:
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        engine = await Engine.open(open_store(f"sqlite://{folder}/bench.db", system_clock), embedder)
+        for number, space in enumerate(spaces, 1):
+            await fill(engine, space)
+            reach = Reach(ALICE.tenant, (space.name,), now=system_clock())
+            for question in space.questions:
+                if question.split in splits:
+                    answer = await find(engine.core, reach, question.text, fusion.OVERFETCH * K)
+                    found.append(Case(space.name, question, answer.ranked))
+            if sys.stderr.isatty():
+                print(f"\rasking: space {number} of {len(spaces)} ", end="", file=sys.stderr, flush=True)
+        await engine.close()
+    return found

@@ -1,0 +1,166 @@
+"""AMP's operations for one caller: documents in, documents out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commonplace import __version__
+from commonplace.dialects.amp.faults import NotImplementedHere
+from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record, to_request
+from commonplace.engine import Engine, counting
+from commonplace.engine.draft import Query
+from commonplace.engine.reading import tagged
+from commonplace.stores.where import Condition, Where
+from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.models import ForgetRequest
+from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
+from commonplace.wire.validate import check
+
+Document = dict[str, Any]
+
+PROTOCOL = "AMP/0.1"
+OPERATIONS = ("store", "search", "get", "delete", "list", "status", "agent_status")
+SEARCH_LIMIT = 10
+LIST_LIMIT = 20
+MOST_TAGS = 64
+
+
+class Amp:
+    """Each operation takes its request, with or without `operation`, and gives its response."""
+
+    def __init__(self, engine: Engine, who: Principal) -> None:
+        self._engine = engine
+        self._who = who
+
+    async def perform(self, request: Any) -> Document:
+        """The operation that the request itself names, for transports that have no other way to say it."""
+        name = request.get("operation") if isinstance(request, dict) else None
+        if name is None:
+            raise ValidationError(f"operation is required: one of {', '.join(OPERATIONS)}", field="operation")
+        if name not in OPERATIONS:
+            raise NotImplementedHere(f"there is no operation {name!r:.80}; there are {', '.join(OPERATIONS)}")
+        answer: Document = await getattr(self, name)(request)
+        return answer
+
+    async def store(self, request: Any) -> Document:
+        check("amp/operations/store", request)
+        record = request["record"]
+        draft = to_draft(record)
+        approval = to_request(draft) if request.get("approval_required") else None
+        stored = await self._engine.store(self._who, draft, record.get("id"), record.get("agent"), approval)
+        memory, receipt = stored.receipt.memory, stored.receipt
+        shown = id_of(memory) if memory else record.get("id") or minted_id(draft.kind, receipt.id)
+        answer: Document = {"success": True, "id": shown, "created": stored.created}
+        if receipt.review_id is not None:
+            answer["pending_approval"] = True
+        return answer
+
+    async def search(self, request: Any) -> Document:
+        check("amp/operations/search", request)
+        agent = request.get("agent")
+        agents = await self._all_agents() if agent is None else counting.with_shared(self._who, agent)
+        query = Query(agents, request["query"], where=_where(request))
+        found = await self._engine.search(
+            self._who, query, limit=int(request.get("limit", SEARCH_LIMIT)), at_least=request.get("min_score")
+        )
+        results = []
+        for hit in found.hits:
+            record = to_record(hit.memory)
+            results.append({"id": record["id"], "score": round(counting.relevance(hit), 4), "record": record})
+        answer: Document = {"success": True, "results": results, "total": found.total}
+        if found.note:
+            answer["note"] = found.note
+        return answer
+
+    async def get(self, request: Any) -> Document:
+        check("amp/operations/get", request)
+        memory = await self._engine.find(self._who, request["id"], request.get("agent"))
+        return {"success": True, "record": to_record(memory)}
+
+    async def delete(self, request: Any) -> Document:
+        check("amp/operations/delete", request)
+        try:
+            memory = await self._engine.find(self._who, request["id"], request.get("agent"))
+        except NotFound:
+            return {"success": True, "deleted": False}
+        forgotten = await self._engine.forget(self._who, ForgetRequest(agent_id=memory.agent_id, ids=[memory.id]))
+        return {"success": True, "deleted": bool(forgotten.ids)}
+
+    async def list(self, request: Any) -> Document:
+        check("amp/operations/list", request)
+        agent = request.get("agent")
+        agents = await self._all_agents() if agent is None else (agent,)
+        limit, offset = int(request.get("limit", LIST_LIMIT)), int(request.get("offset", 0))
+        newest_first = request.get("order", "desc") == "desc"
+        page = await self._engine.page(
+            self._who, agents, _where(request), limit=limit, offset=offset, newest_first=newest_first
+        )
+        records = [to_record(memory) for memory in page.memories]
+        has_more = offset + len(records) < page.total and bool(records)
+        return {"success": True, "records": records, "total": page.total, "has_more": has_more}
+
+    async def status(self, request: Any = None) -> Document:
+        check("amp/operations/status", {} if request is None else request)
+        health = await self._engine.health()
+        agents = await self._all_agents()
+        counts = {
+            f"{kind}s": await self._engine.count(self._who, agents, (Condition(("kind",), "eq", kind),))
+            for kind in TYPES
+        }
+        total = await self._engine.count(self._who, agents)
+        model = health["embedder"]
+        return {
+            "success": True, "healthy": health["status"] == "ok", "version": __version__, "protocol": PROTOCOL,
+            "stats": {**counts, "total_records": total, "embedding_model": model},
+            "capabilities": {
+                "embedding_model": model, "max_content_length": MAX_CONTENT_CHARS, "supported_types": [*TYPES],
+            },
+        }  # fmt: skip
+
+    async def agent_status(self, request: Any) -> Document:
+        check("amp/operations/agent_status", request)
+        agent = request["agent"]
+        checkpoints = await self._engine.page(self._who, (agent,), (Condition(("kind",), "eq", "checkpoint"),), limit=1)
+        newest = checkpoints.memories[0] if checkpoints.memories else None
+        return {
+            "success": True, "agent": agent, "status": standing(newest), "checkpoint_count": checkpoints.total,
+            "current_task": _task(newest), "last_updated": newest.updated_at if newest else None,
+        }  # fmt: skip
+
+    async def _all_agents(self) -> tuple[str, ...]:
+        return tuple(await self._engine.agents(self._who))
+
+
+def _where(request: Document) -> Where:
+    tags = request.get("tags", ())
+    if len(tags) > MOST_TAGS:
+        raise ValidationError(f"tags names {len(tags)} tags; at most {MOST_TAGS} are looked for at once", field="tags")
+    where = tuple(tagged(tag) for tag in dict.fromkeys(tags))
+    if "type" in request:
+        where += (Condition(("kind",), "eq", request["type"]),)
+    if "project" in request:
+        where += (Condition(("project",), "eq", request["project"]),)
+    return where
+
+
+def standing(checkpoint: Memory | None) -> str:
+    """What an agent is doing, by its newest checkpoint: blocked before in progress before idle."""
+    if checkpoint is None:
+        return "idle"
+    state = checkpoint.metadata.get("state")
+    state = state if isinstance(state, dict) else {}
+    flags = state.get("flags")
+    said = (
+        {str(flag).upper().replace("-", "_").replace(" ", "_") for flag in flags} if isinstance(flags, list) else set()
+    )
+    if "BLOCKED" in said or state.get("blockers"):
+        return "blocked"
+    # A checkpoint says what is being worked on, so without a flag that is what goes on.
+    return "idle" if "IDLE" in said and "IN_PROGRESS" not in said else "in_progress"
+
+
+def _task(checkpoint: Memory | None) -> str | None:
+    if checkpoint is None:
+        return None
+    task = checkpoint.metadata.get("working_on")
+    return task if isinstance(task, str) else checkpoint.title or checkpoint.content

@@ -1,0 +1,156 @@
+"""AMP's record and ours, each from the other. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from commonplace.engine.draft import Draft
+from commonplace.wire.record import MEMORY_TYPES, SHARED_AGENT, Memory, MemoryType
+
+NAME = "amp"
+TYPES = ("lesson", "checkpoint", "snippet")
+#: Fields of the envelope that the server answers for; a record may be stored as it was read.
+_SERVERS = frozenset({"id", "type", "content", "agent", "created_at", "updated_at"})
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9.~-]+")
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _name(value: Any) -> bool:
+    return _text(value) and len(value) <= 256
+
+
+def _unit(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _whole(value: Any) -> bool:
+    """5.0 is an integer to JSON Schema, so it is one here."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and abs(value) < 2**53 and value == int(value)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+#: AMP fields that are fields of our record; a value of another kind stays a plain extra field.
+_LIFTED: dict[str, Callable[[Any], bool]] = {
+    "title": _text, "project": _text, "tags": _texts, "session_id": _text, "speaker": _text, "entity_name": _text,
+    "source": _text, "user_id": _name, "confidence": _unit, "importance": _unit, "event_time": _whole,
+    "expires_at": _whole,
+}  # fmt: skip
+#: Values that a record without the field has, too.
+_BLANK: dict[str, Any] = {"tags": [], "confidence": 1.0}
+
+
+def to_draft(record: dict[str, Any]) -> Draft:
+    """A record that follows the schema of `store`, as the engine takes it."""
+    metadata: dict[str, Any] = {}
+    lifted: dict[str, Any] = {}
+    for name, value in record.items():
+        if name in _SERVERS:
+            continue
+        if name in _LIFTED and _LIFTED[name](value):
+            lifted[name] = int(value) if _LIFTED[name] is _whole else value
+            # Written but indistinguishable from absent, or from what is derived: remember that it was written.
+            if value == _BLANK.get(name) or (name == "source" and value == record.get("file_path")):
+                metadata[name] = value
+        else:
+            metadata[name] = value
+    if "source" not in record and _text(record.get("file_path")):
+        lifted["source"] = record["file_path"]
+    kind = record["type"]
+    provenance: dict[str, Any] = {"dialect": NAME}
+    if "agent" not in record:
+        provenance["agent_named"] = False
+    content = record.get("content") or checkpoint_content(record)
+    return Draft(
+        record.get("agent", SHARED_AGENT), _type(kind), content, kind=kind, metadata=metadata, provenance=provenance,
+        **lifted,
+    )  # fmt: skip
+
+
+def _type(kind: str) -> MemoryType:
+    for type in MEMORY_TYPES:
+        if kind == type:
+            return type
+    return "episodic" if kind == "checkpoint" else "semantic"
+
+
+def checkpoint_content(record: dict[str, Any]) -> str:
+    """What a checkpoint says in words, so that it is found by them."""
+    lines = [record["working_on"]]
+    state = record.get("state") or {}
+    for name in ("decisions", "blockers", "artifacts", "flags"):
+        if state.get(name):
+            lines.append(f"{name.capitalize()}: {'; '.join(state[name])}")
+    return "\n".join(lines)
+
+
+def to_request(draft: Draft) -> dict[str, Any]:
+    """The draft as reviewers see every remember, whichever protocol it came by."""
+    shown = {"title": draft.title, "project": draft.project, "session_id": draft.session_id, "tags": draft.tags}
+    metadata = {**draft.metadata, **{name: value for name, value in shown.items() if value}, "kind": draft.kind}
+    request: dict[str, Any] = {
+        "agent_id": draft.agent_id, "type": draft.type, "content": draft.content, "metadata": metadata,
+        "confidence": draft.confidence, "approval_required": True,
+    }  # fmt: skip
+    for name in ("user_id", "source", "expires_at"):
+        if (value := getattr(draft, name)) is not None:
+            request[name] = value
+    return request
+
+
+def id_of(memory: Memory) -> str:
+    """The id its author chose, else one that says what it is."""
+    return memory.aliases[0] if memory.aliases else minted_id(memory.kind, memory.id)
+
+
+def minted_id(kind: str, id: str) -> str:
+    # Ids travel in URLs, so what a type may hold and a path may not is left out of them.
+    return f"{_NOT_IN_IDS.sub('-', kind) or 'record'}_{id}"
+
+
+def to_record(memory: Memory) -> dict[str, Any]:
+    """Everything the record was stored with, whichever protocol stored it; nothing empty that was not written."""
+    record: dict[str, Any] = {
+        "id": id_of(memory), "type": memory.kind or memory.type, "content": memory.content,
+        "created_at": memory.created_at,
+    }  # fmt: skip
+    if memory.version > 1:
+        record["updated_at"] = memory.updated_at
+    if memory.agent_id != SHARED_AGENT or memory.provenance.get("agent_named", True):
+        record["agent"] = memory.agent_id
+    for name in _LIFTED:
+        value = getattr(memory, name)
+        if value not in (None, [], _BLANK.get(name)) and not (name == "source" and _derived(memory)):
+            record[name] = value
+    clashing: dict[str, Any] = {}
+    for name, value in memory.metadata.items():
+        if name in _SERVERS:
+            clashing[name] = value
+        elif name not in record:
+            record[name] = _blank_or(value, memory, name)
+    if clashing:  # metadata of another protocol under names that mean something else here
+        record["metadata"] = {**_object(record.get("metadata")), **clashing}
+    return record
+
+
+def _derived(memory: Memory) -> bool:
+    return memory.provenance.get("dialect") == NAME and memory.source == memory.metadata.get("file_path")
+
+
+def _blank_or(value: Any, memory: Memory, name: str) -> Any:
+    """An extra field as written, unless the record's own field has been changed back to blank since."""
+    if name in _BLANK and _LIFTED[name](value):
+        return getattr(memory, name)
+    return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

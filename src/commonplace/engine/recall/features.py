@@ -1,0 +1,144 @@
+"""What is known of a candidate, as numbers that mean the same for every question."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from commonplace.engine.recall import literals, times
+from commonplace.engine.recall.languages import language
+from commonplace.engine.understanding import Parts, Understood
+from commonplace.stores.base import Candidate
+from commonplace.wire.record import Memory
+
+Features = dict[str, float]
+
+_LOOKED_AT = 1_000  # characters of a memory whose words are looked at
+_WORD = re.compile(r"[^\W_]+")
+_DIGIT = re.compile(r"\d|[年月日時点周週]")
+_TIME_WORDS = frozenset(
+    """
+    yesterday today tonight tomorrow last next ago since recently soon week weeks weekend weekends month months year years
+    day days hour hours minute minutes morning mornings evening evenings night nights monday tuesday wednesday thursday
+    friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays january february march april
+    may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec spring
+    summer autumn winter heute gestern morgen uhr woche monat jahr hier demain semaine mois ayer hoy semana mes
+    """.split()  # noqa: SIM905
+)
+_NUMBER_WORDS = frozenset(
+    """
+    one two three four five six seven eight nine ten eleven twelve dozen hundred thousand once twice half both several
+    couple zwei drei vier fünf deux trois quatre dos tres cuatro
+    """.split()  # noqa: SIM905
+)
+_QUESTIONS = ("?", "？")
+_LONG = 400  # characters; beyond it words are met by chance
+
+
+class Reader:
+    """Turns candidates into features for one question."""
+
+    def __init__(self, asked: Understood, candidates: Sequence[Candidate], replaced: Mapping[str, str], parts: Parts):
+        self._asked = asked
+        self._parts = parts
+        self._replaced = replaced
+        self._best = max((c.keyword or 0.0 for c in candidates), default=0.0) or 1.0
+        self._people = frozenset(asked.people)
+        self._first_names = frozenset(_WORD.findall(person.casefold())[0] for person in asked.people)
+        moments = [moment(c.memory) for c in candidates] if parts.recency else []
+        self._oldest = min(moments, default=0)
+        self._age = max(moments, default=0) - self._oldest
+
+    @property
+    def any_replaced(self) -> bool:
+        return bool(self._replaced)
+
+    def own(self, c: Candidate) -> Features:
+        """What the candidate says for itself, as far as that costs nothing."""
+        memory, asked, parts = c.memory, self._asked, self._parts
+        size = len(memory.content)
+        covered = (c.matched or 0).bit_count() / asked.terms if asked.terms else 0.0
+        features = {
+            "dense": c.dense or 0.0,
+            "keyword": min((c.keyword or 0.0) / self._best, 1.0),
+            "coverage": covered,
+        }
+        if size > _LONG:
+            features["long"] = math.log(size / _LONG)
+            features["long_coverage"] = covered * features["long"]
+        if parts.kinds and memory.content.endswith(_QUESTIONS):
+            features["asks"] = 1.0
+        if self._people and memory.speaker:
+            features["speaker" if memory.speaker in self._people else "other_speaker"] = 1.0
+        if parts.names and (memory.user_id or memory.entity_name) and _is_named(memory, asked.words):
+            features["subject"] = 1.0
+        if asked.periods:
+            features["time"] = times.agreement(asked.periods, moment(memory))
+        if parts.validity and self.replacement(memory) is not None:
+            features["replaced_asked" if asked.past else "replaced"] = 1.0
+        if self._age:
+            recent = min(max((moment(memory) - self._oldest) / self._age, 0.0), 1.0)
+            if not asked.past:
+                features["recent"] = recent
+            if asked.latest:
+                features["latest"] = recent
+        if memory.importance is not None:
+            features["importance"] = memory.importance - 0.5
+        return features
+
+    def look_closer(self, own: Features, memory: Memory) -> None:
+        """Adds what only its words tell."""
+        asked = self._asked
+        content = memory.content
+        words = frozenset(_WORD.findall(content[:_LOOKED_AT].casefold()))
+        if asked.wants:
+            said = _TIME_WORDS if asked.wants == "time" else _NUMBER_WORDS
+            if not said.isdisjoint(words) or _DIGIT.search(content, 0, _LOOKED_AT):
+                own[f"has_{asked.wants}"] = 1.0
+        if self._first_names and not self._first_names.isdisjoint(words):
+            own["mentions"] = 1.0
+        if asked.language and language(content, words) not in (asked.language, None):
+            own["foreign"] = 1.0
+        if asked.literals:
+            own["literal"] = literals.share(asked.literals, whole(memory))
+
+    def replacement(self, memory: Memory) -> str | None:
+        """The id of what took its place."""
+        replaced = self._replaced
+        if not replaced:
+            return None
+        return replaced.get(memory.id) or next((replaced[a] for a in memory.aliases if a in replaced), None)
+
+    def add_context(self, own: Features, c: Candidate, before: Sequence[Candidate], after: Sequence[Candidate]) -> None:
+        """Adds what those said just before and after, nearest first, have beyond what it has itself."""
+        dense, matched = own["dense"], c.matched or 0
+        terms = self._asked.terms
+        if before:
+            own["before_gain"] = max((before[0].dense or 0.0) - dense, 0.0)
+            own["answers"] = float(before[0].memory.content.endswith(_QUESTIONS))
+            matched |= before[0].matched or 0
+            own["pair_gain"] = matched.bit_count() / terms - own["coverage"] if terms else 0.0
+        if after:
+            own["after_gain"] = max((after[0].dense or 0.0) - dense, 0.0)
+        farther = (*before[1:], *after[1:])
+        if farther:
+            own["farther_gain"] = max(max(o.dense or 0.0 for o in farther) - dense, 0.0)
+        for other in (*before[1:], *after):
+            matched |= other.matched or 0
+        own["window_gain"] = matched.bit_count() / terms - own["coverage"] if terms else 0.0
+
+
+def moment(memory: Memory) -> int:
+    return memory.event_time if memory.event_time is not None else memory.created_at
+
+
+def _is_named(memory: Memory, words: frozenset[str]) -> bool:
+    for name in (memory.user_id, memory.entity_name):
+        if name and all(part in words for part in name.casefold().replace("_", " ").replace("-", " ").split()):
+            return True
+    return False
+
+
+def whole(memory: Memory) -> str:
+    return "\n".join((memory.title or "", memory.content, *memory.tags)).casefold()

@@ -1,0 +1,51 @@
+"""One question put to the primary store: understood, searched, read in context, ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from commonplace.engine import weights as shipped
+from commonplace.engine.core import Core
+from commonplace.engine.fusion import OVERFETCH
+from commonplace.engine.ranking import CLOSELY, REACH, Ranked, Shortlist
+from commonplace.engine.recall.features import whole
+from commonplace.engine.understanding import ALL, Parts, Understood, understand
+from commonplace.stores.base import Reach, Search
+
+#: At least so many are taken from each leg, and so many of the best are read with what was said around them.
+FEWEST = 15
+SURROUNDED = 6
+_MOST_SURROUNDED = 24
+
+
+@dataclass(slots=True)
+class Found:
+    asked: Understood
+    ranked: list[Ranked]
+    dense: bool  # whether meaning was searched, or only words
+
+
+async def find(
+    core: Core,
+    reach: Reach,
+    text: str,
+    k: int,
+    *,
+    parts: Parts = ALL,
+    weights: Mapping[str, float] = shipped.WEIGHTS,
+) -> Found:
+    known = await core.primary.known(reach.tenant, reach.agents)
+    asked = understand(text, known, core.clock(), parts)
+    vectors = await core.embed([asked.sought]) if asked.telling else None
+    # Four times as many as are wanted, over both legs.
+    search = Search(reach, asked.sought, None if vectors is None else vectors[0], max(FEWEST, OVERFETCH * k // 2))
+    candidates = await core.primary.search(search)
+    if not asked.telling:
+        candidates = [c for c in candidates if text.casefold() in whole(c.memory)]
+    # The past had other replacements, and its sessions are not indexed.
+    now = reach.as_of is None
+    shortlist = Shortlist(candidates, asked, known.replaced if now else {}, parts=parts, weights=weights)
+    if now and (best := shortlist.promising(min(max(SURROUNDED, k), _MOST_SURROUNDED))):
+        shortlist.add(await core.primary.around(search, best, REACH))
+    return Found(asked, shortlist.ranked(max(CLOSELY, 2 * k)), vectors is not None)

@@ -1,0 +1,239 @@
+"""Does what was found answer the question? A calibrated relevance for every hit, and an empty answer when none does.
+
+Two readings share one scale. The cheap one looks at each candidate's `evidence`; where that leaves doubt, a judge
+reads the few best together with the question. Both are logistic, their weights fitted by `python -m bench.judge
+calibrate` for one embedder and kept in relevance.json: another embedder's cosines mean something else, so without
+a fit of its own it gets neither relevance nor a cut-off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from commonplace.engine import evidence
+from commonplace.engine.evidence import Evidence
+from commonplace.judges.base import Judge
+from commonplace.wire.errors import Fault
+
+Mode = Literal["auto", "off", "always"]
+
+FITTED = Path(__file__).with_name("relevance.json")
+JUDGED_IN_DOUBT = 3
+JUDGED_ALWAYS = 10
+
+
+class Placed(evidence.Found, Protocol):
+    """A candidate at its place in the final order, with the score it has there."""
+
+    @property
+    def score(self) -> float: ...
+
+
+F = TypeVar("F", bound=Placed)
+
+
+@dataclass(slots=True, frozen=True)
+class Logistic:
+    bias: float
+    weights: Mapping[str, float]
+
+    def __call__(self, features: Mapping[str, float]) -> float:
+        z = self.bias + sum(weight * features[name] for name, weight in self.weights.items())
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, z))))
+
+
+@dataclass(slots=True, frozen=True)
+class Fit:
+    """What was fitted for one embedder: probabilities of a hit and of the whole, with the judge and without."""
+
+    near: float  # a best cosine below this counts as far from everything
+    hit: Logistic
+    hit_judged: Logistic
+    whole: Logistic
+    whole_judged: Logistic
+    hopeless: float  # below this nothing needs judging: the answer is empty
+    certain: float  # above this nothing needs judging: the answer stands
+    cut: float  # of the whole, unjudged
+    cut_judged: float  # the few that are judged in doubt
+    cut_always: float  # the more that are judged on demand: the best of them is higher by chance alone
+
+
+@dataclass(slots=True)
+class Assessed(Generic[F]):
+    found: F
+    score: float
+    relevance: float | None
+    explain: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Assessment(Generic[F]):
+    hits: list[Assessed[F]]
+    judged: int = 0
+    reason: str | None = None  # why nothing, or less than was found, is left
+    note: str | None = None  # what did not work as configured
+    explain: dict[str, Any] | None = None
+
+
+async def assess(
+    judge: Judge | None,
+    question: str,
+    ranked: Sequence[F],
+    *,
+    k: int,
+    mode: Mode = "auto",
+    min_score: float | None = None,
+    embedder_name: str | None,
+    explain: bool = False,
+    reorder: bool = False,
+) -> Assessment[F]:
+    """The best `k` of `ranked`, each with its relevance, or none of them if the question is not answered.
+
+    `ranked` is everything found, best first: what lies behind the best tells how much a cosine means here. With
+    `reorder` the judged ones are put in the judge's order; by default ranking's stands, which was no worse.
+    """
+    fit = fitted(embedder_name)
+    if fit is None or not ranked:
+        return _unassessed(ranked[:k], min_score, embedder_name)
+    analysed = evidence.asked(question)
+    count = max(k, JUDGED_ALWAYS if mode == "always" else JUDGED_IN_DOUBT)
+    found = evidence.gather(analysed, ranked, count)
+    known = [e for e in found if e is not None]
+    if not known:
+        return _unassessed(ranked[:k], min_score, embedder_name)
+    unjudged = fit.whole(whole_features(known, fit.near))
+    wanted = worth_judging(mode, unjudged, fit) if judge is not None else 0
+    texts = [evidence.readable(analysed, f.memory) for f in ranked[:wanted]]
+    logits, note = await _judged(judge, question, texts) if judge is not None and texts else ([], None)
+    hits = [_hit(f, e, logit, fit) for f, e, logit in zip(ranked, found, _padded(logits, len(found)), strict=False)]
+    hits = (_reordered(hits, len(logits)) if reorder else hits)[:k]
+    answerable = fit.whole_judged(whole_features(known, fit.near, logits)) if logits else unjudged
+    if logits:
+        cut = fit.cut_always if mode == "always" else fit.cut_judged
+    else:
+        cut = fit.hopeless if judge is not None and mode == "auto" and not wanted else fit.cut
+    kept, reason = _cut(hits, answerable, cut, min_score, judged=len(logits))
+    whole: dict[str, Any] | None = None
+    if explain:
+        whole = {"answerable": round(answerable, 4), "unjudged": round(unjudged, 4), "judged": len(logits)}
+        whole |= {"cut_off": cut if min_score is None else None, "min_score": min_score, "reason": reason}
+        whole |= {"judge": judge.name if judge is not None and logits else None, "kept": len(kept), "of": len(hits)}
+    else:
+        for hit in kept:
+            hit.explain = None
+    return Assessment(kept, len(logits), reason, note, whole)
+
+
+def worth_judging(mode: Mode, unjudged: float, fit: Fit) -> int:
+    """How many of the best a judge should read."""
+    if mode == "off":
+        return 0
+    if mode == "always":
+        return JUDGED_ALWAYS
+    return JUDGED_IN_DOUBT if fit.hopeless <= unjudged < fit.certain else 0
+
+
+def hit_features(found: Evidence, logit: float | None = None) -> dict[str, float]:
+    features = asdict(found)
+    return features if logit is None else features | {"judge": logit}
+
+
+def whole_features(found: Sequence[Evidence], near: float, logits: Sequence[float] = ()) -> dict[str, float]:
+    """The best of each, whichever candidate has it."""
+    cosine = max(e.cosine for e in found)
+    features = {"cosine": cosine, "far": max(0.0, near - cosine)}
+    return features | {"judge": max(logits)} if logits else features
+
+
+@functools.cache
+def _fits() -> dict[str, Fit]:
+    return {name: parsed(entry) for name, entry in json.loads(FITTED.read_text("utf-8")).items()}
+
+
+def fitted(embedder_name: str | None) -> Fit | None:
+    return None if embedder_name is None else _fits().get(embedder_name)
+
+
+def parsed(entry: Mapping[str, Any]) -> Fit:
+    values: dict[str, Any] = {field.name: entry[field.name] for field in fields(Fit)}
+    for name in ("hit", "hit_judged", "whole", "whole_judged"):
+        values[name] = Logistic(**values[name])
+    return Fit(**values)
+
+
+def _unassessed(ranked: Sequence[F], min_score: float | None, embedder_name: str | None) -> Assessment[F]:
+    note = None
+    if ranked and min_score:
+        of = f"for {embedder_name}" if embedder_name else "without an embedder"
+        note = f"min_score was not applied: relevance is not calibrated {of}"
+    return Assessment([Assessed(found, found.score, None) for found in ranked], note=note)
+
+
+def _hit(found: F, seen: Evidence | None, logit: float | None, fit: Fit) -> Assessed[F]:
+    if seen is None:  # without a vector there is nothing the fit knows; it is neither cut nor moved
+        return Assessed(found, found.score, None, {"relevance": None, "judge": logit})
+    features = hit_features(seen, logit)
+    relevance = (fit.hit if logit is None else fit.hit_judged)(features)
+    shown = {name: round(value, 4) for name, value in features.items()}
+    return Assessed(found, found.score, relevance, shown | {"relevance": round(relevance, 4)})
+
+
+def _padded(logits: Sequence[float], count: int) -> list[float | None]:
+    return [*logits, *[None] * (count - len(logits))]
+
+
+def _reordered(hits: list[Assessed[F]], judged: int) -> list[Assessed[F]]:
+    """The judged ones by what the judge says; each takes the score of its new place, so scores still descend."""
+    read = [place for place in range(judged) if hits[place].relevance is not None]
+    worth: dict[int, float] = {}
+    for place in read:
+        hit, memory = hits[place], hits[place].found.memory
+        # What was demoted stays behind what answers as well and was not, and what ranking put behind the memory
+        # that replaced it stays there: a judge reads the two alike.
+        newer = [p for p in worth if not {memory.id, *memory.aliases}.isdisjoint(hits[p].found.memory.supersedes)]
+        worth[place] = min([(hit.relevance or 0.0) * memory.demotion, *(worth[p] for p in newer)])
+    scores = sorted((hits[place].score for place in read), reverse=True)
+    moved = list(hits)
+    for place, origin, score in zip(read, sorted(read, key=lambda p: -worth[p]), scores, strict=True):
+        hit = moved[place] = hits[origin]
+        hit.score = score
+        if hit.explain is not None and place != origin:
+            hit.explain["place_before"] = origin
+    return moved
+
+
+def _cut(
+    hits: list[Assessed[F]], answerable: float, cut: float, min_score: float | None, *, judged: int
+) -> tuple[list[Assessed[F]], str | None]:
+    if min_score is not None:
+        kept = [hit for hit in hits if hit.relevance is None or hit.relevance >= min_score]
+        left_out = len(hits) - len(kept)
+        return kept, f"{left_out} of {len(hits)} have a relevance below {min_score:g}" if left_out else None
+    if answerable >= cut:
+        return hits, None
+    how = f"a judge read the best {judged}" if judged else "by their words and meaning alone"
+    chance = f"{answerable:.1%} likely, below the cut-off of {cut:.1%}"
+    return [], f"nothing found answers the question ({how}: {chance}); min_score 0 shows what was found"
+
+
+async def _judged(judge: Judge, question: str, texts: Sequence[str]) -> tuple[list[float], str | None]:
+    loop = asyncio.get_running_loop()
+    try:
+        logits = await loop.run_in_executor(_worker(), judge.judge, question, texts)
+    except Fault as fault:
+        return [], f"{fault.message}; relevance is without a judge"
+    return list(logits), judge.note
+
+
+@functools.cache
+def _worker() -> ThreadPoolExecutor:
+    # One thread: a judge uses every core by itself, and threads that wait their turn would be taken from others.
+    return ThreadPoolExecutor(1, thread_name_prefix="judge")

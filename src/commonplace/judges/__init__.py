@@ -1,0 +1,1 @@
+"""Does this memory answer that question? One file is one judge."""

@@ -1,0 +1,95 @@
+"""The server about itself: is it alive, is it ready, what does it count, what does it speak."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from commonplace.engine import tokens
+from commonplace.serve import metrics, openapi
+from commonplace.serve.binding import Binding, Call, Protocol, Reply
+from commonplace.serve.envelope import envelope
+from commonplace.serve.exchange import encode
+from commonplace.serve.site import Site
+from commonplace.wire.errors import Forbidden
+from commonplace.wire.validate import schema, schema_names
+
+#: Anyone may ask whether the server is ready, and asking the store costs a scan: once in this many seconds is enough.
+_LOOK_AGAIN = 1.0
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+
+
+def protocol(site: Site) -> Protocol:
+    """Needs the site itself, which is why this table is made and not written down."""
+
+    async def healthz(call: Call) -> Reply:
+        return Reply({"status": "ok"})
+
+    looked: dict[str, Any] = {"at": float("-inf"), "health": {}}
+
+    async def readyz(call: Call) -> Reply:
+        state = site.readiness
+        if time.monotonic() - looked["at"] > _LOOK_AGAIN:
+            looked.update(health=await site.engine.health(), at=time.monotonic())
+        health = looked["health"]
+        checks = {"store": health["status"], "indexes": "ok" if state.indexes else "being verified",
+                  "embedder": _embedder(site)}  # fmt: skip
+        ready = state.ready and health["status"] == "ok"
+        answer = {"status": "ready" if ready else "starting", "checks": checks}
+        if state.problem is not None:
+            answer |= {"status": "failing", "problem": state.problem}
+        return Reply(answer, 200 if ready else 503)
+
+    async def metrics_page(call: Call) -> Reply:
+        if not tokens.operator(call.who):
+            raise Forbidden(f"{call.who.name} may not see what the whole server does; an admin of `local` may")
+        return Reply(await site.metrics.page(), headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    @cache
+    def described() -> bytes:
+        return encode(openapi.document([p for p in site.protocols if p.prefix]))
+
+    async def openapi_page(call: Call) -> Reply:
+        return Reply(described(), headers={"Content-Type": "application/json"})
+
+    def binding(path: str, handler: object, summary: str, **more: object) -> Binding:
+        return Binding("GET", path, handler, handler.__name__, summary, "about", **{"role": None, **more})  # type: ignore[arg-type,attr-defined]
+
+    table = (
+        binding("/healthz", healthz, "Alive."),
+        binding("/readyz", readyz, "Store open, indexes verified, embedder loaded."),
+        binding("/metrics", metrics_page, "Prometheus.", role="admin"),
+        binding("/openapi.json", openapi_page, "This API as OpenAPI 3.1."),
+        binding("/docs", docs, "This API, to read."),
+        binding("/schemas", schemas, "The names of all JSON Schemas."),
+        binding("/schemas/{name:path}", one_schema, "One JSON Schema."),
+        binding("/", home, "Where to begin."),
+    )
+    return Protocol("", table, envelope)
+
+
+def _embedder(site: Site) -> str:
+    core = site.engine.core
+    if core.embedding is None or core.note is not None:
+        return "none: recall is by keywords only" if site.readiness.embedder else "loading"
+    return "ok" if site.readiness.embedder else "loading"
+
+
+async def docs(call: Call) -> Reply:
+    page = (files("commonplace.serve") / "docs.html").read_bytes()
+    return Reply(page, headers={"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY})
+
+
+async def home(call: Call) -> Reply:
+    return Reply(None, 307, {"Location": "/docs"})
+
+
+async def schemas(call: Call) -> Reply:
+    return Reply({"schemas": [f"/schemas/{name}.json" for name in schema_names()]})
+
+
+async def one_schema(call: Call) -> Reply:
+    document = schema(call.path["name"].removesuffix(".json"))
+    return Reply(encode(document), headers={"Content-Type": "application/schema+json"})

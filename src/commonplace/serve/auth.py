@@ -1,0 +1,75 @@
+"""Who is calling: a bearer token, or anyone while the server is open."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from commonplace.engine import Engine, budgets, tokens
+from commonplace.engine.tokens import Token
+from commonplace.wire.errors import Unauthenticated
+from commonplace.wire.record import Principal
+
+#: How old the server's view of the tokens may be: a revoked token is refused after this long at the latest.
+REFRESH_SECONDS = 0.25
+#: A token we do not know is looked up again at most this often, so that guessing costs the store nothing.
+_AGAIN_SECONDS = 0.05
+
+NOBODY = Principal("nobody", "", "reader", ())
+_MISSING = "send `Authorization: Bearer TOKEN`; `commonplace token create` makes a token"
+
+
+class Gate:
+    """Open only on loopback, while no token has ever been made and none is required."""
+
+    def __init__(self, engine: Engine, *, loopback: bool, token_required: bool = False, rate_limit: int = 0) -> None:
+        self._engine = engine
+        self._may_be_open = loopback and not token_required
+        self._budget = budgets.Budget(rate_limit, 2 * rate_limit) if rate_limit else None
+        self._rate_limit = rate_limit
+        self._known: Mapping[str, Token] = {}
+        self._loaded_at = float("-inf")
+        self._loading = asyncio.Lock()
+
+    async def admit(self, authorization: str | None) -> tuple[Principal, bool]:
+        """Who it is, and whether they were let in without being asked."""
+        known = await self._tokens(REFRESH_SECONDS)
+        if self._may_be_open and not known:
+            return Principal(), True
+        if authorization is None:
+            raise Unauthenticated(_MISSING)
+        scheme, _, presented = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise Unauthenticated(_MISSING)
+        now = self._engine.core.clock()
+        try:
+            return tokens.authenticate(known, presented.strip(), now), False
+        except Unauthenticated:
+            again = await self._tokens(_AGAIN_SECONDS)  # it may have been made a moment ago
+            return tokens.authenticate(again, presented.strip(), now), False
+
+    def spend(self, who: Principal) -> None:
+        if self._budget is not None and (wait := self._budget.spend((who.tenant, who.name))):
+            raise budgets.refuse(wait, f"{who.name} has made its {self._rate_limit} requests a second")
+
+    async def usable(self) -> bool:
+        """Whether anyone could get in with a token."""
+        now = self._engine.core.clock()
+        return any(token.usable(now) for token in (await self._tokens(0)).values())
+
+    @property
+    def is_open(self) -> bool:
+        """As of when the tokens were last looked at."""
+        return self._may_be_open and not self._known
+
+    async def _tokens(self, at_most_old: float) -> Mapping[str, Token]:
+        if time.monotonic() - self._loaded_at > at_most_old:
+            async with self._loading:
+                started = time.monotonic()
+                if started - self._loaded_at > at_most_old:
+                    self._known = await tokens.load(self._engine.core)
+                    self._loaded_at = started
+                    # A server shared by several people owes each recall an audit entry before its answer.
+                    self._engine.core.settings.recalls_at_once = not self.is_open
+        return self._known

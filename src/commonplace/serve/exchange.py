@@ -1,0 +1,151 @@
+"""One request and its answer as bytes: bodies read within their limit, JSON decoded and encoded, replies sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from commonplace.serve.binding import Lines, Reply
+from commonplace.wire.errors import PayloadTooLarge, ValidationError
+from commonplace.wire.models import Message, RememberResponse, dump
+
+_POLITE = 16  # a body up to this many times the limit is read to its end, unkept, so that the answer can arrive
+_LINES_AT_ONCE = 64
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+class Malformed(ValidationError):
+    """The body is not JSON at all."""
+
+
+def decode(body: bytes) -> Any:
+    """The JSON document, or None when there is no body."""
+    if not body:
+        return None
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise Malformed(f"the body is not UTF-8 text: byte {error.start} is wrong") from None
+    except RecursionError:
+        raise Malformed("the body is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Malformed(f"the body is not valid JSON: {error.msg} at {where}") from None
+    except ValueError as error:  # a constant that is not JSON, or an integer of thousands of digits
+        raise Malformed(f"the body is not valid JSON: {str(error)[:80]}") from None
+
+
+def encode(document: Any) -> bytes:
+    if isinstance(document, Message):
+        if not isinstance(document, RememberResponse):
+            return document.__pydantic_serializer__.to_json(document, exclude_none=True)
+        document = dump(document)  # which alone says a null
+    return _ENCODER.encode(document).encode("utf-8", "replace")
+
+
+async def read_body(headers: Headers, receive: Receive, limit: int) -> bytes:
+    """At most `limit` bytes; more is refused, as soon as it is known, without being kept."""
+    fault = PayloadTooLarge(f"the body may have at most {limit:,} bytes", limit=limit)
+    declared = headers.get("content-length", "")
+    length = int(declared) if declared.isdigit() else 0
+    if length > limit * _POLITE or (length > limit and "expect" in headers):
+        raise fault
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size <= limit:
+            chunks.append(chunk)
+        else:
+            chunks.clear()
+        if size > limit * _POLITE:
+            raise fault
+        if not message.get("more_body", False):
+            break
+    if size > limit:
+        raise fault
+    return b"".join(chunks)
+
+
+def check_query(operation: str, rules: Mapping[str, Mapping[str, Any]], given: Mapping[str, str]) -> None:
+    """Query parameters against what the route's table says of them."""
+    for name in given:
+        if name not in rules:
+            allowed = f"allowed are {', '.join(rules)}" if rules else "there are none"
+            raise ValidationError(f"unknown query parameter {name[:80]!r} for {operation}; {allowed}", field=name[:80])
+    for name, rule in rules.items():
+        if name not in given:
+            if rule.get("required") is True:
+                raise ValidationError(f"{name} is required", field=name)
+            continue
+        value: Any = given[name]
+        if rule.get("type") == "integer":
+            value = int(value) if _is_whole(value) else value
+        _check_value(name, json.dumps({k: v for k, v in rule.items() if k != "required"}, sort_keys=True), value)
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 17
+
+
+def _check_value(name: str, rule: str, value: Any) -> None:
+    validator, rules = _compiled(rule)
+    if not validator.is_valid(value):
+        from commonplace.wire.sentences import allowed, shown
+
+        kind = "maxLength" if isinstance(value, str) and len(value) > rules.get("maxLength", len(value)) else ""
+        raise ValidationError(f"{name} must be {allowed(rules, value)}, not {shown(value, kind)}", field=name)
+
+
+@cache
+def _compiled(rule: str) -> tuple[Any, dict[str, Any]]:
+    from jsonschema_rs import Draft202012Validator
+
+    rules = json.loads(rule)
+    return Draft202012Validator(rules), rules
+
+
+async def send_reply(scope: Scope, send: Send, reply: Reply) -> None:
+    document = reply.document
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **reply.headers}
+    if isinstance(document, Lines):
+        headers.setdefault("Content-Type", "application/x-ndjson")
+        await _start(send, reply.status, headers)
+        pending: list[bytes] = []
+        for line in document.documents:
+            pending.append(encode(line) + b"\n")
+            if len(pending) == _LINES_AT_ONCE:
+                await send({"type": "http.response.body", "body": b"".join(pending), "more_body": True})
+                pending.clear()
+        await send({"type": "http.response.body", "body": b"".join(pending)})
+        return
+    if document is None:
+        body = b""
+    elif isinstance(document, bytes):
+        body = document
+    else:
+        body = encode(document)
+        headers.setdefault("Content-Type", "application/json")
+    if reply.status != 204:
+        headers["Content-Length"] = str(len(body))
+    await _start(send, reply.status, headers)
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+
+async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

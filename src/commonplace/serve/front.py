@@ -1,0 +1,71 @@
+"""Around every request: its id, its Host and Origin, its log line and its metrics."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+import time
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from commonplace.serve.exchange import send_reply
+from commonplace.serve.logs import access
+from commonplace.serve.site import NOTE, Note, Site
+from commonplace.wire.errors import Fault
+
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_POLICY_VIOLATION = 1008
+
+
+class Front:
+    def __init__(self, site: Site, app: ASGIApp) -> None:
+        self.site = site
+        self._app = app
+        # Random once and then counted: asking the system for randomness gives up the interpreter at every request.
+        self._prefix = secrets.token_hex(6)
+        self._numbers = itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        note = scope[NOTE] = Note(given if _GIVEN_ID.match(given) else f"{self._prefix}-{next(self._numbers):x}")
+        named = (b"x-request-id", note.id.encode())
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                note.status = message["status"]
+                message["headers"].append(named)
+            await send(message)
+
+        self.site.metrics.in_flight.inc()
+        try:
+            try:
+                self.site.door.check(scope["method"], headers)
+            except Fault as fault:
+                await send_reply(scope, sending, self.site.refusal(scope, fault))
+            else:
+                await self._app(scope, receive, sending)
+        finally:
+            self.site.metrics.in_flight.dec()
+            self._tell(scope, note)
+
+    def _tell(self, scope: Scope, note: Note) -> None:
+        seconds = time.perf_counter() - note.started
+        self.site.metrics.answered(note.operation, note.status, seconds)
+        if access.isEnabledFor(20):
+            fields: dict[str, Any] = {
+                "event": "request", "id": note.id, "method": scope["method"][:20], "operation": note.operation,
+                "status": note.status, "ms": round(seconds * 1000, 2),
+            }  # fmt: skip
+            if note.principal is not None:
+                fields["principal"] = note.principal
+            if note.fault is not None:
+                fields["fault"] = note.fault
+            access.info("request", extra={"fields": fields})

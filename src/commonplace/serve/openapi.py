@@ -1,0 +1,119 @@
+"""OpenAPI 3.1, made from the protocol tables and the same schema files that requests are checked against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from commonplace import __version__
+from commonplace.serve.binding import Binding, Protocol
+from commonplace.wire.validate import schema, schema_names
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_REFUSALS = {
+    "400": "The request is wrong; the message says what is allowed.",
+    "401": "A token is needed, or this one is not good.",
+    "403": "The token may not do this.",
+    "404": "There is no such thing, or it is not the caller's.",
+    "405": "Another method is needed.",
+    "409": "The store has moved on.",
+    "413": "The body is too large.",
+    "422": "It holds a secret that must not be kept.",
+    "429": "Too many requests; Retry-After says when to come again.",
+    "503": "A backend could not do it.",
+}
+
+
+def document(protocols: Iterable[Protocol]) -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    used: set[str] = set()
+    for protocol in protocols:
+        for binding in protocol.bindings:
+            path = _PARAMETER.sub(r"{\1}", binding.path)
+            paths.setdefault(path, {})[binding.method.lower()] = _operation(binding, used)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Commonplace", "version": __version__, "summary": "One memory for every agent.",
+                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": _components(used),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer",
+                                          "description": "Not needed while the server is open (loopback, no tokens)."}},
+        },
+    }  # fmt: skip
+
+
+def _operation(binding: Binding, used: set[str]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": binding.summary}
+    if binding.response is not None:
+        answer["content"] = _json(binding.response, used)
+        if binding.operation == "recall":
+            answer["content"]["application/x-ndjson"] = {"schema": {"type": "string"}}
+    operation: dict[str, Any] = {
+        "operationId": binding.operation, "summary": binding.summary, "tags": [binding.tag],
+        "responses": {str(binding.status): answer},
+    }  # fmt: skip
+    if binding.operation == "rpc":
+        operation["responses"]["204"] = {"description": "Nothing but notifications."}
+    error = f"{binding.tag.lower()}/error"
+    error = error if error in schema_names() else "memorywire/error"
+    if binding.operation == "rpc":
+        error = "memorywire/rpc.response"
+    for status, why in _REFUSALS.items():
+        operation["responses"][status] = {"description": why, "content": _json(error, used)}
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in _PARAMETER.findall(binding.path)
+    ]
+    for name, rules in binding.query.items():
+        shape = {key: value for key, value in rules.items() if key not in ("required", "default")}
+        parameters.append({"name": name, "in": "query", "required": rules.get("required") is True, "schema": shape})
+    if parameters:
+        operation["parameters"] = parameters
+    if binding.request is not None:
+        operation["requestBody"] = {"required": True, "content": _json(binding.request, used)}
+    if binding.role is not None:
+        operation["security"] = [{"token": []}, {}]
+        operation["x-role"] = binding.role
+    return operation
+
+
+def _json(name: str, used: set[str]) -> dict[str, Any]:
+    used.add(name)
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{_key(name)}"}}}
+
+
+def _key(name: str) -> str:
+    return name.replace("/", ".")
+
+
+def _components(used: set[str]) -> dict[str, Any]:
+    """The schemas named, and those they refer to, with references that stay inside this document."""
+    by_id = {schema(name)["$id"]: name for name in schema_names()}
+    found: dict[str, Any] = {}
+    todo = sorted(used)
+    while todo:
+        name = todo.pop()
+        if _key(name) in found:
+            continue
+        rules = {key: value for key, value in schema(name).items() if key not in ("$schema", "$id")}
+        found[_key(name)] = _inside(rules, name, by_id, todo)
+    return dict(sorted(found.items()))
+
+
+def _inside(node: Any, home: str, by_id: dict[str, str], todo: list[str]) -> Any:
+    if isinstance(node, list):
+        return [_inside(item, home, by_id, todo) for item in node]
+    if not isinstance(node, dict):
+        return node
+    moved = {key: _inside(value, home, by_id, todo) for key, value in node.items()}
+    if isinstance(node.get("$ref"), str):
+        address, _, pointer = node["$ref"].partition("#")
+        target = by_id[address] if address else home
+        todo.append(target)
+        moved["$ref"] = f"#/components/schemas/{_key(target)}{pointer}"
+    return moved

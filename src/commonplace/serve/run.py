@@ -1,0 +1,145 @@
+"""The server's life: open the store, listen, make ready, answer until told to stop, finish, close."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from commonplace.config import Config
+from commonplace.engine import Engine
+from commonplace.engine.core import Settings
+from commonplace.sdk import open_engine
+from commonplace.serve import about, logs, tracing
+from commonplace.serve.auth import Gate
+from commonplace.serve.door import Door, is_loopback
+from commonplace.serve.http import application
+from commonplace.serve.metrics import Metrics
+from commonplace.serve.protocols import PROTOCOLS
+from commonplace.serve.site import Site
+from commonplace.stores.base import Maintained
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+#: How long requests in flight may take to finish once the server was told to stop.
+STOP_SECONDS = 30
+_BACKLOG = 2048
+_KEEP_SECONDS = 30  # a connection without a request
+_REFUSED = (
+    "refusing to listen on {host}, which other machines can reach, without tokens: make one with "
+    "`commonplace token create --role admin`, or listen on 127.0.0.1"
+)
+
+#: Told the server's address and its site once it listens.
+Announce = Callable[[str, Site], None]
+
+
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host.strip("[]"), port))
+        sock.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        sock.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise Unavailable(f"cannot listen on {host} port {port}: {why}; choose another with --port") from None
+    return sock
+
+
+def address(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def site_of(config: Config, engine: Engine, *, loopback: bool) -> Site:
+    """Everything a request needs; refused when anyone could reach a server that asks nobody who they are."""
+    gate = Gate(engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit)
+    usable = await gate.usable()
+    if not loopback and not usable:
+        raise ValidationError(_REFUSED.format(host=config.host), field="host")
+    door = Door(loopback, config.allowed_hosts)
+    site = Site(
+        engine, gate, door, Metrics(engine), PROTOCOLS, max_body=config.max_body, timeout=config.request_timeout
+    )
+    site.protocols = (*PROTOCOLS, about.protocol(site))
+    return site
+
+
+async def make_ready(site: Site) -> None:
+    """Bring the indexes up to date and load the model, while requests are already answered."""
+    engine = site.engine
+    try:
+        if isinstance(engine.core.primary, Maintained):
+            await engine.core.primary.warm()
+        site.readiness.indexes = True
+        if engine.core.embedding is not None:
+            await engine.core.embed(["a first text, so that the first caller need not wait for the model"])
+        site.readiness.embedder = True
+    except Fault as fault:
+        site.readiness.problem = fault.message
+        logs.log.error("not ready: %s", fault.message)
+    except Exception as error:
+        site.readiness.problem = f"unexpected {type(error).__name__}"
+        logs.log.error("bug", extra={"fields": {"event": "bug", "operation": "make_ready", **logs.whereabouts(error)}})
+
+
+async def serve(config: Config, announce: Announce) -> None:
+    """Until SIGTERM or SIGINT; what is in flight is finished and what was written behind is written."""
+    sock = listen(config.host, config.port)
+    try:
+        url = address(sock)
+        settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget)
+        engine = await open_engine(config, settings=settings)
+        try:
+            site = await site_of(config, engine, loopback=is_loopback(config.host))
+            site.tracer, end_traces = tracing.tracer(config.traces, engine.core.primary.name)
+            server = _server(site)
+            ready = asyncio.create_task(make_ready(site))
+            announce(url, site)
+            await server.serve(sockets=[sock])
+            ready.cancel()
+            with suppress(asyncio.CancelledError):
+                await ready
+            end_traces()
+        finally:
+            await engine.close()
+    finally:
+        sock.close()
+
+
+def _server(site: Site) -> uvicorn.Server:
+    import uvicorn
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            application(site), log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
+            backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS, timeout_keep_alive=_KEEP_SECONDS,
+        )
+    )  # fmt: skip
+
+
+def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:
+    logs.configure(log_level)
+    # uvicorn raises the signal again once it has stopped; by then there is nothing left for it to end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    gc.enable()  # commands run without; a server lives longer
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve(config, announce))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,67 @@
+"""What every request is answered with: the engine, who may come in, what is counted and how much is allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from commonplace.config import MIB
+from commonplace.engine import Engine
+from commonplace.serve import tracing
+from commonplace.serve.auth import Gate
+from commonplace.serve.binding import Protocol, Reply
+from commonplace.serve.door import Door
+from commonplace.serve.envelope import envelope, with_headers
+from commonplace.serve.metrics import Metrics
+from commonplace.wire.errors import Fault
+
+NOTE = "commonplace.note"  # where a request's Note lies in its ASGI scope
+
+
+@dataclass(slots=True)
+class Note:
+    """What is known of one request, for its log line and its metrics."""
+
+    id: str
+    operation: str = "unknown"
+    status: int = 0
+    principal: str | None = None
+    fault: str | None = None
+    started: float = field(default_factory=time.perf_counter)
+
+
+@dataclass(slots=True)
+class Readiness:
+    """`indexes` and `embedder` are made ready in the background after the server has started."""
+
+    indexes: bool = False
+    embedder: bool = False
+    problem: str | None = None
+
+    @property
+    def ready(self) -> bool:
+        return self.indexes and self.embedder and self.problem is None
+
+
+@dataclass(slots=True)
+class Site:
+    engine: Engine
+    gate: Gate
+    door: Door
+    metrics: Metrics
+    protocols: tuple[Protocol, ...]
+    readiness: Readiness = field(default_factory=Readiness)
+    max_body: int = 4 * MIB
+    timeout: float = 60.0
+    tracer: tracing.Tracer = tracing.silent
+
+    def envelope(self, path: str) -> Callable[[Fault], Reply]:
+        """How the protocol that owns a path says what went wrong, known to it or not."""
+        owners = [p for p in self.protocols if path == p.prefix or path.startswith(f"{p.prefix}/")]
+        return max(owners, key=lambda p: len(p.prefix)).envelope if owners else envelope
+
+    def refusal(self, scope: Any, fault: Fault) -> Reply:
+        scope[NOTE].fault = fault.code
+        return with_headers(self.envelope(scope["path"])(fault), fault)

@@ -1,0 +1,272 @@
+"""memorywire over HTTP: its table of routes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from commonplace import __version__
+from commonplace.dialects import paging
+from commonplace.dialects.memorywire import Memorywire, to_wire
+from commonplace.serve.binding import Binding, Call, Lines, Protocol, Reply
+from commonplace.serve.envelope import envelope
+from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.models import (
+    ExpireRequest,
+    ForgetRequest,
+    MergeRequest,
+    RecallRequest,
+    RecallResponse,
+    RememberRequest,
+    UpdateRequest,
+    dump,
+)
+from commonplace.wire.plain import MAX_INTEGER
+from commonplace.wire.record import MEMORY_TYPES
+from commonplace.wire.surface import BatchRequest, DecideRequest
+from commonplace.wire.validate import parse
+
+TAG = "memorywire"
+NDJSON = "application/x-ndjson"
+
+
+def _wire(call: Call) -> Memorywire:
+    return Memorywire(call.engine, call.who)
+
+
+# the five operations
+
+
+async def remember(call: Call) -> Reply:
+    return Reply(await _wire(call).remember(parse(RememberRequest, call.body)))
+
+
+async def remember_batch(call: Call) -> Reply:
+    """Each item its own outcome: what is wrong with one is said in its place."""
+    outcomes: list[dict[str, Any] | None] = []
+    requests: list[RememberRequest] = []
+    for item in parse(BatchRequest, call.body).items:
+        try:
+            requests.append(parse(RememberRequest, item))
+            outcomes.append(None)
+        except ValidationError as fault:
+            outcomes.append(fault.to_wire())
+    answered = iter(await _wire(call).remember_many(requests) if requests else ())
+    return Reply({"results": [_outcome(next(answered)) if known is None else known for known in outcomes]})
+
+
+def _outcome(answer: Any) -> dict[str, Any]:
+    return answer.to_wire() if isinstance(answer, Fault) else dump(answer)
+
+
+async def recall(call: Call) -> Reply:
+    found = await _wire(call).recall(parse(RecallRequest, call.body))
+    if NDJSON in call.accept:
+        return Reply(Lines(_hits_then_rest(found)))
+    return Reply(found)
+
+
+def _hits_then_rest(found: RecallResponse) -> Iterable[Any]:
+    yield from found.results
+    rest = dump(found)
+    del rest["results"]
+    yield rest
+
+
+async def forget(call: Call) -> Reply:
+    return Reply(await _wire(call).forget(parse(ForgetRequest, call.body)))
+
+
+async def merge(call: Call) -> Reply:
+    return Reply(await _wire(call).merge(parse(MergeRequest, call.body)))
+
+
+async def expire(call: Call) -> Reply:
+    return Reply(await _wire(call).expire(parse(ExpireRequest, call.body)))
+
+
+# what they would do
+
+
+async def preview_forget(call: Call) -> Reply:
+    found = await call.engine.would_forget(call.who, parse(ForgetRequest, call.body))
+    return Reply({"memories": [to_wire(m) for m in found]})
+
+
+async def preview_merge(call: Call) -> Reply:
+    merged = await call.engine.would_merge(call.who, parse(MergeRequest, call.body))
+    return Reply({"survivor": to_wire(merged.survivor), "losers": [to_wire(m) for m in merged.losers]})
+
+
+async def preview_expire(call: Call) -> Reply:
+    found = await call.engine.would_expire(call.who, parse(ExpireRequest, call.body))
+    return Reply({"memories": [to_wire(m) for m in found]})
+
+
+# single memories
+
+
+async def get(call: Call) -> Reply:
+    found = await call.engine.get(
+        call.who, call.query["agent_id"], call.path["id"], as_of=_number(call.query.get("as_of"))
+    )
+    return Reply(to_wire(found))
+
+
+async def listing(call: Call) -> Reply:
+    asked = dict(call.query)
+    page = await paging.memories(
+        call.engine, call.who, asked["agent_id"], type=asked.get("type"), tag=asked.get("tag"),
+        user_id=asked.get("user_id"), filter=_filter(asked.get("filter")), limit=int(asked.get("limit", 100)),
+        cursor=asked.get("cursor"), as_of=_number(asked.get("as_of")),
+    )  # fmt: skip
+    return Reply(page)
+
+
+async def update(call: Call) -> Reply:
+    return Reply(await _wire(call).update(call.path["id"], parse(UpdateRequest, call.body)))
+
+
+async def history(call: Call) -> Reply:
+    versions = await call.engine.history(call.who, call.query["agent_id"], call.path["id"])
+    return Reply({"versions": [to_wire(m) for m in versions]})
+
+
+# reviews
+
+
+async def reviews(call: Call) -> Reply:
+    status = call.query.get("status", "pending")
+    return Reply({"reviews": await call.engine.reviews(call.who, None if status == "all" else status)})
+
+
+async def review(call: Call) -> Reply:
+    return Reply(await call.engine.review(call.who, call.path["id"]))
+
+
+async def decide(call: Call) -> Reply:
+    body = parse(DecideRequest, call.body)
+    reviewer = (body.reviewer if call.open else None) or call.who.name
+    decided = await _wire(call).decide(
+        call.path["id"], body.approved, reviewer, body.reason, body.request, body.apply
+    )  # fmt: skip
+    return Reply({**decided["decision"], **decided})
+
+
+# audit, health
+
+
+async def audit(call: Call) -> Reply:
+    asked = dict(call.query)
+    page = await paging.audit(
+        call.engine, call.who, agent_id=asked.get("agent_id"), operation=asked.get("operation"),
+        since=_number(asked.get("since")), until=_number(asked.get("until")), limit=int(asked.get("limit", 100)),
+        cursor=asked.get("cursor"),
+    )  # fmt: skip
+    return Reply(page)
+
+
+async def verify_audit(call: Call) -> Reply:
+    return Reply(await paging.verify_audit(call.engine, call.who))
+
+
+async def health(call: Call) -> Reply:
+    found = await call.engine.health()
+    store = call.engine.core.primary
+    answer = {"status": found["status"], "version": __version__, "store": store.name,
+              "capabilities": sorted(store.capabilities), "embedder": found["embedder"]}  # fmt: skip
+    if found.get("note"):
+        answer["note"] = found["note"]
+    return Reply(answer)
+
+
+async def status(call: Call) -> Reply:
+    found = await call.engine.status(call.who)
+    answer = {"version": __version__, **{name: found[name] for name in ("agents", "memories", "pending_reviews")}}
+    if found["embedder"]:
+        answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
+    if call.engine.core.note:
+        answer["note"] = call.engine.core.note
+    return Reply(answer)
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _filter(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise ValidationError('filter must be a JSON object such as {"project": "atlas"}', field="filter")
+    return document
+
+
+_AGENT = {"type": "string", "minLength": 1, "maxLength": 256}
+_NAMED = {**_AGENT, "required": True}
+_TIME = {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}
+_LIMIT = {"type": "integer", "minimum": 1, "maximum": 1000}
+_WORD = {"type": "string", "minLength": 1, "maxLength": 256}
+_LONG = {"type": "string", "minLength": 1, "maxLength": 16_384}
+_TYPE = {"enum": list(MEMORY_TYPES)}
+_WHICH = {"enum": ["pending", "approved", "rejected", "all"]}
+
+
+def _binding(
+    method: str, path: str, handler: Callable[[Call], Awaitable[Reply]], summary: str, response: str, **more: Any
+) -> Binding:
+    operation = "list" if handler is listing else handler.__name__
+    return Binding(method, f"/v0/{path}", handler, operation, summary, TAG, response=f"memorywire/{response}", **more)
+
+
+def _operation(name: str, handler: Callable[[Call], Awaitable[Reply]], summary: str, role: str) -> Binding:
+    request = f"memorywire/operations/{name}"
+    return _binding("POST", name, handler, summary, f"operations/{name}.response", request=request, role=role)
+
+
+def _preview(name: str, handler: Callable[[Call], Awaitable[Reply]], response: str = "preview") -> Binding:
+    summary, request = f"What the {name} would touch; nothing is changed.", f"memorywire/operations/{name}"
+    return _binding("POST", f"preview/{name}", handler, summary, f"operations/{response}.response", request=request,
+                    role="writer")  # fmt: skip
+
+
+BINDINGS = (
+    _operation("remember", remember, "Keep a memory.", "writer"),
+    _binding("POST", "remember/batch", remember_batch, "Keep many, each with its own outcome.",
+             "operations/remember.batch.response", request="memorywire/operations/remember.batch", role="writer"),
+    _operation("recall", recall, "Find memories; one a line when Accept says application/x-ndjson.", "reader"),
+    _operation("forget", forget, "Hide memories, or erase them.", "writer"),
+    _operation("merge", merge, "Make one memory of several.", "writer"),
+    _operation("expire", expire, "Forget, archive or demote what a policy says.", "writer"),
+    _preview("forget", preview_forget),
+    _preview("merge", preview_merge, "preview.merge"),
+    _preview("expire", preview_expire),
+    _binding("GET", "memories", listing, "A page of an agent's memories, newest first.", "operations/list.response",
+             query={"agent_id": _NAMED, "type": _TYPE, "tag": _WORD, "user_id": _AGENT, "filter": _LONG,
+                    "limit": _LIMIT, "cursor": _WORD, "as_of": _TIME}),
+    _binding("GET", "memories/{id:path}", get, "One memory.", "types/memory",
+             query={"agent_id": _NAMED, "as_of": _TIME}),
+    _binding("PATCH", "memories/{id:path}", update, "Change a memory; the version before is kept.", "types/memory",
+             request="memorywire/operations/update", role="writer"),
+    _binding("GET", "memories/{id:path}/history", history, "Every version of a memory, oldest first.",
+             "operations/history.response", query={"agent_id": _NAMED}),
+    _binding("GET", "reviews", reviews, "Requests that wait for a person, or waited.", "operations/reviews.response",
+             query={"status": _WHICH}),
+    _binding("GET", "reviews/{id}", review, "One review.", "types/review"),
+    _binding("POST", "reviews/{id}", decide, "Approve, reject, or approve as edited.", "operations/decide.response",
+             request="memorywire/operations/decide", role="reviewer"),
+    _binding("GET", "audit", audit, "A page of the audit trail, oldest first.", "operations/audit.response",
+             role="reviewer", query={"agent_id": _AGENT, "operation": _WORD, "since": _TIME, "until": _TIME,
+                                     "limit": _LIMIT, "cursor": _WORD}),
+    _binding("GET", "audit/verify", verify_audit, "Whether the audit chain is whole.",
+             "operations/audit.verify.response", role="reviewer"),
+    _binding("GET", "health", health, "Whether the server can work.", "operations/health.response"),
+    _binding("GET", "status", status, "What the caller may see of the store.", "operations/status.response"),
+)  # fmt: skip
+
+PROTOCOL = Protocol("/v0", BINDINGS, envelope)

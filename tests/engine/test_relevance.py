@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonplace.embedders import model_files
+from commonplace.embedders.minilm import NAME, MiniLM
+from commonplace.engine import relevance
+from commonplace.engine.evidence import Evidence
+from commonplace.engine.relevance import Assessment, assess, fitted, hit_features, whole_features, worth_judging
+from commonplace.judges.minilm import MiniLMJudge
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import Memory
+
+QUESTION = "Where does Alice keep the bicycle?"
+CORPUS = Path(__file__).parents[2] / "bench" / "data" / "corpus"
+
+
+@dataclass
+class Found:
+    memory: Memory
+    score: float
+    dense: float | None
+
+
+class Fixed:
+    """A judge that has made up its mind."""
+
+    name = "fixed"
+    note: str | None = None
+
+    def __init__(self, *logits: float) -> None:
+        self.logits = logits
+        self.read: list[str] = []
+
+    def judge(self, question: str, texts: Sequence[str]) -> list[float]:
+        self.read += texts
+        return [self.logits[n] if n < len(self.logits) else -6.0 for n in range(len(texts))]
+
+
+class Broken(Fixed):
+    def judge(self, question: str, texts: Sequence[str]) -> list[float]:
+        raise Unavailable("the judge is broken")
+
+
+def found(*cosines: float | None) -> list[Found]:
+    return [
+        Found(Memory(str(n), "local", "a", "semantic", f"memory {n}"), 1 / (60 + n), cosine)
+        for n, cosine in enumerate(cosines)
+    ]
+
+
+def assessed(judge: Any, ranked: Sequence[Found], **options: Any) -> Assessment[Found]:
+    chosen = {"k": 5, "embedder_name": NAME, **options}
+    return asyncio.run(assess(judge, QUESTION, ranked, **chosen))
+
+
+def ids(assessment: Assessment[Found]) -> list[str]:
+    return [hit.found.memory.id for hit in assessment.hits]
+
+
+NEAR = (0.6, 0.55, 0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1)
+FAR = (0.05, 0.04, 0.03, 0.02, 0.01, 0.0, 0.0)
+
+
+def test_what_ships_is_whole_and_ordered() -> None:
+    fit = fitted(NAME)
+    assert fit is not None
+    assert 0 < fit.hopeless <= fit.cut < fit.certain <= 1
+    assert 0 < fit.cut_judged < 1
+    assert 0 < fit.cut_always < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"),
+    [
+        ("judge", 1),
+        ("coverage", 1),
+        ("margin", 1),
+        ("cosine", 1),
+        ("names_missing", -1),
+        ("answer_type", 1),
+        ("place", -1),
+    ],
+)
+@given(low=st.floats(-1, 1), more=st.floats(0, 1), logit=st.floats(-9, 9))
+def test_more_evidence_never_makes_it_less_relevant(
+    name: str, sign: int, low: float, more: float, logit: float
+) -> None:
+    fit = fitted(NAME)
+    assert fit is not None
+    base = Evidence(cosine=0.4, coverage=0.5, margin=0.1, names_missing=0.5, answer_type=0.0)
+    if name == "judge":
+        pairs = [(base, logit), (base, logit + more)]
+    else:
+        pairs = [(replace(base, **{name: value}), logit) for value in (low, low + more)]
+    judged = [fit.hit_judged(hit_features(e, value)) for e, value in pairs]
+    unjudged = [fit.hit(hit_features(e)) for e, _ in pairs]
+    for less, least in (judged[::sign], unjudged[::sign]):
+        assert 0 <= less <= least + 1e-12 <= 1 + 1e-9
+
+
+@given(st.floats(-1, 1), st.floats(0, 1), st.floats(-9, 9))
+def test_nearer_and_better_judged_is_never_less_answerable(cosine: float, more: float, logit: float) -> None:
+    fit = fitted(NAME)
+    assert fit is not None
+    less, nearer = (Evidence(c, 0.5, 0.1, 0.0, 0.0) for c in (cosine, cosine + more))
+    assert fit.whole(whole_features([less], fit.near)) <= fit.whole(whole_features([nearer], fit.near)) + 1e-12
+    one = fit.whole_judged(whole_features([less], fit.near, [logit]))
+    assert one <= fit.whole_judged(whole_features([less], fit.near, [logit + more])) + 1e-12
+
+
+def test_a_question_nothing_answers_is_left_empty_and_says_why() -> None:
+    result = assessed(Fixed(-9, -9, -9), found(*NEAR), explain=True)
+    assert (result.hits, result.judged) == ([], 3)
+    assert "a judge read the best 3" in (result.reason or "")
+    assert result.explain is not None
+    assert result.explain["answerable"] < result.explain["cut_off"]
+    assert result.explain["reason"] == result.reason
+
+
+def test_a_question_that_is_answered_keeps_its_hits() -> None:
+    result = assessed(Fixed(4, -6, -6), found(*NEAR))
+    assert ids(result) == ["0", "1", "2", "3", "4"]
+    assert result.reason is None
+    assert all(hit.relevance is not None and hit.explain is None for hit in result.hits)
+
+
+def test_explain_tells_what_each_hit_rests_on() -> None:
+    result = assessed(Fixed(-6, 6, -6), found(*NEAR), explain=True, reorder=True)
+    first, second = result.hits[0].explain, result.hits[3].explain
+    assert first is not None
+    assert second is not None
+    assert first["judge"] == 6
+    assert first["place_before"] == 1
+    assert "judge" not in second
+    assert set(second) >= {"cosine", "coverage", "margin", "names_missing", "answer_type", "relevance"}
+
+
+def test_what_is_far_from_everything_is_not_worth_judging() -> None:
+    judge = Fixed(9, 9, 9)
+    result = assessed(judge, found(*FAR), explain=True)
+    assert (result.hits, result.judged, judge.read) == ([], 0, [])
+    assert result.explain is not None
+    assert result.explain["answerable"] < result.explain["cut_off"] == fitted(NAME).hopeless  # type: ignore[union-attr]
+    assert "by their words and meaning alone" in (result.reason or "")
+    assert len(assessed(judge, found(*FAR), mode="always").hits) == 5
+
+
+@pytest.mark.parametrize(("mode", "judged"), [("off", 0), ("auto", 3), ("always", 10)])
+def test_how_many_are_judged(mode: str, judged: int) -> None:
+    judge = Fixed(4)
+    result = assessed(judge, found(*NEAR), mode=mode)
+    assert (result.judged, len(judge.read)) == (judged, judged)
+    assert len(result.hits) == 5
+
+
+def test_off_still_gives_a_relevance() -> None:
+    assert all(hit.relevance is not None for hit in assessed(Fixed(), found(*NEAR), mode="off").hits)
+
+
+def test_a_certain_one_needs_no_judge() -> None:
+    fit = fitted(NAME)
+    assert fit is not None
+    sure = replace(fit, certain=0.6)
+    assert [worth_judging("auto", p, sure) for p in (0.0, fit.hopeless, 0.59, 0.6)] == [0, 3, 3, 0]
+
+
+def test_min_score_cuts_at_that_relevance_instead() -> None:
+    judge = Fixed(4, -9, -9)
+    every = assessed(judge, found(*NEAR), min_score=0)
+    middle = sorted(hit.relevance or 0 for hit in every.hits)[-1]
+    result = assessed(judge, found(*NEAR), min_score=middle)
+    assert ids(result) == ["0"]
+    assert "4 of 5 have a relevance below" in (result.reason or "")
+
+
+def test_min_score_0_keeps_everything() -> None:
+    result = assessed(Fixed(-9, -9, -9), found(*FAR), min_score=0)
+    assert (len(result.hits), result.reason) == (5, None)
+
+
+def test_rankings_order_stands_by_default() -> None:
+    assert ids(assessed(Fixed(-9, 0, 9), found(*NEAR))) == ["0", "1", "2", "3", "4"]
+
+
+def test_the_judged_may_be_put_in_the_judges_order_and_scores_still_descend() -> None:
+    result = assessed(Fixed(-9, 0, 9), found(*NEAR), reorder=True)
+    assert ids(result) == ["2", "1", "0", "3", "4"]
+    assert [hit.score for hit in result.hits] == [f.score for f in found(*NEAR)[:5]]
+
+
+def test_what_was_demoted_stays_behind_what_answers_as_well() -> None:
+    ranked = found(*NEAR)
+    ranked[1].memory.demotion = 0.1
+    assert ids(assessed(Fixed(-2, 9, -6), ranked, reorder=True))[:2] == ["0", "1"]
+
+
+def test_what_ranking_put_behind_its_replacement_stays_there() -> None:
+    ranked = found(*NEAR)
+    ranked[0].memory.supersedes = ["older"]
+    ranked[2].memory.aliases = ["older"]
+    assert ids(assessed(Fixed(-9, 0, 9), ranked, reorder=True))[:3] == ["1", "0", "2"]
+    ranked[0].memory.supersedes, ranked[2].memory.supersedes = [], ["0"]
+    assert ids(assessed(Fixed(-9, 0, 9), ranked, reorder=True))[:3] == ["2", "1", "0"]
+
+
+def test_more_than_k_may_be_judged_into_the_first_k() -> None:
+    result = assessed(Fixed(-9, -9, -9, -9, 9), found(*NEAR), k=1, mode="always", reorder=True)
+    assert ids(result) == ["4"]
+
+
+@pytest.mark.parametrize("name", ["another-embedder", None])
+def test_without_a_fit_there_is_neither_relevance_nor_a_cut(name: str | None) -> None:
+    judge = Fixed(-9, -9, -9)
+    result = assessed(judge, found(*FAR), embedder_name=name)
+    assert [hit.relevance for hit in result.hits] == [None] * 5
+    assert (result.note, judge.read) == (None, [])
+    assert "not calibrated" in (assessed(judge, found(*FAR), embedder_name=name, min_score=0.5).note or "")
+
+
+def test_nothing_found_is_nothing_assessed() -> None:
+    assert assessed(Fixed(), []) == Assessment([])
+
+
+def test_a_memory_without_a_vector_is_neither_cut_nor_moved() -> None:
+    result = assessed(Fixed(-9, 0, 9), found(0.6, None, 0.5, 0.4), min_score=0, reorder=True)
+    assert ids(result)[:3] == ["2", "1", "0"]
+    assert result.hits[1].relevance is None
+
+
+def test_memories_without_any_vector_are_left_alone() -> None:
+    assert len(assessed(Fixed(-9), found(None, None)).hits) == 2
+
+
+def test_a_judge_that_fails_is_a_note() -> None:
+    result = assessed(Broken(), found(*NEAR))
+    assert (len(result.hits), result.judged) == (5, 0)
+    assert result.note == "the judge is broken; relevance is without a judge"
+
+
+def test_a_judges_own_note_is_passed_on() -> None:
+    judge = Fixed(4)
+    judge.note = "the budget is spent"
+    assert assessed(judge, found(*NEAR)).note == "the budget is spent"
+
+
+def test_fits_are_read_per_embedder() -> None:
+    entry = json.loads(relevance.FITTED.read_text())[NAME]
+    assert relevance.parsed(entry) == fitted(NAME)
+
+
+def test_a_few_questions_of_the_corpus_end_to_end() -> None:
+    model_files.build()
+    embedder, judge = MiniLM(), MiniLMJudge()
+    entries = [json.loads(line) for line in (CORPUS / "memories.jsonl").read_text("utf-8").splitlines()]
+    coding = [e for e in entries if e["agent_id"] == "coding"]
+    vectors = embedder.embed([e["text"] for e in coding])
+
+    def ask(question: str) -> Assessment[Found]:
+        cosines = vectors @ embedder.embed([question])[0]
+        ranked = [
+            Found(Memory(e["id"], "local", "coding", "semantic", e["text"]), float(c), float(c))
+            for c, e in sorted(zip(cosines, coding, strict=True), key=lambda pair: -pair[0])
+        ]
+        return asyncio.run(assess(judge, question, ranked[:20], k=5, embedder_name=embedder.name))
+
+    answered = ask("What happens to stored readings when the disk buffer on a gateway is full?")
+    assert answered.hits[0].found.memory.id == "cod-027"
+    assert (answered.hits[0].relevance or 0) > 0.5
+    assert ask("What's the recipe for sourdough bread?").hits == []

@@ -1,0 +1,49 @@
+"""Servers that live as long as the tests: one open, one that asks for tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from running import Running, running, token
+
+
+@pytest.fixture(scope="session")
+def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("open")) as server:
+        yield server
+
+
+@dataclass
+class Guarded:
+    """A server for two tenants, and the tokens that were made for it, by name."""
+
+    server: Running
+    tokens: dict[str, str] = field(default_factory=dict)
+
+
+TENANTS = ("acme", "globex")
+AGENTS = ("ada", "bea", "cid")
+
+
+def make_tokens(data: Path) -> dict[str, str]:
+    made = {"operator": token(data, "--role", "admin", "--name", "operator")}
+    for tenant in TENANTS:
+        made[tenant] = token(data, "--role", "admin", "--tenant", tenant, "--name", f"{tenant}-admin")
+        for agent in AGENTS:
+            made[f"{tenant}/{agent}"] = token(
+                data, "--role", "reviewer", "--tenant", tenant, "--agents", agent, "--name", f"{tenant}-{agent}"
+            )
+    made["acme/reader"] = token(data, "--role", "reader", "--tenant", "acme", "--name", "acme-reader")
+    made["acme/writer"] = token(data, "--role", "writer", "--tenant", "acme", "--name", "acme-writer")
+    return made
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    data = tmp_path_factory.mktemp("guarded")
+    made = make_tokens(data)
+    with running(data) as server:
+        yield Guarded(server, made)

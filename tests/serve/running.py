@@ -1,0 +1,150 @@
+"""A real server process on a free port, spoken to over plain HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECONDS = 30.0  # for a process to start or to stop, on a busy machine
+_LISTENING = re.compile(r"listening on (http://\S+)")
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The fault's code, in our envelope."""
+        code: str = self.json["error"]["code"]
+        return code
+
+
+@dataclass
+class Running:
+    process: subprocess.Popen[str]
+    url: str
+    data: Path
+    out: list[str]
+    err: list[str]
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1])
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """`body` is sent as JSON, or as it is when it is bytes."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        try:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            given = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request(method, path, data, {**given, **(headers or {})})
+            response = connection.getresponse()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        finally:
+            connection.close()
+
+    def post(self, path: str, body: Any, **more: Any) -> Answer:
+        return self.call("POST", path, body, **more)
+
+    def get(self, path: str, **more: Any) -> Answer:
+        return self.call("GET", path, **more)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(SECONDS)
+
+
+def environment(data: Path, **more: str) -> dict[str, str]:
+    """No setting of whoever runs the tests."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")}
+    return {**clean, "COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "hashing", **more}
+
+
+def command(*args: str) -> list[str]:
+    return [sys.executable, "-m", "commonplace.cli", *args]
+
+
+def cli(data: Path, *args: str) -> Any:
+    """The JSON that a command prints."""
+    done = subprocess.run(
+        command(*args, "--json"), env=environment(data), capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def token(data: Path, *args: str) -> str:
+    made: str = cli(data, "token", "create", *args)["token"]
+    return made
+
+
+@contextmanager
+def running(data: Path, *args: str, **settings: str) -> Iterator[Running]:
+    process = subprocess.Popen(
+        command("serve", "--port", "0", *args), env=environment(data, **settings), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    out: list[str] = []
+    err: list[str] = []
+    said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def listen(stream: Any, kept: list[str], tell: bool) -> None:
+        for line in stream:
+            kept.append(line)
+            if tell:
+                said.put(line)
+        said.put(None)
+
+    threads = [
+        threading.Thread(target=listen, args=(process.stdout, out, True), daemon=True),
+        threading.Thread(target=listen, args=(process.stderr, err, False), daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        while (line := said.get(timeout=SECONDS)) is not None:
+            if found := _LISTENING.search(line):
+                break
+        else:
+            raise AssertionError(f"the server did not start: {''.join(out + err)}")
+        server = Running(process, found[1], data, out, err)
+        while server.get("/readyz").status != 200:
+            assert process.poll() is None
+        yield server
+        server.stop()
+    finally:
+        process.kill()
+        process.wait()
+        for thread in threads:
+            thread.join(SECONDS)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()

@@ -1,0 +1,241 @@
+"""Two tenants × three agents × every route: a token never sees, changes or learns of anything that is not its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from conftest import AGENTS, TENANTS, Guarded
+from running import Answer
+
+from commonplace.serve.binding import Binding
+from commonplace.serve.protocols import PROTOCOLS
+
+BINDINGS = {binding.operation: binding for protocol in PROTOCOLS for binding in protocol.bindings}
+MISSING = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
+NOBODY = "zoe"  # an agent that exists nowhere
+
+
+@dataclass
+class Holding:
+    """What one agent of one tenant has."""
+
+    tenant: str
+    agent: str
+    word: str
+    memory: str = ""
+    other: str = ""
+    review: str = ""
+    record: str = ""
+
+
+@dataclass
+class Attempt:
+    """One call, not yet sent."""
+
+    path: dict[str, str] = field(default_factory=dict)
+    query: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+
+
+#: Given the caller's own agent, and the agent, memory, review and record to go for.
+Make = Callable[[str, str, Holding], Attempt]
+
+
+def by_id(**more: Any) -> Make:
+    return lambda own, agent, at: Attempt({"id": at.memory}, {"agent_id": agent, **more})
+
+
+def posted(**body: Any) -> Make:
+    def make(own: str, agent: str, at: Holding) -> Attempt:
+        filled = {k: v(at) if callable(v) else v for k, v in body.items()}
+        return Attempt(body={"agent_id": agent, **filled})
+
+    return make
+
+
+def word(at: Holding) -> str:
+    return at.word
+
+
+def memory(at: Holding) -> str:
+    return at.memory
+
+
+def memories(at: Holding) -> list[str]:
+    return [at.memory]
+
+
+#: How each operation would be used to reach what is not one's own.
+ATTEMPTS: dict[str, Make] = {
+    "remember": posted(type="semantic", content="planted"),
+    "remember_batch": lambda own, agent, at: Attempt(
+        body={"items": [{"agent_id": agent, "type": "semantic", "content": "planted"}]}
+    ),
+    "recall": posted(query=word, k=100, min_score=0),
+    "forget": posted(ids=memories, hard_delete=True, cascade=True),
+    "merge": posted(canonical=memory, duplicates=lambda at: [at.other]),
+    "expire": posted(policy={"type": "semantic"}),
+    "preview_forget": posted(ids=memories),
+    "preview_merge": posted(canonical=memory, duplicates=lambda at: [at.other]),
+    "preview_expire": posted(policy={"type": "semantic"}),
+    "list": lambda own, agent, at: Attempt(query={"agent_id": agent}),
+    "get": by_id(),
+    "history": by_id(),
+    "update": lambda own, agent, at: Attempt({"id": at.memory}, body={"agent_id": agent, "content": "changed"}),
+    "reviews": lambda own, agent, at: Attempt(query={"status": "all"}),
+    "review": lambda own, agent, at: Attempt({"id": at.review}),
+    "decide": lambda own, agent, at: Attempt({"id": at.review}, body={"approved": True}),
+    "audit": lambda own, agent, at: Attempt(query={"agent_id": agent}),
+    "verify_audit": lambda own, agent, at: Attempt(),
+    "health": lambda own, agent, at: Attempt(),
+    "status": lambda own, agent, at: Attempt(),
+    "embeddings": lambda own, agent, at: Attempt(body={"input": at.word}),
+    "amp_store": lambda own, agent, at: Attempt(
+        body={"record": {"id": at.record, "type": "note", "agent": agent, "content": "planted"}}
+    ),
+    "amp_search": lambda own, agent, at: Attempt(body={"query": at.word, "limit": 50, "agent": agent}),
+    "amp_list": lambda own, agent, at: Attempt(query={"agent": agent}),
+    "amp_get": lambda own, agent, at: Attempt({"id": at.record}),
+    "amp_delete": lambda own, agent, at: Attempt({"id": at.record}),
+    "amp_status": lambda own, agent, at: Attempt(),
+    "amp_agent_status": lambda own, agent, at: Attempt({"agent": agent}),
+}
+#: Named with the caller's own agent these do something that is the caller's right.
+OWN_AGENT_IS_FINE = {"remember", "remember_batch", "expire", "preview_expire", "list", "audit", "recall", "amp_store",
+                     "amp_search", "amp_list", "amp_agent_status"}  # fmt: skip
+
+
+def send(guarded: Guarded, token: str, binding: Binding, attempt: Attempt) -> Answer:
+    path = re.sub(r"\{(\w+)(?::\w+)?\}", lambda m: quote(attempt.path[m[1]], safe=""), binding.path)
+    query = f"?{urlencode(attempt.query)}" if attempt.query else ""
+    return guarded.server.call(binding.method, path + query, attempt.body, token=token)
+
+
+def send_rpc(guarded: Guarded, token: str, binding: Binding, attempt: Attempt) -> Answer:
+    params = {**attempt.path, **attempt.query, **(attempt.body or {})}
+    call = {"jsonrpc": "2.0", "id": 1, "method": f"memory.{binding.operation}", "params": params}
+    return guarded.server.post("/v0/rpc", call, token=token)
+
+
+@pytest.fixture(scope="module")
+def holdings(guarded: Guarded) -> list[Holding]:
+    """Each agent has two memories, an AMP record and something that waits for approval, all with a word of its own."""
+    made = []
+    for tenant in TENANTS:
+        for agent in AGENTS:
+            it = Holding(tenant, agent, f"quartz{tenant}{agent}")
+            token = guarded.tokens[f"{tenant}/{agent}"]
+            body = {"agent_id": agent, "type": "semantic", "content": f"the {it.word} is under the mat"}
+            it.memory = guarded.server.post("/v0/remember", body, token=token).json["id"]
+            it.other = guarded.server.post("/v0/remember", {**body, "content": f"{it.word} two"}, token=token).json[
+                "id"
+            ]
+            guarded.server.post("/v0/remember", {**body, "approval_required": True}, token=token)
+            waiting = guarded.server.get("/v0/reviews", token=token).json["reviews"]
+            it.review = next(r["id"] for r in waiting if it.word in r["request"]["content"])
+            record = {"type": "lesson", "title": it.word, "content": f"about {it.word}", "agent": agent}
+            stored = guarded.server.post("/amp/store", {"record": record}, token=token)
+            it.record = stored.json["id"]
+            made.append(it)
+    return made
+
+
+def snapshot(guarded: Guarded) -> Any:
+    """Everything both tenants hold, but for how often it was recalled."""
+    seen = []
+    for tenant in TENANTS:
+        token = guarded.tokens[tenant]
+        for agent in (*AGENTS, NOBODY, "shared"):
+            page = guarded.server.get(f"/v0/memories?agent_id={agent}&limit=1000", token=token).json["memories"]
+            seen.append([{k: v for k, v in m.items() if "recall" not in k} for m in page])
+        seen.append(guarded.server.get("/v0/reviews?status=all", token=token).json)
+    return seen
+
+
+def marks(holding: Holding) -> list[str]:
+    return [holding.word, holding.memory, holding.other, holding.review, holding.record]
+
+
+def normal(answer: Answer, *private: str) -> tuple[int, str]:
+    """An answer without what the caller put into it, and without times and durations."""
+    text = answer.body.decode()
+    for mark in private:
+        text = text.replace(mark, "…")
+    return answer.status, re.sub(r'"(latency_ms|stored_at|search_time_ms|at)":[\d.]+', "", text)
+
+
+def test_every_operation_has_its_attempt() -> None:
+    assert set(ATTEMPTS) == set(BINDINGS) - {"rpc"}
+
+
+@pytest.mark.parametrize("operation", ATTEMPTS)
+def test_nothing_outside_is_seen_changed_or_learnt(
+    guarded: Guarded, holdings: list[Holding], operation: str
+) -> None:  # fmt: skip
+    binding, make = BINDINGS[operation], ATTEMPTS[operation]
+    before = snapshot(guarded)
+    ways = [send, send_rpc] if binding.tag == "memorywire" else [send]
+    for own in holdings:
+        token = guarded.tokens[f"{own.tenant}/{own.agent}"]
+        for target in holdings:
+            if target is own:
+                continue
+            absent = Holding(target.tenant, target.agent, target.word, MISSING, MISSING, MISSING, MISSING)
+            # The same agent name in another tenant names the caller's own agent.
+            agents = [target.agent] if target.agent != own.agent else []
+            agents += [] if operation in OWN_AGENT_IS_FINE else [own.agent]
+            for agent in agents:
+                for way in ways:
+                    there = way(guarded, token, binding, make(own.agent, agent, target))
+                    missing = way(guarded, token, binding, make(own.agent, agent, absent))
+                    assert there.status < 500
+                    private = (*marks(target), MISSING, target.agent)
+                    assert normal(there, *private) == normal(missing, *private), (own, target)
+                    said = there.body.decode()
+                    asked = str(make(own.agent, agent, target))
+                    for mark in marks(target):
+                        assert mark in asked or mark not in said, (own, target, said)
+    assert snapshot(guarded) == before
+
+
+@pytest.mark.parametrize("operation", ["recall", "amp_search"])
+def test_searching_ones_own_for_anothers_words_finds_nothing_of_theirs(
+    guarded: Guarded, holdings: list[Holding], operation: str
+) -> None:  # fmt: skip
+    for own in holdings:
+        token = guarded.tokens[f"{own.tenant}/{own.agent}"]
+        for target in holdings:
+            if target is not own:
+                for agent in (own.agent, None) if operation == "amp_search" else (own.agent,):
+                    attempt = ATTEMPTS[operation](own.agent, own.agent, target)
+                    if agent is None:
+                        del attempt.body["agent"]
+                    said = send(guarded, token, BINDINGS[operation], attempt).body.decode()
+                    assert not [mark for mark in marks(target) if mark in said]
+
+
+@pytest.mark.parametrize("operation", ["list", "reviews", "audit", "status", "amp_list", "amp_status"])
+def test_what_is_listed_is_ones_own(guarded: Guarded, holdings: list[Holding], operation: str) -> None:
+    for own in holdings:
+        token = guarded.tokens[f"{own.tenant}/{own.agent}"]
+        query = {"agent_id": own.agent} if operation == "list" else {}
+        answer = send(guarded, token, BINDINGS[operation], Attempt(query=query))
+        assert answer.status == 200
+        said = answer.body.decode()
+        for other in holdings:
+            if other is not own:
+                assert not [mark for mark in marks(other) if mark in said]
+                assert other.agent == own.agent or f'"{other.agent}"' not in said
+
+
+def test_agents_that_exist_and_agents_that_do_not_are_refused_alike(guarded: Guarded, holdings: list[Holding]) -> None:
+    token = guarded.tokens["acme/ada"]
+    for operation in ("recall", "list", "audit", "remember", "amp_agent_status", "amp_list"):
+        there = send(guarded, token, BINDINGS[operation], ATTEMPTS[operation]("ada", "bea", holdings[1]))
+        never = send(guarded, token, BINDINGS[operation], ATTEMPTS[operation]("ada", NOBODY, holdings[1]))
+        assert normal(there, "bea") == normal(never, NOBODY), operation

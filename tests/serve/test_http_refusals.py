@@ -1,0 +1,155 @@
+"""Bad input: each its status and its envelope, nothing written, no stack trace, never a 5xx."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+from running import Answer, Running
+
+from commonplace.serve.protocols import PROTOCOLS
+from commonplace.wire.validate import check
+
+REMEMBER = {"agent_id": "bad", "type": "semantic", "content": "must never be kept"}
+DEEP = b'{"agent_id":"bad","type":"semantic","content":"x","metadata":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"
+
+
+def refused(answer: Answer, status: int, code: str) -> str:
+    """Our envelope exactly, and nothing of how the server is made."""
+    assert answer.status == status, answer.body
+    check("memorywire/error", answer.json)
+    assert answer.code == code
+    message: str = answer.json["error"]["message"]
+    assert "Traceback" not in message
+    assert ".py" not in message
+    return message
+
+
+BODIES: list[tuple[str, Any, int, str, str]] = [
+    ("not JSON", b'{"agent_id": ', 400, "validation_error", "not valid JSON"),
+    ("nothing", b"", 400, "validation_error", "must be an object"),
+    ("not UTF-8", b'{"agent_id": "\xff"}', 400, "validation_error", "not UTF-8"),
+    ("UTF-16", json.dumps(REMEMBER).encode("utf-16"), 400, "validation_error", "not UTF-8"),
+    ("NaN", b'{"agent_id":"bad","type":"semantic","content":"x","confidence":NaN}', 400, "validation_error", "NaN"),
+    ("an endless number", b'{"agent_id":"bad","confidence":' + b"9" * 5000 + b"}", 400, "validation_error", "JSON"),
+    ("too deep", DEEP, 400, "validation_error", "nested"),
+    ("half a surrogate pair", b'{"agent_id":"bad","type":"semantic","content":"\\ud800"}', 400, "validation_error", ""),
+    ("a list", [REMEMBER], 400, "validation_error", "must be an object"),
+    ("text", "hello", 400, "validation_error", "must be an object"),
+    ("null", b"null", 400, "validation_error", "must be an object"),
+    ("a missing field", {"agent_id": "bad", "type": "semantic"}, 400, "validation_error", "content is required"),
+    ("an unknown field", {**REMEMBER, "contnet": 1}, 400, "validation_error", "did you mean 'content'?"),
+    ("a wrong type", {**REMEMBER, "content": 5}, 400, "validation_error", "content must be"),
+    ("an unknown word", {**REMEMBER, "type": "fact"}, 400, "validation_error", "one of semantic"),
+    ("out of range", {**REMEMBER, "confidence": 2}, 400, "validation_error", "from 0 to 1"),
+    ("the past", {**REMEMBER, "expires_at": 1}, 400, "validation_error", "future"),
+    ("white space", {**REMEMBER, "content": "  \n"}, 400, "validation_error", "white space"),
+    ("a null", {**REMEMBER, "user_id": None}, 400, "validation_error", "leave it out"),
+    ("a wrong vector", {**REMEMBER, "embedding": [1.0]}, 400, "validation_error", "256 numbers"),
+    ("long content", {**REMEMBER, "content": "x" * 262_145}, 413, "payload_too_large", "262,145"),
+    ("a huge body", {**REMEMBER, "content": "x" * (5 << 20)}, 413, "payload_too_large", "4,194,304"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "code", "words"), [c[1:] for c in BODIES], ids=[c[0] for c in BODIES])
+def test_a_bad_body_is_refused(open_server: Running, body: Any, status: int, code: str, words: str) -> None:
+    assert words in refused(open_server.post("/v0/remember", body), status, code)
+    assert open_server.get("/v0/memories?agent_id=bad").json["memories"] == []
+
+
+PATHS = [
+    ("GET", "/v0/nothing", 404, "not_found"),
+    ("GET", "/nothing/at/all", 404, "not_found"),
+    ("GET", "/v0/recall", 405, "validation_error"),
+    ("DELETE", "/v0/remember", 405, "validation_error"),
+    ("POST", "/v0/health", 405, "validation_error"),
+    ("OPTIONS", "/v0/recall", 405, "validation_error"),
+    ("GET", "/v0/memories", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=x&limit=0", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=x&limit=1e3", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=x&limit=-1", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=x&type=fact", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=x&cursor=guess", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=x&filter=[]", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=x&filter=%7B%22a%22:%7B%22$no%22:1%7D%7D", 400, "validation_error"),
+    ("GET", "/v0/memories?agent_id=x&unknown=1", 400, "validation_error"),
+    ("GET", "/v0/memories/none?agent_id=x", 404, "not_found"),
+    ("GET", "/v0/memories/none/history?agent_id=x", 404, "not_found"),
+    ("GET", "/v0/reviews?status=maybe", 400, "validation_error"),
+    ("GET", "/v0/reviews/none", 404, "not_found"),
+    ("GET", "/v0/audit?cursor=x", 400, "validation_error"),
+    ("GET", "/v0/audit?since=yesterday", 400, "validation_error"),
+    ("GET", "/schemas/none.json", 404, "not_found"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "status", "code"), PATHS)
+def test_a_bad_request_is_refused(open_server: Running, method: str, path: str, status: int, code: str) -> None:
+    answer = open_server.call(method, path)
+    refused(answer, status, code)
+    if status == 405:
+        assert answer.headers["allow"]
+
+
+def test_allow_names_every_method(open_server: Running) -> None:
+    assert open_server.call("PUT", "/v0/memories/x").headers["allow"] == "GET, HEAD, PATCH"
+
+
+def test_amp_paths_answer_in_amps_own_envelope(open_server: Running) -> None:
+    for method, path, status in [("GET", "/amp/nothing", 404), ("PUT", "/amp/store", 405), ("POST", "/amp/store", 400)]:
+        answer = open_server.call(method, path)
+        assert answer.status == status
+        check("amp/error", answer.json)
+
+
+@pytest.mark.parametrize("binding", [b for p in PROTOCOLS for b in p.bindings if b.request], ids=lambda b: b.operation)
+@pytest.mark.parametrize("body", [b"{", b"[1]", b'{"unknown": true}', b"5", b""])
+def test_no_route_fails_on_a_bad_body(open_server: Running, binding: Any, body: bytes) -> None:
+    answer = open_server.call(binding.method, binding.path.replace("{id:path}", "x").replace("{id}", "x"), body)
+    assert 400 <= answer.status < 500 or (binding.operation == "rpc" and answer.status == 200)
+    assert "error" in answer.json or "error" in answer.json[0]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1"])
+def test_a_name_that_is_not_ours_is_refused(open_server: Running, host: str) -> None:
+    refused(open_server.get("/v0/health", headers={"Host": host}), 403, "forbidden")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1", "[::1]:8420", "my.localhost"])
+def test_names_of_this_machine_are_ours(open_server: Running, host: str) -> None:
+    assert open_server.get("/v0/health", headers={"Host": host}).status == 200
+
+
+def test_pages_of_other_sites_are_refused(open_server: Running) -> None:
+    own = f"http://127.0.0.1:{open_server.port}"
+    for origin, status in [
+        ("https://evil.example", 403),
+        ("null", 403),
+        (f"{own}0", 403),
+        ("http://[", 403),
+        (own, 400),
+    ]:
+        assert open_server.post("/v0/recall", {}, headers={"Origin": origin}).status == status
+    assert open_server.post("/v0/recall", {}, headers={"Sec-Fetch-Site": "cross-site"}).status == 403
+
+
+def test_a_body_that_says_it_is_huge_is_refused_unread(open_server: Running) -> None:
+    with socket.create_connection(("127.0.0.1", open_server.port), timeout=10) as line:
+        line.sendall(b"POST /v0/remember HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
+        answer = line.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_body_without_a_length_is_counted(open_server: Running) -> None:
+    with socket.create_connection(("127.0.0.1", open_server.port), timeout=10) as line:
+        line.sendall(b"POST /v0/remember HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+        for _ in range(80):
+            line.sendall(chunk)
+        line.sendall(b"0\r\n\r\n")
+        answer = line.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 413")

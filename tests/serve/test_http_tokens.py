@@ -1,0 +1,156 @@
+"""Tokens: made by the command, noticed by a running server, refused alike whatever is wrong with them."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Guarded
+from running import SECONDS, Running, cli, command, environment, running, token
+
+from commonplace.serve.auth import REFRESH_SECONDS
+from commonplace.serve.protocols import PROTOCOLS
+
+
+def eventually(server: Running, secret: str, status: int) -> float:
+    """How long the server took to answer this token so."""
+    started = time.monotonic()
+    while (answer := server.get("/v0/health", token=secret)).status != status:
+        assert time.monotonic() - started < SECONDS, answer.body
+    return time.monotonic() - started
+
+
+def test_a_running_server_notices_every_change(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        assert server.get("/v0/health").status == 200
+        made = cli(tmp_path, "token", "create", "--role", "admin", "--agents", "a,b-*", "--expires", "1d")
+        assert set(made) == {"id", "token", "tenant", "role", "agents", "expires_at"}
+        assert (made["tenant"], made["role"], made["agents"]) == ("local", "admin", ["a", "b-*"])
+        assert server.get("/v0/health", token=made["token"]).status == 200
+        eventually(server, "", 401)
+        rotated = cli(tmp_path, "token", "rotate", made["id"])
+        assert rotated["id"] == made["id"]
+        assert server.get("/v0/health", token=rotated["token"]).status == 200
+        eventually(server, made["token"], 401)
+        cli(tmp_path, "token", "revoke", made["id"])
+        assert eventually(server, rotated["token"], 401) <= REFRESH_SECONDS + 1  # a second for a busy machine
+        assert server.get("/v0/health").status == 401, "revoking the last token must not open the server"
+        (kept,) = cli(tmp_path, "token", "list")["tokens"]
+        assert kept["status"] == "revoked"
+        assert not {"hash", "token"} & set(kept)
+        cli(tmp_path, "token", "remove", made["id"])
+        eventually(server, "", 200)
+
+
+def test_the_secret_is_nowhere_on_disk(tmp_path: Path) -> None:
+    secret = token(tmp_path)
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or secret.rsplit("_", 1)[1].encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize("authorization", [
+    None, "", "Bearer", "Bearer ", "Bearer cp", "Bearer cp__", "Bearer cp_ffffffffffff_x", "Bearer \u00e9",
+    "Basic YTpi", "Bearer " + "x" * 4000,
+])  # fmt: skip
+def test_bad_tokens_are_all_refused(guarded: Guarded, authorization: str | None) -> None:
+    headers = {} if authorization is None else {"Authorization": authorization}
+    answer = guarded.server.get("/v0/health", headers=headers)
+    assert (answer.status, answer.code) == (401, "unauthenticated")
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_known_id_with_a_wrong_secret_sounds_like_an_unknown_one(guarded: Guarded) -> None:
+    prefix, id, secret = guarded.tokens["acme"].split("_", 2)
+    near = guarded.server.get("/v0/health", token=f"{prefix}_{id}_{secret[:-2]}zz")
+    far = guarded.server.get("/v0/health", token=f"{prefix}_000000000000_{secret}")
+    assert (near.status, near.body) == (far.status, far.body)
+
+
+@pytest.mark.parametrize("binding", [b for p in PROTOCOLS for b in p.bindings], ids=lambda b: b.operation)
+def test_every_route_asks_for_a_token(guarded: Guarded, binding: object) -> None:
+    path = binding.path.replace("{id:path}", "x").replace("{id}", "x").replace("{agent:path}", "x")  # type: ignore[attr-defined]
+    assert guarded.server.call(binding.method, path).status == 401  # type: ignore[attr-defined]
+
+
+def test_what_stays_open_tells_nothing(guarded: Guarded) -> None:
+    assert guarded.server.get("/healthz").json == {"status": "ok"}
+    assert set(guarded.server.get("/readyz").json) == {"status", "checks"}
+    assert guarded.server.get("/metrics").status == 401
+    assert guarded.server.get("/metrics", token=guarded.tokens["acme"]).status == 403
+    page = guarded.server.get("/metrics", token=guarded.tokens["operator"])
+    assert page.status == 200
+    assert b"acme" not in page.body
+
+
+def test_an_expired_token_is_refused(tmp_path: Path) -> None:
+    soon = time.time_ns() // 1_000_000 + 6000
+    with running(tmp_path, "--token-required") as server:
+        assert server.get("/v0/health").status == 401, "required even while there are none"
+        short = token(tmp_path, "--expires", str(soon))
+        assert server.get("/v0/health", token=short).status == 200
+        eventually(server, short, 401)
+        assert time.time_ns() // 1_000_000 >= soon
+
+
+@pytest.mark.parametrize(("role", "allowed"), [("reader", {"recall"}), ("writer", {"recall", "remember"})])
+def test_roles_are_floors(guarded: Guarded, role: str, allowed: set[str]) -> None:
+    body = {"agent_id": "roles", "type": "semantic", "content": "x"}
+    calls = {
+        "recall": ("POST", "/v0/recall", {"agent_id": "roles", "query": "x"}),
+        "remember": ("POST", "/v0/remember", body),
+        "decide": ("POST", "/v0/reviews/none", {"approved": True}),
+        "audit": ("GET", "/v0/audit", None),
+    }
+    for name, (method, path, sent) in calls.items():
+        status = guarded.server.call(method, path, sent, token=guarded.tokens[f"acme/{role}"]).status
+        assert (status == 200) == (name in allowed), name
+        assert status in (200, 403)
+
+
+def test_the_reviewer_is_whoever_the_token_says(guarded: Guarded) -> None:
+    server, who = guarded.server, guarded.tokens["acme/ada"]
+    body = {"agent_id": "ada", "type": "semantic", "content": "whose review?", "approval_required": True}
+    kept = server.post("/v0/remember", body, token=who).json
+    (review,) = [r for r in server.get("/v0/reviews", token=who).json["reviews"] if r["memory_id"] == kept["id"]]
+    decided = server.post(f"/v0/reviews/{review['id']}", {"approved": False, "reviewer": "someone else"}, token=who)
+    assert decided.json["reviewer"] == "acme-ada"
+
+
+def refusal(data: Path, *args: str) -> tuple[int, str]:
+    done = subprocess.run(
+        command("serve", "--port", "0", *args), env=environment(data), capture_output=True, text=True,
+        timeout=SECONDS, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+def test_other_machines_are_not_served_without_tokens(tmp_path: Path) -> None:
+    code, said = refusal(tmp_path, "--host", "0.0.0.0")
+    assert code == 1
+    assert "commonplace token create" in said
+    assert "Traceback" not in said
+    made = cli(tmp_path, "token", "create")
+    with running(tmp_path, "--host", "0.0.0.0") as server:
+        assert server.get("/v0/health").status == 401
+        assert server.get("/v0/health", token=made["token"], headers={"Host": "memory.example"}).status == 200
+    cli(tmp_path, "token", "revoke", made["id"])
+    assert refusal(tmp_path, "--host", "0.0.0.0")[0] == 1
+
+
+@pytest.mark.parametrize("args", [["--role", "king"], ["--agents", ","], ["--expires", "2001-01-01"], ["--tenant", ""]])
+def test_a_token_that_makes_no_sense_is_not_made(tmp_path: Path, args: list[str]) -> None:
+    done = subprocess.run(
+        command("token", "create", *args), env=environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert cli(tmp_path, "token", "list")["tokens"] == []
+
+
+def test_an_unknown_token_is_not_found(tmp_path: Path) -> None:
+    for verb in ("revoke", "rotate", "remove"):
+        done = subprocess.run(
+            command("token", verb, "nothing"), env=environment(tmp_path), capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, "no token nothing" in done.stderr) == (1, True)
