@@ -49,3 +49,6 @@ class RememberedEmbedder:
             self._db.executemany("INSERT OR IGNORE INTO vectors VALUES(?, ?)", fresh)
             found.update(fresh)
         return np.array([np.frombuffer(found[key], np.float32) for key in keys]).reshape(len(keys), self.dimension)
+
+    def close(self) -> None:
+        self._db.close()

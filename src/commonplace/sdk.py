@@ -36,7 +36,6 @@ from commonplace.wire.models import (
     UpdateRequest,
 )
 from commonplace.wire.record import Clock, Principal, system_clock
-from commonplace.wire.surface import ReviewApply
 from commonplace.wire.validate import parse
 
 T = TypeVar("T")
@@ -224,6 +223,8 @@ class Memory:
     ) -> dict[str, Any]:
         """Let a staged write happen, as it was asked or as `request` changes it. A new memory may join another
         (`apply={"merge_into": id}`) or take the place of others (`apply={"forget": [ids]}`) as it is approved."""
+        from commonplace.wire.surface import ReviewApply
+
         joined = None if apply is None else parse(ReviewApply, apply)
         return await (await self._wire()).decide(review_id, True, reviewer or self._who.name, reason, request, joined)
 

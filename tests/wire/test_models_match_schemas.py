@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.wire import models, surface
+from commonplace.wire import models, surface, types
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.models import Message, RememberRequest, RememberResponse, ReviewRequest, dump
 from commonplace.wire.validate import _inlined, check, parse, schema_names
@@ -19,7 +19,7 @@ from commonplace.wire.validate import _inlined, check, parse, schema_names
 MODELS: list[type[Message]] = sorted(
     (
         model
-        for model in (vars(models) | vars(surface)).values()
+        for model in (vars(models) | vars(types) | vars(surface)).values()
         if isinstance(model, type) and issubclass(model, Message) and model.schema_name
     ),
     key=lambda model: model.schema_name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commonplace.engine import Engine, filters
 from commonplace.engine.draft import Draft, Forgotten, Hit, Query, Receipt
@@ -33,8 +33,10 @@ from commonplace.wire.models import (
     UpdateRequest,
 )
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal
-from commonplace.wire.surface import ReviewApply
 from commonplace.wire.validate import parse
+
+if TYPE_CHECKING:
+    from commonplace.wire.surface import ReviewApply
 
 NAME = "memorywire"
 _GOVERNED: dict[str, type[RememberRequest | ForgetRequest | MergeRequest]] = {

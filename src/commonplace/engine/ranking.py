@@ -16,7 +16,7 @@ from commonplace.wire.record import Memory
 #: How far around a memory its session is read.
 REACH = 2
 #: How many of the best have their words looked at.
-CLOSELY = 24
+CLOSELY = 16
 _NOTHING_ASKED = Understood("", "", 0)
 
 

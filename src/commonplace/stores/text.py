@@ -11,9 +11,13 @@ import itertools
 import math
 import re
 import struct
+import sys
 import unicodedata
 from collections import Counter
 from hashlib import blake2b
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -192,9 +196,13 @@ def _stem(word: str) -> str:
 
 @functools.cache
 def _new_stemmer() -> Any:
-    from snowballstemmer.english_stemmer import EnglishStemmer
-
-    return EnglishStemmer
+    """English alone: the package itself imports thirty languages, which every first recall would wait for."""
+    package = ModuleType("commonplace_snowball")
+    found = find_spec("snowballstemmer")
+    assert found is not None
+    package.__path__ = list(found.submodule_search_locations or ())
+    sys.modules.setdefault(package.__name__, package)
+    return import_module(f"{package.__name__}.english_stemmer").EnglishStemmer
 
 
 # How much a posting counts, in one byte: three bits for how often the word occurs and five for how long the

@@ -6,7 +6,7 @@ how absence is spelled, a constructor takes None for any optional field and leav
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -24,14 +24,16 @@ from commonplace.wire.message import (
     whole,
 )
 from commonplace.wire.record import MemoryType
-from commonplace.wire.types import (
-    EmotionalMemory,
-    EpisodicMemory,
-    Fsm,
-    FsmTransition,
-    ProceduralMemory,
-    SemanticMemory,
-)
+
+if TYPE_CHECKING:
+    from commonplace.wire.types import (
+        EmotionalMemory,
+        EpisodicMemory,
+        Fsm,
+        FsmTransition,
+        ProceduralMemory,
+        SemanticMemory,
+    )
 
 __all__ = [
     "Change",
@@ -89,6 +91,15 @@ ErrorCode = Literal[
     "rate_limited",
     "unavailable",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The type records are asked for seldom, and making their classes would lengthen every start.
+    from commonplace.wire import types
+
+    if name in __all__ and hasattr(types, name):
+        return getattr(types, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def dump(message: Message) -> dict[str, Any]:

@@ -19,17 +19,18 @@ _WORD = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d|[年月日時点周週]")
 _TIME_WORDS = frozenset(
     """
-    yesterday today tonight tomorrow last next ago since recently soon week weeks weekend weekends month months year years
-    day days hour hours minute minutes morning mornings evening evenings night nights monday tuesday wednesday thursday
-    friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays january february march april
-    may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec spring
-    summer autumn winter heute gestern morgen uhr woche monat jahr hier demain semaine mois ayer hoy semana mes
+    yesterday today tonight tomorrow last next ago since recently soon week weeks weekend weekends month months
+    year years day days hour hours minute minutes morning mornings evening evenings night nights monday tuesday
+    wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
+    january february march april may june july august september october november december jan feb mar apr jun
+    jul aug sep sept oct nov dec spring summer autumn winter heute gestern morgen uhr woche monat jahr hier
+    demain semaine mois ayer hoy semana mes
     """.split()  # noqa: SIM905
 )
 _NUMBER_WORDS = frozenset(
     """
-    one two three four five six seven eight nine ten eleven twelve dozen hundred thousand once twice half both several
-    couple zwei drei vier fünf deux trois quatre dos tres cuatro
+    one two three four five six seven eight nine ten eleven twelve dozen hundred thousand once twice half both
+    several couple zwei drei vier fünf deux trois quatre dos tres cuatro
     """.split()  # noqa: SIM905
 )
 _QUESTIONS = ("?", "？")

@@ -15,8 +15,8 @@ from commonplace.stores.base import Reach, Search
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 15
-SURROUNDED = 6
-_MOST_SURROUNDED = 24
+SURROUNDED = 5
+_MOST_SURROUNDED = 8
 
 
 @dataclass(slots=True)

@@ -7,8 +7,10 @@ from collections.abc import Collection
 
 _LOOKED_AT = 200
 _ENGLISH = frozenset(
-    "the is are and to of with were for that you your it what when where which who why how does did have can should we "
-    "our from by my his her their please been this".split()  # noqa: SIM905
+    """
+    the is are and to of with were for that you your it what when where which who why how does did have can
+    should we our from by my his her their please been this
+    """.split()  # noqa: SIM905
 )
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _KANA = re.compile(r"[\u3041-\u30ff]")
