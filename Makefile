@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup model serve demo test test-fast lint format bench docs clean
+.PHONY: setup model serve demo test test-fast lint format bench bench-quality docs clean
 
 setup: $(STAMP) model
 
@@ -47,6 +47,11 @@ format: $(STAMP)
 bench: setup
 	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
 	@$(BIN)/python -m bench
+
+# COMMONPLACE_BENCH_DATA names a folder with locomo-dev.json and microbench.json, which are not ours to ship.
+bench-quality: setup
+	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
+	@$(BIN)/python -m bench.quality $(if $(COMMONPLACE_BENCH_DATA),--shared $(COMMONPLACE_BENCH_DATA))
 
 docs: $(STAMP)
 	@$(BIN)/python docs/build.py

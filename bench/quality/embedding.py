@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
+import statistics
 import tempfile
 import time
 from collections.abc import Sequence
@@ -49,6 +50,16 @@ class RememberedEmbedder:
             self._db.executemany("INSERT OR IGNORE INTO vectors VALUES(?, ?)", fresh)
             found.update(fresh)
         return np.array([np.frombuffer(found[key], np.float32) for key in keys]).reshape(len(keys), self.dimension)
+
+    def latency(self, texts: Sequence[str]) -> float:
+        """Median milliseconds for one text, nothing remembered."""
+        times = []
+        self._embedder.embed(texts[:1])  # loads the model
+        for text in texts:
+            began = time.perf_counter()
+            self._embedder.embed([text])
+            times.append((time.perf_counter() - began) * 1000)
+        return statistics.median(times)
 
     def close(self) -> None:
         self._db.close()

@@ -16,7 +16,7 @@ MIB = 1024 * 1024
 _WHOLE = {"index_mb": "of megabytes", "port": "", "max_body": "of bytes", "request_timeout": "of seconds",
           "rate_limit": "of requests a second", "recall_budget": "of recalls a minute"}  # fmt: skip
 _MAY_BE_ZERO = {"port", "rate_limit", "recall_budget"}
-_KNOWN = {"agent", "embedder", "store", "host", "token_required", "allowed_hosts", "traces", *_WHOLE}
+_KNOWN = {"agent", "embedder", "judge", "store", "host", "token_required", "allowed_hosts", "traces", *_WHOLE}
 _TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -25,6 +25,7 @@ class Config:
     data: Path
     agent: str = DEFAULT_AGENT
     embedder: str = "minilm"
+    judge: str = "auto"  # says whether a memory answers a question; "none" turns it off
     store: str | None = None  # a URL; None is the embedded store in `data`
     index_mb: int = 512
     host: str = "127.0.0.1"

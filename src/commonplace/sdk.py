@@ -18,8 +18,9 @@ from commonplace.dialects import paging
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
-from commonplace.engine import Engine
+from commonplace.engine import Engine, relevance
 from commonplace.engine.core import Settings
+from commonplace.judges.registry import open_judge
 from commonplace.stores.base import Primary, Progress
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import (
@@ -60,6 +61,8 @@ async def open_engine(
                 )
         engine = await Engine.open(primary, chosen, clock=clock, settings=settings)
         engine.embedder_note = note
+        if engine.core.embedding is not None and relevance.fitted(engine.core.embedding.name) is not None:
+            engine.core.judge = open_judge(config.judge).judge
         return engine
     except BaseException:
         await primary.close()

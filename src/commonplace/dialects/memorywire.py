@@ -106,6 +106,8 @@ class Memorywire:
                 request.quorum_k or 1,
                 request.as_of,
                 request.explain,
+                request.min_score,
+                request.judge,
             ),
         )
         return RecallResponse(

@@ -226,9 +226,7 @@ class CachedEmbedder:
     def _fail(self, items: list[tuple[bytes, str]], error: BaseException) -> None:
         with self._lock:
             futures = [self._waiting.pop(key) for key, _ in items]
-        fault = (
-            error if isinstance(error, Fault) else Unavailable(f"{self.name} failed: {type(error).__name__}")
-        )
+        fault = error if isinstance(error, Fault) else Unavailable(f"{self.name} failed: {type(error).__name__}")
         fault.__cause__ = None if fault is error else error
         for future in futures:
             future.set_exception(fault)

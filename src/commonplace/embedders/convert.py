@@ -91,14 +91,10 @@ def bert_to_onnx(weights: Weights, shape: Shape) -> bytes:
 
     def linear(x: str, name: str) -> str:
         weight = g.weight(name, weights[f"{name}.weight"].T, axis=0)
-        return g.apply(
-            "Add", g.apply("MatMul", x, weight), g.constant(f"{name}.bias", weights[f"{name}.bias"])
-        )
+        return g.apply("Add", g.apply("MatMul", x, weight), g.constant(f"{name}.bias", weights[f"{name}.bias"]))
 
     def heads(x: str, order: tuple[int, ...]) -> str:
-        return g.apply(
-            "Transpose", g.apply("Reshape", x, g.integers(0, 0, shape.heads, head_width)), perm=order
-        )
+        return g.apply("Transpose", g.apply("Reshape", x, g.integers(0, 0, shape.heads, head_width)), perm=order)
 
     mask = g.apply("Cast", "attention_mask", to=onnx.FLOAT)
     absent = g.apply("Sub", g.number(1.0), g.apply("Unsqueeze", mask, g.integers(1, 2)))
@@ -127,9 +123,7 @@ def bert_to_onnx(weights: Weights, shape: Shape) -> bytes:
         "sentence-embedding",
         nodes=g.nodes,
         tensors=list(g.tensors.values()),
-        inputs=[
-            onnx.value(name, onnx.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")
-        ],
+        inputs=[onnx.value(name, onnx.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")],
         outputs=[onnx.value("embedding", onnx.FLOAT, ["batch", shape.width])],
         opset=OPSET,
         ir_version=_IR_VERSION,

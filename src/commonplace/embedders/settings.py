@@ -14,9 +14,7 @@ def settings(query: str, allowed: Iterable[str], spec: str) -> dict[str, str]:
     allowed = sorted(allowed)
     for key, _ in pairs:
         if key not in allowed:
-            raise ValidationError(
-                f"embedder {spec!r}: unknown setting {key!r}; there are: {', '.join(allowed)}"
-            )
+            raise ValidationError(f"embedder {spec!r}: unknown setting {key!r}; there are: {', '.join(allowed)}")
     if len(dict(pairs)) != len(pairs):
         raise ValidationError(f"embedder {spec!r}: a setting is given twice")
     return dict(pairs)

@@ -12,6 +12,7 @@ import numpy as np
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.engine.passages import indexed_text, passages
+from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
 from commonplace.wire.errors import Forbidden, NotFound, Unavailable, ValidationError
@@ -39,6 +40,7 @@ class Core:
         self.clock = clock
         self.settings = settings or Settings()
         self.embedding: CachedEmbedder | None = None
+        self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None
         self.writing = 0  # units of work handed to the store and not answered yet
         self.note: str | None = "no embedder is configured: recall is by keywords only"

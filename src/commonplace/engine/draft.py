@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from commonplace.stores.where import Where
 from commonplace.wire.record import Memory, MemoryType
@@ -62,6 +62,7 @@ class Query:
     as_of: int | None = None  # ms
     explain: bool = False
     min_score: float | None = None  # on relevance; 0 turns the default cut-off off
+    judge: Literal["auto", "off", "always"] = "auto"
 
 
 @dataclass(slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
-from commonplace.engine import fusion
+from commonplace.engine import fusion, relevance
 from commonplace.engine.core import Core, missing
 from commonplace.engine.draft import Hit, Query, Recollection
 from commonplace.engine.ranking import Ranked
@@ -40,19 +41,38 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
     lists = {store: [(r.memory.id, r.score) for r in found.ranked]}
     fused = fusion.fuse(lists, query.fusion, quorum=query.quorum)  # type: ignore[arg-type]
     by_id = {r.memory.id: (place, r) for place, r in enumerate(found.ranked)}
-    hits = []
-    for id, score in fused:
-        place, r = by_id[id]
-        why = _why(store, place, r, score) if query.explain else None
-        hits.append(Hit(r.memory, score * r.memory.demotion, store, explain=why))
-    hits.sort(key=lambda hit: -hit.score)
-    hits = hits[: query.k]
+    ordered = [replace(by_id[id][1], score=score * by_id[id][1].memory.demotion) for id, score in fused]
+    ordered.sort(key=lambda r: -r.score)
+    assessed = await relevance.assess(
+        core.judge,
+        text,
+        ordered,
+        k=query.k,
+        mode=query.judge,
+        min_score=query.min_score,
+        embedder_name=core.embedding.name if found.dense and core.embedding else None,
+        explain=query.explain,
+    )
+    hits = [
+        Hit(
+            h.found.memory,
+            h.score,
+            store,
+            relevance=h.relevance,
+            explain=_why(store, *by_id[h.found.memory.id], fused=h.score) | (h.explain or {})
+            if query.explain
+            else None,
+        )
+        for h in assessed.hits
+    ]
     explain: dict[str, Any] | None = None
     if query.explain:
         explain = {"candidates": len(found.ranked), "dense": found.dense, "as_of_seq": at}
         explain |= {"understood": found.asked.explain(), "left_out": parts.left_out()}
+        explain |= {"relevance": assessed.explain} if assessed.explain else {}
     latency = (time.perf_counter() - started) * 1000
-    note = core.note if not found.dense and found.asked.telling else None
+    keywords_only = core.note if not found.dense and found.asked.telling else None
+    note = keywords_only or assessed.note or (assessed.reason if not hits else None)
     return Recollection(hits, [store], latency, note=note, explain=explain)
 
 

@@ -56,18 +56,20 @@ class Understood:
         return {key: value for key, value in shown.items() if value}
 
 
-_PAST = re.compile(
-    r"\b(?:used to|previous(?:ly)?|originally|former(?:ly)?|earlier|before|back then|at first|at the time|in the past"
-    r"|initially|until|old|ehemalige?[nrs]?|früher|vorher|damals|zuvor|avant|autrefois|ancien(?:ne)?|antes|anterior)\b"
-    r"|以前|之前|前は",
-    re.IGNORECASE,
+_PAST = frozenset(
+    """
+    previous previously originally former formerly earlier before initially until old ehemalige ehemaligen früher vorher
+    damals zuvor avant autrefois ancien ancienne antes anterior
+    """.split()  # noqa: SIM905
 )
-_LATEST = re.compile(
-    r"\b(?:now|now?adays|current(?:ly)?|latest|newest|most recent(?:ly)?|these days|at the moment|today|still|any ?more"
-    r"|last|recent(?:ly)?|lately|jetzt|aktuell\w*|derzeit|neueste\w*|actuel(?:lement)?|maintenant|actual(?:mente)?|ahora)\b"
-    r"|現在|今|现在|最新",
-    re.IGNORECASE,
+_PAST_PHRASES = ("used to", "back then", "at first", "at the time", "in the past", "以前", "之前", "前は")
+_LATEST = frozenset(
+    """
+    now nowadays current currently latest newest recent recently lately today still anymore last jetzt aktuell aktuelle
+    derzeit neueste actuel actuellement maintenant actual actualmente ahora
+    """.split()  # noqa: SIM905
 )
+_LATEST_PHRASES = ("these days", "at the moment", "any more", "現在", "今", "现在", "最新")
 _TIME = re.compile(
     r"\b(?:when|what time|what date|(?:which|what) (?:day|date|month|year|week)s?|how (?:long|soon)|wann|wie lange"
     r"|quand|cu[aá]ndo)\b|いつ|什么时候|何时",
@@ -82,7 +84,8 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def understand(text: str, known: Known, now: int, parts: Parts = ALL) -> Understood:
-    words = frozenset(_WORD.findall(text.casefold()))
+    folded = text.casefold()
+    words = frozenset(_WORD.findall(folded))
     people = names.named(text, known.speakers) if parts.names else []
     sought = names.without(text, people) if people else text
     wants = None
@@ -95,8 +98,8 @@ def understand(text: str, known: Known, now: int, parts: Parts = ALL) -> Underst
         people=tuple(dict.fromkeys(person.name for person in people)),
         periods=times.periods(text, now) if parts.times else (),
         literals=literals.literals(text) if parts.literals else (),
-        past=bool(_PAST.search(text)),
-        latest=bool(_LATEST.search(text)),
+        past=not _PAST.isdisjoint(words) or any(phrase in folded for phrase in _PAST_PHRASES),
+        latest=not _LATEST.isdisjoint(words) or any(phrase in folded for phrase in _LATEST_PHRASES),
         wants=wants,
         words=words,
         language=language(text) if parts.languages else None,

@@ -15,7 +15,7 @@ from commonplace.stores.base import Reach, Search
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 15
-SURROUNDED = 5
+SURROUNDED = 4
 _MOST_SURROUNDED = 8
 
 
@@ -46,6 +46,6 @@ async def find(
     # The past had other replacements, and its sessions are not indexed.
     now = reach.as_of is None
     shortlist = Shortlist(candidates, asked, known.replaced if now else {}, parts=parts, weights=weights)
-    if now and (best := shortlist.promising(min(max(SURROUNDED, k), _MOST_SURROUNDED))):
+    if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MOST_SURROUNDED))):
         shortlist.add(await core.primary.around(search, best, REACH))
     return Found(asked, shortlist.ranked(max(CLOSELY, 2 * k)), vectors is not None)
