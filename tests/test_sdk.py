@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from commonplace import Memory, SyncMemory
@@ -125,3 +126,15 @@ def test_recall_goes_on_while_reindexing_and_reindex_resumes(tmp_path: Path) -> 
             assert (await memory.recall("note 7 about the garden", k=1)).results[0].content == "note 7 about the garden"
 
     asyncio.run(use())
+
+
+def test_the_doctor_notices_a_text_changed_behind_our_back(tmp_path: Path) -> None:
+    with SyncMemory(data=tmp_path, embedder="none") as memory:
+        kept = memory.remember("Bob owes Alice ten francs")
+    db = apsw.Connection(str(tmp_path / "commonplace.db"))
+    db.execute("UPDATE memories SET content = 'Bob owes Alice a thousand francs'")
+    db.close()
+    with SyncMemory(data=tmp_path, embedder="none") as memory:
+        found = {f["check"]: f for f in memory.doctor()}
+        assert not found["contents"]["ok"]
+        assert kept.id in found["contents"]["detail"]

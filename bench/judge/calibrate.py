@@ -27,7 +27,7 @@ from commonplace.judges.base import Judge
 # with the judge, nothing from cosine and margin. For the whole, coverage and names are left out: the questions without
 # an answer were written around names that are in the store, so what is covered well is answered no more often.
 HIT = ("cosine", "margin", "names_missing", "answer_type", "place")
-HIT_JUDGED = ("judge", "coverage", "names_missing", "answer_type", "place")
+HIT_JUDGED = ("judge", "coverage", "names_missing", "place")
 WHOLE = ("cosine", "far")
 WHOLE_JUDGED = ("judge", "far")
 

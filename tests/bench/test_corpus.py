@@ -120,11 +120,7 @@ def test_memories_are_well_formed() -> None:
         assert memory["text"].strip() == memory["text"] != ""
         assert len(memory["text"]) <= 4000
         assert 0 <= memory.get("confidence", 1) <= 1
-        assert (
-            datetime(2025, 9, 1, tzinfo=UTC)
-            <= _instant(memory["event_time"])
-            < datetime(2026, 9, 1, tzinfo=UTC)
-        )
+        assert datetime(2025, 9, 1, tzinfo=UTC) <= _instant(memory["event_time"]) < datetime(2026, 9, 1, tzinfo=UTC)
     assert {m["type"] for m in MEMORIES} == TYPES
 
 

@@ -269,6 +269,18 @@ def test_a_store_that_waits_for_approval_says_so_and_cannot_be_read(amp: Caller)
         amp("store", record={**LESSON, "id": "x"}, approval_required=True)
 
 
+def test_a_record_approved_with_an_edit_is_still_that_record(amp: Caller) -> None:
+    amp("store", record={**LESSON, "id": "x"}, approval_required=True)
+    (review,) = amp.run(amp.subject.engine.reviews(Principal()))
+    request = {**review["request"], "content": "what the reviewer made of it"}
+    amp.run(Memorywire(amp.subject.engine, Principal()).decide(review["id"], True, "alice", request=request))
+    record = amp.get("x")
+    assert (record["id"], record["type"], record["title"]) == ("x", "lesson", LESSON["title"])
+    assert record["content"] == "what the reviewer made of it"
+    assert "agent" not in record
+    assert "kind" not in record
+
+
 # search
 
 

@@ -17,9 +17,7 @@ def sentence_vector(weights: Weights, shape: Shape, ids: list[int]) -> np.ndarra
 
     def normalised(x, name):
         spread = np.sqrt(x.var(axis=-1, keepdims=True) + shape.epsilon)
-        return (x - x.mean(axis=-1, keepdims=True)) / spread * weights[f"{name}.weight"] + weights[
-            f"{name}.bias"
-        ]
+        return (x - x.mean(axis=-1, keepdims=True)) / spread * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
     def heads(x):
         return x.reshape(len(ids), shape.heads, -1).transpose(1, 0, 2)
@@ -34,9 +32,7 @@ def sentence_vector(weights: Weights, shape: Shape, ids: list[int]) -> np.ndarra
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
         mixed = (shares @ v).transpose(1, 0, 2).reshape(len(ids), shape.width)
-        x = normalised(
-            linear(mixed, f"{layer}.attention.output.dense") + x, f"{layer}.attention.output.LayerNorm"
-        )
+        x = normalised(linear(mixed, f"{layer}.attention.output.dense") + x, f"{layer}.attention.output.LayerNorm")
         wide = linear(x, f"{layer}.intermediate.dense")
         wide = wide * 0.5 * (1 + _erf(wide / math.sqrt(2)))
         x = normalised(linear(wide, f"{layer}.output.dense") + x, f"{layer}.output.LayerNorm")

@@ -91,11 +91,7 @@ def test_a_quantised_weight_is_off_by_at_most_half_a_step(weight: np.ndarray) ->
     assert (np.abs(values * scale.astype(np.float64) - weight) <= scale * 0.5001 + 1e-30).all()
 
 
-@given(
-    st.dictionaries(
-        st.text(min_size=1), arrays.arrays(np.float32, arrays.array_shapes(max_dims=2)), max_size=4
-    )
-)
+@given(st.dictionaries(st.text(min_size=1), arrays.arrays(np.float32, arrays.array_shapes(max_dims=2)), max_size=4))
 def test_safetensors_are_read_as_written(tensors: dict[str, np.ndarray]) -> None:
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     body = struct.pack("<q", 7)
@@ -120,9 +116,7 @@ SENTENCES = [
     "Bob's flight to Lisbon was moved to Thursday at 14:05; he asked for a window seat and a late check-out.",
     "42",
     "Überraschung! Das Treffen fällt aus — 会議は中止です 🙂",
-    " ".join(
-        f"Step {n}: check the log of service number {n} and write down what it says." for n in range(12)
-    ),
+    " ".join(f"Step {n}: check the log of service number {n} and write down what it says." for n in range(12)),
 ]
 
 

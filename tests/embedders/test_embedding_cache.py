@@ -135,9 +135,7 @@ def test_a_long_list_goes_in_batches_of_like_length(cached: CachedEmbedder, inne
     assert [len(batch) for batch in inner.batches] == [64, 64, 22]
 
 
-def test_a_single_text_gets_in_between_the_batches_of_a_long_list(
-    cached: CachedEmbedder, inner: Recorded
-) -> None:
+def test_a_single_text_gets_in_between_the_batches_of_a_long_list(cached: CachedEmbedder, inner: Recorded) -> None:
     inner.gate.clear()
     with ThreadPoolExecutor(2) as pool:
         long_list = pool.submit(cached.embed, [f"bulk {n}" for n in range(300)])

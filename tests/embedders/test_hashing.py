@@ -41,9 +41,7 @@ def test_word_order_matters_a_little() -> None:
 
 
 def test_another_process_gives_the_same_bytes() -> None:
-    script = (
-        "from commonplace.embedders.hashing import Hashing; print(Hashing(16).embed(['tea']).tobytes().hex())"
-    )
+    script = "from commonplace.embedders.hashing import Hashing; print(Hashing(16).embed(['tea']).tobytes().hex())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == Hashing(16).embed(["tea"]).tobytes().hex()
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -148,3 +149,12 @@ def test_opening_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_nothing_is_collected_about_the_machine(minilm: MiniLM, tmp_path: Path) -> None:
+    """onnxruntime's telemetry keeps a queue under the home directory from its import on, unless told before."""
+    code = "from commonplace.embedders.minilm import MiniLM; MiniLM().embed(['hello'])"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ORT_", "XDG_"))}
+    environment |= {"HOME": str(tmp_path), "COMMONPLACE_MODELS": str(model_files.models_dir())}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []

@@ -33,9 +33,7 @@ def test_a_function_is_an_embedder() -> None:
     embedder = open_embedder("callable:their_vectors:lengths")
     assert isinstance(embedder, Embedder)
     assert (embedder.name, embedder.dimension) == ("callable:their_vectors:lengths", 3)
-    np.testing.assert_allclose(
-        embedder.embed(["", "x" * 12]), [[0, 0.6, 0.8], [12 / 13, 3 / 13, 4 / 13]], atol=1e-6
-    )
+    np.testing.assert_allclose(embedder.embed(["", "x" * 12]), [[0, 0.6, 0.8], [12 / 13, 3 / 13, 4 / 13]], atol=1e-6)
     assert embedder.embed([]).shape == (0, 3)
 
 

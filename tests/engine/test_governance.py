@@ -190,7 +190,9 @@ def test_a_rejected_write_never_was(over: Over) -> None:
 
 def test_a_rejected_write_can_be_erased(over) -> None:
     subject, run = over
-    staged = run(subject.engine.remember(WHO, Draft("agent", "semantic", "a rejected secret"), approval={"content": "a"}))
+    staged = run(
+        subject.engine.remember(WHO, Draft("agent", "semantic", "a rejected secret"), approval={"content": "a"})
+    )
     forget = ForgetRequest(agent_id="agent", ids=[staged.id], hard_delete=True)
     assert run(subject.engine.forget(WHO, forget)).ids == []  # while it is pending nobody can touch it
     run(subject.engine.decide(WHO, staged.review_id, Decision(False, "bob")))

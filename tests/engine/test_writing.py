@@ -221,7 +221,7 @@ def test_a_caller_sees_only_the_agents_it_may_use(over: Over) -> None:
     s, run = over
     for agent in ("team-1", "team-2", "other"):
         run(s.remember("x", agent))
-    some = Principal("someone", role="reader", agents=("team-*",))
+    some = Principal("someone", role="reviewer", agents=("team-*",))
     assert run(s.engine.agents(some)) == {"team-1": 1, "team-2": 1}
     assert {e.agent_id for e in run(s.engine.audit(some))} == {"team-1", "team-2"}
     with pytest.raises(Forbidden):

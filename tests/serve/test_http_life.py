@@ -114,6 +114,18 @@ def test_each_token_has_its_rate(tmp_path: Path) -> None:
         assert server.get("/healthz").status == 200
 
 
+def test_every_call_of_a_batch_is_paid_for(tmp_path: Path) -> None:
+    secret = token(tmp_path, "--name", "alice")
+    with running(tmp_path, COMMONPLACE_RATE_LIMIT="1") as server:
+        calls = [{"jsonrpc": "2.0", "id": i, "method": "memory.health"} for i in range(200)]
+        answers = server.post("/v0/rpc", calls, token=secret).json
+        assert [a["id"] for a in answers] == list(range(200))
+        assert all("result" in a for a in answers[:2])
+        refused = [a["error"]["data"]["code"] for a in answers if "error" in a]
+        assert set(refused) == {"rate_limited"}
+        assert len(refused) > 150
+
+
 def test_each_agent_has_its_recalls(tmp_path: Path) -> None:
     with running(tmp_path, COMMONPLACE_RECALL_BUDGET="3") as server:
         recall = {"agent_id": "life", "query": "tea"}

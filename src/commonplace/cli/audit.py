@@ -60,7 +60,7 @@ def listing(
         name: None if text is None else values.instant(text, f"--{name}", now, direction=-1)
         for name, text in (("since", since), ("until", until))
     }
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         page = run(run.memory.audit(agent_id=agent, operation=operation, limit=limit, cursor=cursor, **times))
     if as_json:
         emit(page)
@@ -87,7 +87,7 @@ def verify(as_json: options.Json = False, data: options.Data = None, agent: opti
     Example:
       commonplace audit verify
     """
-    with Session(data, agent) as run, Bar("verifying") as progress:
+    with Session(data, agent, existing=True) as run, Bar("verifying") as progress:
         found = run(run.memory.verify_audit(progress=progress))
     if as_json:
         emit(found)

@@ -58,7 +58,7 @@ def forget(
         raise ValidationError(
             "erasing by a condition cannot be undone: look with --dry-run first, then add --yes", field="filter"
         )
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         chosen = [run.id(ref) for ref in ids or ()] or None
         which: dict[str, Any] = {"filter": conditions, "user_id": user, "hard_delete": hard or None}
         which |= {"cascade": cascade or None, "reason": reason, "approval_required": approval or None}
@@ -120,7 +120,7 @@ def merge(
       commonplace merge 1d2e3f 9a8b7c --dry-run
       commonplace merge 1d2e3f 9a8b7c 4f5e6d --strategy merge_content
     """
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         first, rest = run.id(canonical), [run.id(ref) for ref in duplicates]
         if dry_run:
             would = run(run.memory.would_merge(first, rest, strategy=strategy))
@@ -187,7 +187,7 @@ def expire(
         raise ValidationError(
             "say what to expire: --older-than-days, --type, --confidence-below or --no-recall-in-days", field="policy"
         )
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         if dry_run:
             found = run(run.memory.would_expire(policy, action=action))
             doing = action or "forget"

@@ -38,6 +38,10 @@ def recall(
     min_score: Annotated[
         float | None, typer.Option("--min-score", metavar="0–1", help="Only what is at least this relevant; 0 is all.")
     ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option("--judge", metavar="WHEN", help="Read the best with a judge: auto (the default), off or always."),
+    ] = None,
     fusion: Annotated[
         str | None,
         typer.Option(
@@ -68,10 +72,10 @@ def recall(
         "filter": values.conditions(filter, where),
         "fresher_than_days": fresher_than_days,
         "as_of": None if as_of is None else values.instant(as_of, "--as-of", now, direction=-1),
-        "min_score": min_score, "fusion": fusion,
+        "min_score": min_score, "judge": judge, "fusion": fusion,
         "include_shared": include_shared or None, "explain": explain or None,
     }  # fmt: skip
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         answer = run(run.memory.recall(" ".join(query), k=k, **fields))
         notes = run.heard.notes
     from commonplace.wire.models import dump

@@ -123,7 +123,12 @@ def _many(path: Path, defaults: dict[str, Any], as_json: bool, data: Path | None
     with Session(data, agent) as run, Bar("remembering") as progress:
         for start in range(0, len(good), _AT_ONCE):
             part = good[start : start + _AT_ONCE]
-            answers = run(run.memory.remember_batch([item for _, item in part]))
+            try:
+                answers = run(run.memory.remember_batch([item for _, item in part]))
+            except KeyboardInterrupt:
+                first, last = part[0][0], part[-1][0]
+                note(f"stopped: lines before {first} are kept, lines {first} to {last} may be, the rest is not")
+                raise
             outcomes |= {number: answer for (number, _), answer in zip(part, answers, strict=True)}
             progress(start + len(part), len(good))
         notes = run.heard.notes

@@ -57,7 +57,7 @@ def listing(
     """
     if status not in ("pending", "approved", "rejected", "all"):
         raise ValidationError(f"--status is pending, approved, rejected or all, not {status!r}", field="status")
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         found = run(run.memory.reviews(None if status == "all" else status))
     if agent is not None:
         found = [r for r in found if r["agent_id"] == agent]
@@ -81,7 +81,7 @@ def details(
     Example:
       commonplace reviews show 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
     """
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         found = run(run.memory.review(review))
     if as_json:
         emit(found)
@@ -118,7 +118,7 @@ def approve(
       commonplace reviews approve 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --reviewer bob
     """
     edited = None if request is None else values.json_object(request, "--request")
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         decided = run(run.memory.approve(review, reviewer=reviewer, reason=reason, request=edited))
     if as_json:
         emit(decided)
@@ -142,7 +142,7 @@ def reject(
     Example:
       commonplace reviews reject 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --reason "not true any more"
     """
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         decided = run(run.memory.reject(review, reviewer=reviewer, reason=reason))
     if as_json:
         emit(decided)

@@ -24,7 +24,11 @@ _PAGES = 5  # of 1,000: where there are more memories than this, shortened ids a
 class Session:
     """`session(memory.recall(...))` waits for the answer. Between two calls Ctrl-C behaves as everywhere."""
 
-    def __init__(self, data: Path | None, agent: str | None, embedder: str | None = None) -> None:
+    def __init__(
+        self, data: Path | None, agent: str | None, embedder: str | None = None, *, existing: bool = False
+    ) -> None:
+        if existing and data is not None and not data.is_file() and not _holds_store(data):
+            raise NotFound(f"there is no store in {data}; `commonplace remember --data {data} …` would begin one")
         # One command asks one question: starting a thread per core for linear algebra costs more than it gives.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from commonplace.sdk import Memory
@@ -70,6 +74,12 @@ class Session:
             shown = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
             raise Conflict(f"{ref} could be {len(found)} memories ({shown}); give more of the id")
         return found[0] if found else ref
+
+
+def _holds_store(data: Path) -> bool:
+    # A store elsewhere, named by a setting, is not in the folder at all.
+    elsewhere = bool(os.environ.get("COMMONPLACE_STORE")) or (data / "commonplace.toml").exists()
+    return elsewhere or (data / "commonplace.db").exists()
 
 
 class _Heard(logging.Handler):

@@ -34,15 +34,17 @@ def memories(found: Sequence[Document]) -> None:
 
 
 def hits(results: Sequence[Document]) -> None:
-    """Piped: id, score, type, time and content."""
+    """Piped: id, relevance, type, time and content."""
+    # A calibrated relevance says something by itself; the score of fusion only orders.
+    how = "relevance" if all("relevance" in h for h in results) else "score"
     if fancy():
         table(
-            ["memory", "type", "score", "written"],
-            [[(body(h), h["id"]), h["type"], float(h["score"]), minute(h.get("created_at"))] for h in results],
+            ["memory", "type", how, "written"],
+            [[(body(h), h["id"]), h["type"], float(h[how]), minute(h.get("created_at"))] for h in results],
         )
         return
     for h in results:
-        row([h["id"], f"{h['score']:.4f}", h["type"], moment(h.get("created_at")), body(h)])
+        row([h["id"], f"{h[how]:.4f}", h["type"], moment(h.get("created_at")), body(h)])
 
 
 def fields(pairs: Iterable[tuple[str, Any]]) -> None:

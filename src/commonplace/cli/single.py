@@ -34,7 +34,7 @@ def get(
       commonplace get 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
       commonplace get 1d2e3f --as-of 2h
     """
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         found = run(run.memory.get(run.id(id), as_of=_instant(as_of)))
     if as_json:
         emit(found)
@@ -75,7 +75,7 @@ def listing(
         "type": type, "tag": tag, "user_id": user, "filter": values.conditions(filter, where),
         "limit": 1000 if everything else limit, "as_of": _instant(as_of),
     }  # fmt: skip
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         page = run(run.memory.list(cursor=cursor, **which))
         found = list(page["memories"])
         while everything and page["next_cursor"] is not None:
@@ -105,7 +105,7 @@ def history(
     Example:
       commonplace history 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
     """
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         versions = run(run.memory.history(run.id(id)))
     if as_json:
         emit({"versions": versions})
@@ -159,7 +159,7 @@ def update(
         "content": content, "tags": [] if no_tags else tag or None, "confidence": confidence,
         "expires_at": None if expires is None else values.instant(expires, "--expires", system_clock(), direction=1),
     }  # fmt: skip
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         ref = run.id(id)
         if metadata_json is not None:
             changed["metadata"] = values.metadata(metadata, metadata_json)

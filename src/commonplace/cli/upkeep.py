@@ -28,7 +28,7 @@ def status(as_json: options.Json = False, data: options.Data = None, agent: opti
       commonplace status
       commonplace status --json --data ./memories
     """
-    with Session(data, agent) as run:
+    with Session(data, agent, existing=True) as run:
         found = run(run.memory.status())
         wanted = run.memory.config.embedder
     if as_json:
@@ -84,7 +84,7 @@ def doctor(
       commonplace doctor
       commonplace doctor --no-repair --json
     """
-    with Session(data, agent) as run, Bar("checking") as progress:
+    with Session(data, agent, existing=True) as run, Bar("checking") as progress:
         checks = [dict(check) for check in run(run.memory.doctor(repair=repair, progress=progress))]
     wrong = [check for check in checks if not check["ok"] and not check["repaired"]]
     if as_json:
@@ -116,7 +116,7 @@ def backup(
     Example:
       commonplace backup ~/commonplace-2026-03-01.db
     """
-    with Session(data, agent) as run, Bar("copying") as progress:
+    with Session(data, agent, existing=True) as run, Bar("copying") as progress:
         made = run(run.memory.backup(file.expanduser(), progress=progress))
     if as_json:
         emit(made)
@@ -131,7 +131,7 @@ def compact(as_json: options.Json = False, data: options.Data = None, agent: opt
     Example:
       commonplace compact
     """
-    with Session(data, agent) as run, Bar("compacting") as progress:
+    with Session(data, agent, existing=True) as run, Bar("compacting") as progress:
         done = run(run.memory.compact(progress=progress))
     if as_json:
         emit(done)
@@ -155,14 +155,14 @@ def reindex(
     data: options.Data = None,
     agent: options.Agent = None,
 ) -> None:
-    """Make all vectors anew, with the same embedder or another.
+    """Embed what has no vector yet, or everything anew with another embedder.
 
     \b
     Example:
       commonplace reindex
       commonplace reindex --embedder minilm
     """
-    with Session(data, agent) as run, Bar("embedding") as progress:
+    with Session(data, agent, existing=True) as run, Bar("embedding") as progress:
         done = run(run.memory.reindex(embedder, progress=progress))
         notes = run.heard.notes
     if as_json:

@@ -191,8 +191,10 @@ class Memorywire:
             hard_delete=result.erased,
             pending_approval=pending,
             approval_url=self._review_url(result.review_id),
-            erased=Erased(descendants=result.descendants, backups=result.backups)
-            if result.descendants or result.backups
+            erased=Erased(
+                descendants=result.descendants, backups=result.backups, backup_count=result.backup_count or None
+            )
+            if result.descendants or result.backup_count
             else None,
         )
 

@@ -39,8 +39,6 @@ async def audit(
         )
     if not 1 <= limit <= 1000:
         raise ValidationError(f"limit must be a whole number from 1 to 1000, not {limit}", field="limit")
-    if agent_id is not None:
-        engine.core.require(who, agent_id, "reader")
     entries = await engine.audit(
         who, agent_id=agent_id, operation=operation, since=since, until=until, limit=limit + 1, after=int(cursor or 0)
     )

@@ -100,10 +100,17 @@ class OnnxEncoder:
         return self._loaded
 
 
-def _session(model: Path | bytes, source: str) -> onnxruntime.InferenceSession:
-    import onnxruntime as ort
+def load_onnxruntime() -> Any:
+    """The one place that imports it. Its telemetry begins at the import, so it is turned off before."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime
 
-    ort.disable_telemetry_events()
+    onnxruntime.disable_telemetry_events()
+    return onnxruntime
+
+
+def _session(model: Path | bytes, source: str) -> onnxruntime.InferenceSession:
+    ort = load_onnxruntime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = min(_MAX_THREADS, usable_cores())
     options.inter_op_num_threads = 1

@@ -63,9 +63,11 @@ class Behind:
                 log.warning("%d recalls could not be counted: %s", len(recalls), fault.message)
 
     async def close(self) -> None:
-        if self._task is not None:
-            await self._task
-        await self.flush()
+        try:
+            if self._task is not None:
+                await self._task
+        finally:
+            await self.flush()
 
 
 def _write(tx: Transaction, recalls: list[Recalled]) -> None:

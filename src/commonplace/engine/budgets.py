@@ -29,6 +29,13 @@ class Budget:
 
     def spend(self, key: Hashable, amount: float = 1.0) -> float:
         """0.0 when it was spent; otherwise nothing was, and this many seconds must pass first."""
+        if wait := self.wait(key, amount):
+            return wait
+        self._levels[key].left -= amount
+        return 0.0
+
+    def wait(self, key: Hashable, amount: float = 1.0) -> float:
+        """How many seconds must pass before that much can be spent."""
         now = self._clock()
         level = self._levels.get(key)
         if level is None:
@@ -39,10 +46,7 @@ class Budget:
             self._levels.move_to_end(key)
             level.left = min(self.burst, level.left + (now - level.at) * self.per_second)
             level.at = now
-        if level.left < amount:
-            return (amount - level.left) / self.per_second
-        level.left -= amount
-        return 0.0
+        return max(0.0, amount - level.left) / self.per_second
 
 
 def per_minute(count: int, clock: Callable[[], float] = time.monotonic) -> Budget | None:

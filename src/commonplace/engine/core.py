@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
+from commonplace.embedders.registry import open_embedder
 from commonplace.engine.passages import indexed_text, passages
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
-from commonplace.wire.errors import Forbidden, NotFound, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Forbidden, NotFound, Unavailable, ValidationError
 from commonplace.wire.record import Clock, Memory, Principal, Role, system_clock
 
 T = TypeVar("T")
@@ -42,25 +44,35 @@ class Core:
         self.embedding: CachedEmbedder | None = None
         self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None
+        self._chosen: Embedder | None = None  # the one last asked for, whether or not it made the store's vectors
         self.writing = 0  # units of work handed to the store and not answered yet
         self.note: str | None = "no embedder is configured: recall is by keywords only"
 
     async def use_embedder(self, embedder: Embedder | None) -> None:
         """Adopt it if the store has none yet; otherwise it must be the one that made the store's vectors."""
-        info = await self.primary.embedder()
         if embedder is None:
             return
+        info = await self.primary.embedder()
         if info is None:
             info = await self.primary.adopt_embedder(embedder.name, embedder.dimension)
-        self.embedder_info = info
+        self._chosen = embedder
+        await self._use(embedder, info)
+
+    async def _use(self, embedder: Embedder, info: EmbedderInfo) -> None:
+        # The embedder and what is known of it change together: whoever reads both finds a pair.
+        old, self.embedder_info = self.embedding, info
         if info.name == embedder.name and info.dimension == embedder.dimension:
-            self.embedding, self.note = CachedEmbedder(embedder), None
+            if old is None or old.embedder is not embedder:
+                self.embedding = CachedEmbedder(embedder)
+            self.note = None
         else:
             self.embedding = None
             self.note = (
                 f"this store's vectors were made by {info.name}, but {embedder.name} is configured: recall is by "
                 "keywords only until `commonplace reindex` has run"
             )
+        if old is not None and old is not self.embedding:
+            await asyncio.to_thread(old.close)  # it finishes what others have asked of it
 
     # authority
 
@@ -72,24 +84,32 @@ class Core:
     # derived data
 
     async def embed(self, texts: Sequence[str]) -> Vectors | None:
-        if self.embedding is None:
-            return None
-        try:
-            vectors = await self.embedding.embed_async(texts)
-            self.note = None
-            return vectors
-        except Unavailable as fault:
-            # A memory is never refused because a model is missing: it is found by its words until `reindex`.
-            self.note = f"{fault.message}; recall is by keywords only"
-            log.warning("%s", self.note)
-            return None
+        return (await self.embedded(texts))[0]
+
+    async def embedded(self, texts: Sequence[str]) -> tuple[Vectors | None, EmbedderInfo | None]:
+        """Vectors, and what made them: another embedder may take its place while they are made."""
+        while (embedding := self.embedding) is not None:
+            info = self.embedder_info
+            try:
+                vectors = await embedding.embed_async(texts)
+            except Unavailable as fault:
+                if embedding is not self.embedding:  # replaced, and closed before it had answered
+                    continue
+                # A memory is never refused because a model is missing: it is found by its words until `reindex`.
+                self.note = f"{fault.message}; recall is by keywords only"
+                log.warning("%s", self.note)
+                return None, info
+            if embedding is self.embedding:
+                self.note = None
+            return vectors, info
+        return None, self.embedder_info
 
     async def entries(self, memories: Sequence[Memory], given: Sequence[list[float] | None] = ()) -> list[Entry]:
         """Memories with their vectors and terms, made outside any lock."""
         parts = [passages(m) for m in memories]
         wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
-        vectors = await self.embed(wanted) if wanted else None
-        generation = self.embedder_info.generation if self.embedder_info else 0
+        vectors, info = await self.embedded(wanted) if wanted else (None, self.embedder_info)
+        generation = info.generation if info else 0
         entries, start = [], 0
         for i, (memory, texts) in enumerate(zip(memories, parts, strict=True)):
             own: Vectors | None
@@ -140,12 +160,21 @@ class Core:
         raise Unavailable("the memories kept changing while this was being done; try again")
 
     async def _follow_store(self) -> None:
+        """Someone has replaced the embedder: use the one that made the vectors, if it can be had here."""
         info = await self.primary.embedder()
-        if self.embedding is not None and info is not None:
-            if info.name == self.embedding.name:
-                self.embedder_info = replace(info)
-            else:
-                await self.use_embedder(self.embedding.embedder)
+        if info is None or self._chosen is None or info == self.embedder_info:  # another caller has followed already
+            return
+        at_hand = [self._chosen, *([self.embedding.embedder] if self.embedding else [])]
+        same = next((embedder for embedder in at_hand if embedder.name == info.name), None)
+        await self._use(same or _reopened(info) or self._chosen, info)
+
+
+def _reopened(info: EmbedderInfo) -> Embedder | None:
+    try:
+        found = open_embedder(info.name)
+        return found if found and (found.name, found.dimension) == (info.name, info.dimension) else None
+    except Fault:
+        return None
 
 
 def require_role(who: Principal, role: Role) -> None:

@@ -92,4 +92,5 @@ class Forgotten:
     erased: bool
     review_id: str | None = None
     descendants: list[str] = field(default_factory=list)
-    backups: list[str] = field(default_factory=list)
+    backups: list[str] = field(default_factory=list)  # where they lie, told to the operator alone
+    backup_count: int = 0

@@ -7,18 +7,31 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.embedders.base import Embedder, Vectors
-from commonplace.engine import budgets, counting, forgetting, governance, ledger, reading, replacing, upkeep, writing
+from commonplace.engine import (
+    budgets,
+    counting,
+    expiring,
+    forgetting,
+    governance,
+    ledger,
+    reading,
+    replacing,
+    upkeep,
+    writing,
+)
 from commonplace.engine.behind import Behind, Recalled
 from commonplace.engine.core import Core, Settings, require_role
 from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection
 from commonplace.engine.governance import Decided, Decision
-from commonplace.engine.merge import Merged, combine
+from commonplace.engine.merge import Merged
 from commonplace.engine.writing import Item
 from commonplace.stores.base import AuditEntry, Page, Primary, Progress
 from commonplace.stores.where import Where
 from commonplace.wire.errors import Fault, Forbidden, Unavailable
 from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
 from commonplace.wire.record import Clock, Memory, Principal, system_clock
+
+_AUDIT_AT_ONCE = 1000
 
 
 class Engine:
@@ -95,9 +108,11 @@ class Engine:
         for agent in agents:
             self.core.require(who, agent, "reader")  # nobody spends the budget of an agent that is not theirs
         for agent in agents:
-            if wait := self._recalls.spend((who.tenant, agent)):
+            if wait := self._recalls.wait((who.tenant, agent)):
                 limit = self.core.settings.recalls_per_minute
                 raise budgets.refuse(wait, f"agent {agent!r} has used up its {limit} recalls a minute")
+        for agent in agents:  # only now that none refuses
+            self._recalls.spend((who.tenant, agent))
 
     async def forget(self, who: Principal, request: ForgetRequest) -> Forgotten:
         if request.approval_required:
@@ -105,7 +120,9 @@ class Engine:
         return await forgetting.forget(self.core, who, request)
 
     async def would_forget(self, who: Principal, request: ForgetRequest) -> list[Memory]:
-        return await forgetting.chosen(self.core, who, request)
+        """What a forget would take; of what nobody can read any more, only that it is there."""
+        now = self.core.clock()
+        return [forgetting.veiled(m, now) for m in await forgetting.chosen(self.core, who, request)]
 
     async def merge(self, who: Principal, request: MergeRequest) -> Merged:
         return await forgetting.merge(self.core, who, request)
@@ -115,15 +132,16 @@ class Engine:
 
     async def would_merge(self, who: Principal, request: MergeRequest) -> Merged:
         canonical, duplicates = await forgetting.parties(self.core, who, request)
-        return combine(canonical, duplicates, request.strategy)
+        return forgetting.combined(self.core, canonical, duplicates, request)
 
     async def expire(self, who: Principal, request: ExpireRequest) -> list[str]:
         await self._behind.flush()  # a recall a moment ago must count before "not recalled" is decided
-        return await forgetting.expire(self.core, who, request)
+        return await expiring.expire(self.core, who, request)
 
     async def would_expire(self, who: Principal, request: ExpireRequest) -> list[Memory]:
         await self._behind.flush()
-        return await forgetting.due(self.core, who, request)
+        now = self.core.clock()
+        return [forgetting.veiled(m, now) for m in await expiring.due(self.core, who, request)]
 
     # single memories
 
@@ -164,6 +182,10 @@ class Engine:
         counts = await self.core.primary.agents(who.tenant)
         return {agent: count for agent, count in counts.items() if who.may_use(agent)}
 
+    async def agent_names(self, who: Principal) -> Sequence[str]:
+        """As `agents`, without counting."""
+        return [agent for agent in await self.core.primary.agent_names(who.tenant) if who.may_use(agent)]
+
     # reviews
 
     async def reviews(self, who: Principal, status: str | None = "pending") -> Any:
@@ -179,18 +201,24 @@ class Engine:
 
     async def audit(self, who: Principal, *, limit: int = 100, after: int = 0, **which: Any) -> Sequence[AuditEntry]:
         """The next `limit` entries with n above `after` that are about agents the caller may use."""
+        require_role(who, "reviewer")
+        if which.get("agent_id") is not None:
+            self.core.require(who, which["agent_id"], "reviewer")
         await self._behind.flush()
+        # Of many agents' entries a caller may see few, so a page of theirs takes more than a page to find.
+        step = limit if "*" in who.agents else max(limit, _AUDIT_AT_ONCE)
         found: list[AuditEntry] = []
         while len(found) < limit:
-            batch: Sequence[AuditEntry] = await self.core.primary.audit(who.tenant, limit=limit, after=after, **which)
+            batch: Sequence[AuditEntry] = await self.core.primary.audit(who.tenant, limit=step, after=after, **which)
             # An entry about several agents names memories of all of them.
             found += [e for e in batch if ("*" in who.agents if e.agent_id == "*" else who.may_use(e.agent_id))]
-            if len(batch) < limit:
+            if len(batch) < step:
                 break
             after = batch[-1].n
         return found[:limit]
 
     async def verify_audit(self, who: Principal, progress: Progress | None = None) -> ledger.Verifier:
+        require_role(who, "reviewer")
         if "*" not in who.agents:
             raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
         await self._behind.flush()
@@ -222,9 +250,10 @@ class Engine:
     async def embed(self, who: Principal, texts: Sequence[str]) -> Vectors:
         """One unit vector for each text, made by the store's own embedder."""
         require_role(who, "reader")
-        if self.core.embedding is None:
+        vectors = await self.core.embed(texts)
+        if vectors is None:
             raise Unavailable(self.core.note or "no embedder is configured")
-        return await self.core.embedding.embed_async(texts)
+        return vectors
 
     # life
 
@@ -248,7 +277,11 @@ class Engine:
         await self._behind.flush()
 
     async def close(self) -> None:
-        await self._behind.close()
-        if self.core.embedding is not None:
-            self.core.embedding.close()
-        await self.core.primary.close()
+        try:
+            await self._behind.close()
+        finally:
+            try:
+                if self.core.embedding is not None:
+                    self.core.embedding.close()
+            finally:
+                await self.core.primary.close()

@@ -1,9 +1,14 @@
-"""Which memories an expire policy means. Pure."""
+"""Which memories an expire policy means, and when what was promised to be gone must be. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
 from commonplace.stores.where import Condition, Where
 from commonplace.wire.models import ExpirePolicy
+from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import Memory
 
 DAY_MS = 86_400_000
@@ -28,3 +33,21 @@ def stale(memory: Memory, policy: ExpirePolicy, now: int) -> bool:
         return True
     last = memory.last_recalled_at if memory.last_recalled_at is not None else memory.created_at
     return last < now - policy.no_recall_in_days * DAY_MS
+
+
+def promised_end(privacy: Mapping[str, Any], since: int, expires_at: int | None) -> int | None:
+    """When something is to be gone: as its author says, but no later than the promise to retain it so long."""
+    retain = privacy.get("retain")
+    due = None if retain is None else min(since + int(retain) * DAY_MS, MAX_INTEGER)
+    return min((at for at in (due, expires_at) if at is not None), default=None)
+
+
+def bound(memory: Memory, sources: Iterable[Memory]) -> Memory:
+    """The memory under every retention promise of those whose content it holds: the strictest is its own."""
+    promised = [m for m in sources if "retain" in m.privacy]
+    if not promised:
+        return memory
+    strictest = min(promised, key=lambda m: MAX_INTEGER if m.expires_at is None else m.expires_at)
+    ends = [at for at in (memory.expires_at, strictest.expires_at) if at is not None]
+    privacy = {**strictest.privacy, **memory.privacy, "retain": strictest.privacy["retain"]}
+    return replace(memory, privacy=privacy, expires_at=min(ends, default=None))

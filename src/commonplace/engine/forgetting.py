@@ -1,26 +1,27 @@
-"""Forgetting, erasing, merging and expiring."""
+"""Forgetting, erasing and merging."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonplace.engine import expiry, filters, ledger
+from commonplace.engine import filters, ledger, procedures
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Forgotten
 from commonplace.engine.merge import Merged, combine
-from commonplace.engine.writing import IDEMPOTENCY
+from commonplace.engine.reading import expired, readable
+from commonplace.engine.writing import IDEMPOTENCY, check_change
 from commonplace.stores.base import Entry, Reach, Record, Transaction
 from commonplace.stores.where import Condition
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
-from commonplace.wire.record import Memory, Principal, Status
+from commonplace.wire.models import ForgetRequest, MergeRequest
+from commonplace.wire.record import Memory, Principal, Status, altered
 
 SYSTEM = ""  # the tenant under which the store's own records lie
 BACKUP = "backup"
 REVIEW = "review"
-_CHUNK = 64  # memories per unit of work, so that a mass delete never holds the write lock for long
+CHUNK = 64  # memories per unit of work, so that a mass delete never holds the write lock for long
 _MERGE_FIRST = 1000
 
 
@@ -36,13 +37,14 @@ async def chosen(core: Core, who: Principal, request: ForgetRequest) -> list[Mem
     statuses: tuple[Status, ...] = ("live", "archived", "deleted") if request.hard_delete else ("live", "archived")
     reach = Reach(who.tenant, (request.agent_id,), where, statuses=statuses)
     if not request.ids:
-        return await _all(core, reach)
+        return await every(core, reach)
     ids = dict.fromkeys(await _ids(core, who, request.agent_id, request.ids))
     named = [m for m in await core.primary.get(who.tenant, list(ids)) if reach.admits(m)]
     return sorted(named, key=lambda m: (m.created_at, m.id))
 
 
-async def _all(core: Core, reach: Reach) -> list[Memory]:
+async def every(core: Core, reach: Reach) -> list[Memory]:
+    """All in reach, oldest first."""
     found: list[Memory] = []
     cursor: str | None = None
     while True:
@@ -55,7 +57,8 @@ async def _all(core: Core, reach: Reach) -> list[Memory]:
 
 async def _ids(core: Core, who: Principal, agent_id: str, refs: Sequence[str]) -> list[str]:
     """Ids as they are, and what aliases name; a caller's own id may look like one of ours."""
-    known = {m.id for m in await core.primary.get(who.tenant, [ref for ref in refs if is_uuid(ref)])}
+    found = await core.primary.get(who.tenant, [ref for ref in refs if is_uuid(ref)])
+    known = {m.id for m in found if m.agent_id == agent_id}
     ids = []
     for ref in refs:
         aliased = [] if ref in known else await core.primary.find_alias(who.tenant, [agent_id], ref)
@@ -68,26 +71,56 @@ async def forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotte
     result = Forgotten([], core.primary.name, erased=request.hard_delete)
     if request.hard_delete and request.cascade:
         memories += await descendants(core, who, memories)
-    for start in range(0, len(memories), _CHUNK):
-        batch = memories[start : start + _CHUNK]
+    for start in range(0, len(memories), CHUNK):
+        batch = memories[start : start + CHUNK]
         done = await core.transact(
             who.tenant,
-            lambda tx, batch=batch: forget_now(
-                tx, core, who, request.agent_id, batch, request.hard_delete, request.reason
-            ),  # type: ignore[misc]
+            lambda tx, batch=batch: _forget_now(tx, core, who, request, batch),  # type: ignore[misc]
         )
         result.ids += done
     if request.hard_delete:
         if request.ids:
             known = {m.id for m in memories}
             loose = [id for id in await _ids(core, who, request.agent_id, request.ids) if id not in known]
-            result.ids += await core.transact(who.tenant, lambda tx: _erase_rejected(tx, who, request.agent_id, loose))
+            result.ids += await core.transact(who.tenant, lambda tx: erase_rejected(tx, who, request.agent_id, loose))
         gone = set(result.ids)
         result.descendants = [m.id for m in await descendants(core, who, memories) if m.id not in gone]
     if request.hard_delete or any(erases(m) for m in memories):
         await core.primary.drop_copies()
-        result.backups = [record.value["path"] for record in await core.primary.records(SYSTEM, BACKUP)]
+        paths = [record.value["path"] for record in await core.primary.records(SYSTEM, BACKUP)]
+        # Where they lie is the operator's business; that they still hold it is everybody's.
+        result.backups, result.backup_count = paths if who.operates else [], len(paths)
     return result
+
+
+def _forget_now(
+    tx: Transaction, core: Core, who: Principal, request: ForgetRequest, batch: Sequence[Memory]
+) -> list[str]:
+    return forget_now(
+        tx, core, who, request.agent_id, batch, hard=request.hard_delete, reason=request.reason,
+        unchanged=by_filter(request),
+    )  # fmt: skip
+
+
+def by_filter(request: ForgetRequest) -> bool:
+    """Whether what memories say chose them, so that one corrected meanwhile was never meant."""
+    return not request.ids or bool(request.filter)
+
+
+def veiled(memory: Memory, now: int) -> Memory:
+    """A memory as a preview shows it: of what nobody can read any more, that it is there and no more."""
+    if readable(memory, now):
+        return memory
+    return Memory(
+        memory.id, memory.tenant, memory.agent_id, memory.type, f"({standing(memory, now)})", status=memory.status,
+        created_at=memory.created_at, updated_at=memory.updated_at, version=memory.version,
+        content_hash=memory.content_hash,
+    )  # fmt: skip
+
+
+def standing(memory: Memory, now: int) -> str:
+    """Its status, or that its time is over."""
+    return "expired" if expired(memory, now) and memory.status != "deleted" else memory.status
 
 
 def erases(memory: Memory) -> bool:
@@ -101,14 +134,22 @@ def forget_now(
     who: Principal,
     agent_id: str,
     memories: Sequence[Memory],
+    *,
     hard: bool,
-    reason: str | None,
+    reason: str | None = None,
+    because: str | None = None,
+    unchanged: bool = False,
 ) -> list[str]:
-    """Delete or erase what is still there, with one audit entry for all of it."""
+    """Delete or erase what is still there, with one audit entry for all of it.
+
+    `reason` is the caller's, may quote the memory and so goes with it; `because` is the engine's own and stays.
+    """
     done, parts = [], []
     for memory in memories:
         now = tx.get(memory.id)
         if now is None or now.agent_id != agent_id or (not hard and now.status not in ("live", "archived")):
+            continue
+        if unchanged and now.version != memory.version:
             continue
         done.append(now.id)
         if hard or erases(now):
@@ -116,15 +157,16 @@ def forget_now(
             parts.append(ledger.part(None, {"id": now.id, "erased": True}))
         else:
             gone = tx.put(Entry(replace(now, status="deleted"), None, b""))
-            parts.append(ledger.part(now.id, {"version": gone.version, "status": "deleted"}))
+            why = {} if reason is None else {"reason": reason}
+            parts.append(ledger.part(now.id, {"version": gone.version, "status": "deleted", **why}))
     if done:
-        if reason is not None:
-            parts.append(ledger.part(None, {"reason": reason}))
+        if because is not None:
+            parts.append(ledger.part(None, {"reason": because}))
         ledger.append(tx, who, "forget", agent_id, parts)
     return done
 
 
-def _erase_rejected(tx: Transaction, who: Principal, agent_id: str, ids: Sequence[str]) -> list[str]:
+def erase_rejected(tx: Transaction, who: Principal, agent_id: str, ids: Sequence[str]) -> list[str]:
     """Writes that were turned down never became memories, but their reviews still quote them."""
     done = []
     for id in ids:
@@ -146,6 +188,8 @@ def _unquote(tx: Transaction, id: str) -> None:
             tx.put_record(Record(record.kind, record.key, {"at": record.value.get("at", 0), "erased": True}))
         elif record.kind == REVIEW:
             kept = {k: v for k, v in record.value.items() if k not in ("request", "draft", "diff", "reasoning")}
+            if "decision" in kept:
+                kept["decision"] = {k: v for k, v in kept["decision"].items() if k != "reason"}
             tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
         else:
             tx.drop_record(record.kind, record.key)
@@ -201,15 +245,14 @@ async def parties(core: Core, who: Principal, request: MergeRequest) -> tuple[Me
 
 async def _named(core: Core, who: Principal, agent_id: str, ref: str, every: bool = False) -> list[Memory]:
     now = core.clock()
-    found = await core.primary.get(who.tenant, [ref]) if is_uuid(ref) else []
+    spelled = await core.primary.get(who.tenant, [ref]) if is_uuid(ref) else []
+    found = [m for m in spelled if m.agent_id == agent_id and readable(m, now)]
     if not found:
-        found = await core.primary.find_alias(who.tenant, [agent_id], ref)
-        if not found:
-            reach = Reach(who.tenant, (agent_id,), (Condition(("entity_name",), "eq", ref),), now=now)
-            found = (await core.primary.scan(reach, limit=_MERGE_FIRST, newest_first=False)).memories
-    here = [m for m in found if m.agent_id == agent_id and m.status in ("live", "archived")
-            and (m.expires_at is None or m.expires_at > now)]  # fmt: skip
-    return here if every else here[:1]
+        found = [m for m in await core.primary.find_alias(who.tenant, [agent_id], ref) if readable(m, now)]
+    if not found:
+        reach = Reach(who.tenant, (agent_id,), (Condition(("entity_name",), "eq", ref),), now=now)
+        found = (await core.primary.scan(reach, limit=_MERGE_FIRST, newest_first=False)).memories
+    return found if every else found[:1]
 
 
 async def merge(core: Core, who: Principal, request: MergeRequest) -> Merged:
@@ -222,10 +265,24 @@ async def merge(core: Core, who: Principal, request: MergeRequest) -> Merged:
     return result
 
 
+def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], request: MergeRequest) -> Merged:
+    """What the merge would make, refused like an update if it is nothing we keep."""
+    merged = combine(canonical, duplicates, request.strategy)
+    if merged.changed:
+        joined = merged.survivor
+        machines = any(procedures.is_machine(m.content) for m in (canonical, *duplicates))
+        if machines and joined.type == "procedural" and joined.content != canonical.content:
+            raise ValidationError(
+                "state machines cannot be joined into one text; merge with keep_canonical", field="strategy"
+            )
+        check_change(core, canonical, joined)
+    return merged
+
+
 async def merged_entry(
     core: Core, canonical: Memory, duplicates: Sequence[Memory], request: MergeRequest
 ) -> tuple[Merged, Entry | None]:
-    merged = combine(canonical, duplicates, request.strategy)
+    merged = combined(core, canonical, duplicates, request)
     if not merged.changed:
         return merged, None
     salt = new_salt()
@@ -235,87 +292,21 @@ async def merged_entry(
 
 
 def merge_now(tx: Transaction, who: Principal, request: MergeRequest, merged: Merged, entry: Entry | None) -> Merged:
+    rows: dict[str, Memory] = {}
     for memory in (merged.survivor, *merged.losers):
         now = tx.get(memory.id)
         if now is None or now.version != memory.version:
             raise MovedOn
+        rows[now.id] = now
     parts = []
     if entry is not None:
-        merged.survivor = tx.put(entry)
+        # A demotion makes no version, so it may have come after the rows were read.
+        kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion)
+        merged.survivor = tx.put(replace(entry, memory=kept))
         parts.append(ledger.part(merged.survivor.id, {"version": merged.survivor.version, "kept": True}))
     for i, loser in enumerate(merged.losers):
-        gone = replace(loser, status="deleted", merged_into=merged.survivor.id)
+        gone = replace(rows[loser.id], status="deleted", merged_into=merged.survivor.id)
         merged.losers[i] = tx.put(Entry(gone, None, b""))
         parts.append(ledger.part(loser.id, {"merged_into": merged.survivor.id, "strategy": request.strategy}))
     ledger.append(tx, who, "merge", request.agent_id, parts)
     return merged
-
-
-# expiring
-
-
-async def due(core: Core, who: Principal, request: ExpireRequest) -> list[Memory]:
-    """What an expire policy means right now."""
-    core.require(who, request.agent_id, "writer")
-    policy = request.policy
-    if policy is None or not policy.model_fields_set:
-        raise ValidationError(
-            "policy must name at least one condition: without one it would expire everything", field="policy"
-        )
-    if policy.no_recall_in_days is not None and "recall_tracking" not in core.primary.capabilities:
-        raise ValidationError("no_recall_in_days needs a store that tracks recalls; this one does not", field="policy")
-    now = core.clock()
-    found = await _all(core, Reach(who.tenant, (request.agent_id,), expiry.conditions(policy, now)))
-    return [m for m in found if expiry.stale(m, policy, now)]
-
-
-async def expire(core: Core, who: Principal, request: ExpireRequest) -> list[str]:
-    memories = await due(core, who, request)
-    done: list[str] = []
-    for start in range(0, len(memories), _CHUNK):
-        batch = memories[start : start + _CHUNK]
-        done += await core.transact(who.tenant, lambda tx, batch=batch: _expire_now(tx, core, who, request, batch))  # type: ignore[misc]
-    if request.action == "forget" and any(erases(m) for m in memories):
-        await core.primary.drop_copies()
-    return done
-
-
-def _expire_now(
-    tx: Transaction, core: Core, who: Principal, request: ExpireRequest, batch: Sequence[Memory]
-) -> list[str]:
-    if request.action == "forget":
-        return forget_now(tx, core, who, request.agent_id, batch, hard=False, reason="expired by policy")
-    unchanged = [now for m in batch if (now := tx.get(m.id)) is not None and now.version == m.version]
-    parts = []
-    if request.action == "demote":
-        tx.demote([m.id for m in unchanged], expiry.DEMOTION)
-        parts = [ledger.part(m.id, {"demotion": expiry.DEMOTION}) for m in unchanged]
-    else:
-        for memory in unchanged:
-            archived = tx.put(Entry(replace(memory, status="archived"), None, b""))
-            parts.append(ledger.part(memory.id, {"version": archived.version, "status": "archived"}))
-    if parts:
-        ledger.append(tx, who, "expire", request.agent_id, parts)
-    return [m.id for m in unchanged]
-
-
-async def sweep(core: Core, who: Principal) -> int:
-    """Erase what was kept under a retention promise that has run out; it has been invisible since."""
-    overdue = (Condition(("expires_at",), "lte", core.clock()),)
-    erased = 0
-    for agent in await core.primary.agents(who.tenant):
-        reach = Reach(who.tenant, (agent,), overdue, statuses=("live", "archived", "deleted"))
-        memories = [m for m in await _all(core, reach) if erases(m)]
-        for start in range(0, len(memories), _CHUNK):
-            batch = memories[start : start + _CHUNK]
-            erased += len(
-                await core.transact(
-                    who.tenant,
-                    lambda tx, agent=agent, batch=batch: forget_now(  # type: ignore[misc]
-                        tx, core, who, agent, batch, hard=True, reason="retention ended"
-                    ),
-                )
-            )
-    if erased:
-        await core.primary.drop_copies()
-    return erased

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -10,12 +10,13 @@ from commonplace.engine import forgetting, ledger
 from commonplace.engine.core import RANK, Core
 from commonplace.engine.draft import Draft, Forgotten, Receipt
 from commonplace.engine.forgetting import REVIEW
-from commonplace.engine.merge import Merged, combine
-from commonplace.engine.reading import resolve
+from commonplace.engine.merge import Merged
+from commonplace.engine.reading import readable, resolve
 from commonplace.engine.writing import (
     IDEMPOTENCY,
     answer_again,
     check,
+    check_draft,
     conceive,
     idempotency_record,
     idempotency_slot,
@@ -75,7 +76,9 @@ async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Fo
     memories = await forgetting.chosen(core, who, request)
     if request.hard_delete and request.cascade:
         memories += await forgetting.descendants(core, who, memories)
-    diff = {"added": [], "removed": [_shown(m) for m in memories], "modified": []}
+    now = core.clock()
+    removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forgetting.standing(m, now)} for m in memories]
+    diff = {"added": [], "removed": removed, "modified": []}
     ids = tuple(m.id for m in memories)
     value = {"request": dump(request), "diff": diff, "ids": list(ids)}
 
@@ -88,7 +91,7 @@ async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Fo
 
 async def stage_merge(core: Core, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
     canonical, duplicates = await forgetting.parties(core, who, request)
-    merged = combine(canonical, duplicates, request.strategy)
+    merged = forgetting.combined(core, canonical, duplicates, request)
     before = {m.id: m for m in (canonical, *duplicates)}
     modified = []
     if merged.changed:
@@ -119,10 +122,10 @@ def _stage(
 async def reviews(core: Core, who: Principal, status: str | None = "pending") -> list[dict[str, Any]]:
     """Those the caller may see, oldest first."""
     records = await core.primary.records(who.tenant, REVIEW)
-    return [shown(r.value) for r in records if status in (None, r.value["status"]) and _may_see(who, r.value)]
+    return [shown(r.value) for r in records if status in (None, r.value["status"]) and may_see(who, r.value)]
 
 
-def _may_see(who: Principal, value: dict[str, Any]) -> bool:
+def may_see(who: Principal, value: dict[str, Any]) -> bool:
     """What is staged is no memory yet: only reviewers of its agent, and whoever asked for it, know of it."""
     own = value["requested_by"] == who.name
     return who.may_use(value["agent_id"]) and (own or RANK[who.role] >= RANK["reviewer"])
@@ -162,10 +165,12 @@ async def decide(core: Core, who: Principal, review_id: str, decision: Decision)
 async def _approve_remember(
     core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
 ) -> Decided:
-    draft = decision.edited if decision.edited is not None else Draft(**value["draft"])
-    if not isinstance(draft, Draft) or draft.agent_id != value["agent_id"]:
-        raise ValidationError("the edited request must be a remember of the same agent", field="request")
-    check(core, replace(who, role="admin", agents=(draft.agent_id,)), draft)
+    draft = Draft(**value["draft"])
+    if decision.edited is not None:
+        if not isinstance(decision.edited, Draft) or decision.edited.agent_id != value["agent_id"]:
+            raise ValidationError("the edited request must be a remember of the same agent", field="request")
+        draft = as_edited(draft, decision.edited)
+    check_draft(core, draft)
 
     async def attempt() -> Decided:
         memory = conceive(author, draft, core.clock(), id=value["memory_id"])
@@ -182,6 +187,13 @@ async def _approve_remember(
 
     decided: Decided = await core.settle(attempt)
     return decided
+
+
+def as_edited(staged: Draft, edited: Draft) -> Draft:
+    """The edit, which is a plain remember, with what the record is to the protocol that it came by."""
+    # The kind was shown to the reviewer among the metadata, where it comes back from.
+    metadata = {k: v for k, v in edited.metadata.items() if k != "kind" or not staged.kind or v != staged.kind}
+    return replace(edited, metadata=metadata, aliases=staged.aliases, kind=staged.kind, provenance=staged.provenance)
 
 
 async def _prepare(
@@ -209,7 +221,7 @@ async def _prepare(
         if not others:
             return None
         reason = f"superseded by {written.id}"
-        done = forgetting.forget_now(tx, core, who, agent, others, hard=False, reason=reason)
+        done = forgetting.forget_now(tx, core, who, agent, others, hard=False, because=reason)
         return Forgotten(done, core.primary.name, erased=False)
 
     return supersede
@@ -223,13 +235,19 @@ async def _approve_forget(
         raise ValidationError("the edited request must be a forget of the same agent", field="request")
     request = edited or ForgetRequest.model_validate(value["request"])
     # Without an edit exactly what the reviewer was shown is forgotten, not what the filter would find by now.
-    ids = value["ids"] if edited is None else [m.id for m in await forgetting.chosen(core, who, request)]
-    memories = await core.primary.get(who.tenant, ids)
+    if edited is None:
+        memories = await core.primary.get(who.tenant, value["ids"])
+    else:
+        memories = await forgetting.chosen(core, who, request)
+    ids = [m.id for m in memories]
 
     def work(tx: Transaction) -> Decided:
-        kept = _settle_review(tx, who, value["id"], decision, "approved")
+        kept = _settle_review(tx, who, value["id"], decision, "approved", about=ids)
         hard = request.hard_delete
-        done = forgetting.forget_now(tx, core, author, value["agent_id"], memories, hard, request.reason)
+        done = forgetting.forget_now(
+            tx, core, author, value["agent_id"], memories, hard=hard, reason=request.reason,
+            unchanged=edited is not None and forgetting.by_filter(request),
+        )  # fmt: skip
         return Decided(shown(kept), Forgotten(done, core.primary.name, erased=hard))
 
     decided = await core.transact(who.tenant, work)
@@ -250,11 +268,12 @@ async def _approve_merge(
         request = request.model_copy(update={"canonical": canonical_id, "duplicates": others})
 
     async def attempt() -> Decided:
-        canonical, duplicates = await forgetting.parties(core, replace(who, role="admin"), request)
+        canonical, duplicates = await forgetting.parties(core, who, request)
         merged, entry = await forgetting.merged_entry(core, canonical, duplicates, request)
 
         def work(tx: Transaction) -> Decided:
-            kept = _settle_review(tx, who, value["id"], decision, "approved")
+            about = [canonical.id, *(m.id for m in duplicates)]
+            kept = _settle_review(tx, who, value["id"], decision, "approved", about=about)
             return Decided(shown(kept), forgetting.merge_now(tx, author, request, merged, entry))
 
         return await core.transact(who.tenant, work)
@@ -263,7 +282,9 @@ async def _approve_merge(
     return decided
 
 
-def _settle_review(tx: Transaction, who: Principal, review_id: str, decision: Decision, status: str) -> dict[str, Any]:
+def _settle_review(
+    tx: Transaction, who: Principal, review_id: str, decision: Decision, status: str, about: Sequence[str] = ()
+) -> dict[str, Any]:
     record = tx.record(REVIEW, review_id)
     if record is None:
         raise NotFound(f"no review {review_id}")
@@ -274,7 +295,8 @@ def _settle_review(tx: Transaction, who: Principal, review_id: str, decision: De
     value = {**record.value, "status": status, "decision": made}
     if decision.edited is not None:
         value["request"] = decision.edited_request or value["request"]
-    tx.put_record(Record(REVIEW, review_id, value, record.about))
+    quoted = tuple(dict.fromkeys((*record.about, *about)))  # an edit may be about others than what was staged
+    tx.put_record(Record(REVIEW, review_id, value, quoted))
     verb = "approve" if decision.approved else "reject"
     payload = {"review_id": review_id, "reviewer": decision.reviewer, "edited": decision.edited is not None}
     ledger.append(tx, who, verb, value["agent_id"], [ledger.part(None, payload)])
@@ -283,7 +305,7 @@ def _settle_review(tx: Transaction, who: Principal, review_id: str, decision: De
 
 async def _load(core: Core, who: Principal, review_id: str) -> dict[str, Any]:
     for record in await core.primary.records(who.tenant, REVIEW):
-        if record.key == review_id and _may_see(who, record.value):
+        if record.key == review_id and may_see(who, record.value):
             return record.value
     raise NotFound(f"no review {review_id}")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from commonplace.engine.expiry import bound
 from commonplace.wire.record import Memory
 
 Strategy = Literal["keep_canonical", "merge_content", "keep_highest_confidence"]
@@ -37,4 +38,4 @@ def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: Strategy)
         tags=list(dict.fromkeys(tag for m in oldest_first for tag in m.tags)),
         confidence=max(m.confidence for m in everyone),
     )
-    return Merged(survivor, list(duplicates), changed=True)
+    return Merged(bound(survivor, everyone), list(duplicates), changed=True)

@@ -19,6 +19,17 @@ CALLBACKS = frozenset(
 )  # fmt: skip
 
 
+def is_machine(content: str) -> bool:
+    """Whether it is a state machine and not a how-to in prose."""
+    if not content.lstrip().startswith("{"):
+        return False
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def check(content: str) -> None:
     """Refuse a machine that is malformed or could run code; prose how-tos pass untouched."""
     if not content.lstrip().startswith(("{", "[")):

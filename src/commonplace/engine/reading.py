@@ -50,7 +50,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
         k=query.k,
         mode=query.judge,
         min_score=query.min_score,
-        embedder_name=core.embedding.name if found.dense and core.embedding else None,
+        embedder_name=found.embedder,
         explain=query.explain,
     )
     hits = [
@@ -103,7 +103,11 @@ async def resolve(core: Core, who: Principal, agent_id: str, ref: str) -> Memory
 
 
 def readable(memory: Memory, now: int) -> bool:
-    return memory.status in READABLE and (memory.expires_at is None or memory.expires_at > now)
+    return memory.status in READABLE and not expired(memory, now)
+
+
+def expired(memory: Memory, now: int) -> bool:
+    return memory.expires_at is not None and memory.expires_at <= now
 
 
 async def get(core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None) -> Memory:
@@ -115,7 +119,8 @@ async def get(core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int
     if not versions and (aliased := await core.primary.find_alias(who.tenant, [agent_id], ref)):
         versions = await core.primary.history(who.tenant, aliased[0].id)
     then = [v for v in versions if v.seq <= (at or 0)]
-    if not then or then[-1].agent_id != agent_id or not readable(then[-1], core.clock()):
+    now = core.clock()
+    if not then or then[-1].agent_id != agent_id or not readable(then[-1], now) or expired(versions[-1], now):
         raise missing(agent_id, ref)
     return then[-1]
 

@@ -9,6 +9,7 @@ from typing import Any
 from commonplace.engine import governance
 from commonplace.engine.core import Core, MovedOn
 from commonplace.engine.draft import Draft, Receipt
+from commonplace.engine.expiry import bound
 from commonplace.engine.reading import readable
 from commonplace.engine.writing import check, conceive, write
 from commonplace.stores.base import Transaction
@@ -48,7 +49,7 @@ async def _find(core: Core, who: Principal, ref: str, agent: str | None) -> Memo
     spelled = await _by_uuid(core, who, ref)
     if spelled is not None and agent in (None, spelled.agent_id):
         return spelled
-    agents = [agent] if agent is not None else [a for a in await core.primary.agents(who.tenant) if who.may_use(a)]
+    agents = [agent] if agent is not None else [a for a in await core.primary.agent_names(who.tenant) if who.may_use(a)]
     found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, core.clock())]
     if len(found) > 1:
         holders = ", ".join(sorted(m.agent_id for m in found)[:5])
@@ -124,11 +125,7 @@ async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> St
 
 def inherit(fresh: Memory, replaced: Memory) -> Memory:
     """What a record keeps when all of it is replaced: its identity, and promises to the person it is about."""
-    fresh = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases)
-    if "retain" not in replaced.privacy:
-        return fresh
-    ends = [at for at in (fresh.expires_at, replaced.expires_at) if at is not None]
-    return replace(fresh, privacy=replaced.privacy, expires_at=min(ends, default=None))
+    return bound(replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases), [replaced])
 
 
 def _receipt(core: Core, memory: Memory) -> Receipt:

@@ -9,7 +9,7 @@ from typing import Any
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.engine import forgetting
+from commonplace.engine import expiring, governance
 from commonplace.engine.core import Core
 from commonplace.engine.forgetting import BACKUP, REVIEW, SYSTEM
 from commonplace.engine.ledger import Verifier
@@ -17,7 +17,7 @@ from commonplace.engine.passages import passages
 from commonplace.engine.writing import IDEMPOTENCY
 from commonplace.stores.base import Finding, Maintained, Progress, Record, Transaction
 from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
-from commonplace.wire.record import Principal
+from commonplace.wire.record import LOCAL_TENANT, Principal
 
 KEEP_IDEMPOTENCY_MS = 7 * 86_400_000
 _AT_ONCE = 64  # memories embedded and stored together while reindexing
@@ -25,8 +25,11 @@ _ENTRIES = 1000
 
 
 def _maintained(core: Core, who: Principal) -> Maintained:
-    if who.role != "admin":
-        raise Forbidden(f"{who.name} is a {who.role}; looking after the store needs the role admin")
+    if not who.operates:
+        raise Forbidden(
+            f"{who.name} may not look after the store; only an admin of the tenant {LOCAL_TENANT} who may use every "
+            "agent may"
+        )
     if not isinstance(core.primary, Maintained):
         raise Unavailable(f"the store {core.primary.name} looks after itself")
     return core.primary
@@ -43,9 +46,7 @@ async def status(core: Core, who: Principal) -> dict[str, Any]:
         "embedder": {"name": info.name, "dimension": info.dimension, "generation": info.generation} if info else None,
         "without_vectors": 0,
         "note": core.note,
-        "pending_reviews": sum(
-            1 for r in reviews if r.value["status"] == "pending" and who.may_use(r.value["agent_id"])
-        ),
+        "pending_reviews": sum(r.value["status"] == "pending" and governance.may_see(who, r.value) for r in reviews),
         "audit_entries": head[0],
     }
     if isinstance(core.primary, Maintained):
@@ -94,12 +95,21 @@ async def backup(core: Core, who: Principal, target: str | Path, progress: Progr
     path = Path(target).expanduser().absolute()
     if path.is_dir():
         raise ValidationError(f"{path} is a folder; name the file to write, such as {path / 'commonplace-backup.db'}")
-    size = await store.backup(path, progress)
 
-    def note(tx: Transaction) -> None:
+    def note(tx: Transaction) -> Record | None:
+        earlier = tx.record(BACKUP, str(path))
         tx.put_record(Record(BACKUP, str(path), {"path": str(path), "at": tx.now}))
+        return earlier
 
-    await core.transact(SYSTEM, note)  # so that an erasure can say where its content lives on
+    # So that an erasure can say where its content lives on: before there is any, and again when it is there, because
+    # a compaction meanwhile drops the notes of files it does not find.
+    earlier = await core.transact(SYSTEM, note)
+    try:
+        size = await store.backup(path, progress)
+    except BaseException:
+        await core.transact(SYSTEM, lambda tx: tx.put_record(earlier) if earlier else tx.drop_record(BACKUP, str(path)))
+        raise
+    await core.transact(SYSTEM, note)
     return {"path": str(path), "bytes": size}
 
 
@@ -108,7 +118,7 @@ async def compact(core: Core, who: Principal, progress: Progress | None = None) 
     before = (await store.sizes())["size_bytes"]
     for tenant in await core.primary.tenants():
         await _drop_old_keys(core, tenant)
-        await forgetting.sweep(core, replace(who, tenant=tenant))
+        await expiring.sweep(core, replace(who, tenant=tenant))
     for record in await core.primary.records(SYSTEM, BACKUP):
         if not os.path.exists(record.value["path"]):
             await core.transact(SYSTEM, lambda tx, key=record.key: tx.drop_record(BACKUP, key))  # type: ignore[misc]

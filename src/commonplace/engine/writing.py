@@ -11,12 +11,11 @@ from typing import Any
 from commonplace.engine import ledger, procedures
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Draft, Receipt
-from commonplace.engine.expiry import DAY_MS
+from commonplace.engine.expiry import bound, promised_end
 from commonplace.engine.reading import resolve
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
-from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altered
 
 MAX_BATCH = 1000
@@ -60,8 +59,12 @@ async def remember_many(core: Core, who: Principal, items: Sequence[Item]) -> li
             outcomes[i] = fault
 
     chunks = [accepted[i : i + _CHUNK] for i in range(0, len(accepted), _CHUNK)]
-    for chunk, done in zip(chunks, await gather(*(_remember_chunk(core, who, c) for c in chunks)), strict=True):
-        for (i, _, _), outcome in zip(chunk, done, strict=True):
+    written = await gather(*(_remember_chunk(core, who, c) for c in chunks), return_exceptions=True)
+    for chunk, done in zip(chunks, written, strict=True):
+        if isinstance(done, BaseException) and not isinstance(done, Fault):
+            raise done
+        each = [done] * len(chunk) if isinstance(done, Fault) else done
+        for (i, _, _), outcome in zip(chunk, each, strict=True):
             outcomes[i] = outcome
     return [outcome for outcome in outcomes if outcome is not None]
 
@@ -88,8 +91,13 @@ async def _remember_chunk(
 
 
 def check(core: Core, who: Principal, draft: Draft) -> None:
-    """Everything that can be wrong with a draft, found before anything is written."""
+    """Everything that can be wrong with a draft or its author, found before anything is written."""
     core.require(who, draft.agent_id, "writer")
+    check_draft(core, draft)
+
+
+def check_draft(core: Core, draft: Draft) -> None:
+    """What can be wrong with a draft, whoever wrote it."""
     if len(draft.content) > MAX_CONTENT_CHARS:
         raise PayloadTooLarge(
             f"content has {len(draft.content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
@@ -103,16 +111,14 @@ def check(core: Core, who: Principal, draft: Draft) -> None:
         procedures.check(draft.content)
     if len(set(draft.aliases)) != len(draft.aliases):
         raise ValidationError("aliases must differ from each other", field="aliases")
+    if draft.embedding:
+        core._given(draft.embedding)
 
 
 def conceive(who: Principal, draft: Draft, now: int, id: str | None = None) -> Memory:
     """The memory a draft becomes; its sequence and times are given when it is committed."""
     salt = new_salt()
-    retain = draft.privacy.get("retain")
-    expires_at = draft.expires_at
-    if retain is not None:
-        due = min(now + int(retain) * DAY_MS, MAX_INTEGER)
-        expires_at = due if expires_at is None else min(expires_at, due)
+    expires_at = promised_end(draft.privacy, now, draft.expires_at)
     return Memory(
         id=id or mint_id(now), tenant=who.tenant, agent_id=draft.agent_id, type=draft.type, content=draft.content,
         kind=draft.kind or draft.type, user_id=draft.user_id, project=draft.project, title=draft.title,
@@ -200,7 +206,8 @@ async def update(
                 version=current.version,
             )
         changed = change(current)
-        _check_change(core, current, changed)
+        check_change(core, current, changed)
+        changed = bound(changed, [current])
         if changed.content != current.content:
             salt = new_salt()
             changed = replace(changed, content_hash=content_hash(changed.content, salt), salt=salt)
@@ -214,7 +221,9 @@ async def update(
                 raise MovedOn
             fields = [n for n in ("content", "metadata", "tags", "confidence", "expires_at", "title")
                       if getattr(now, n) != getattr(changed, n)]  # fmt: skip
-            return write(tx, who, entry, "update", changed=fields)
+            # A demotion makes no version, so it may have come after the row was read.
+            kept = replace(entry, memory=altered(entry.memory, demotion=now.demotion))
+            return write(tx, who, kept, "update", changed=fields)
 
         return await core.transact(who.tenant, work)
 
@@ -222,7 +231,8 @@ async def update(
     return memory
 
 
-def _check_change(core: Core, current: Memory, changed: Memory) -> None:
+def check_change(core: Core, current: Memory, changed: Memory) -> None:
+    """What can be wrong with the next version of a memory."""
     if len(changed.content) > MAX_CONTENT_CHARS:
         raise PayloadTooLarge(f"content has more than {MAX_CONTENT_CHARS:,} characters", field="content")
     if not changed.content.strip():

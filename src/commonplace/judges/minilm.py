@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commonplace.embedders import model_files
-from commonplace.embedders.onnx_encoder import usable_cores
+from commonplace.embedders.onnx_encoder import load_onnxruntime, usable_cores
 from commonplace.wire.errors import Unavailable
 
 if TYPE_CHECKING:
     import onnxruntime
     import tokenizers
 
-NAME = "commonplace-judge-1/int8"
+NAME = "commonplace-judge-2/int8"
 MODEL = Path(__file__).with_name("judge-int8.onnx")
-SHA256 = "e504b539892cc1a47181b2119647e212a65d24d53e7020ea813171af028ffe62"
+SHA256 = "b8aad82ac190c86a443e6aebfc5a05f22f4dab48fe6ebda67f6060ae1976fee1"
 
 MAX_TOKENS = 192  # of the pair; it was trained on 160
 _TOKENIZER = "tokenizer.json"
@@ -121,9 +121,7 @@ def _check(path: Path, expected: str, otherwise: str) -> None:
 
 
 def _session(model: Path) -> onnxruntime.InferenceSession:
-    import onnxruntime as ort
-
-    ort.disable_telemetry_events()
+    ort = load_onnxruntime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = min(_MAX_THREADS, usable_cores())
     options.inter_op_num_threads = 1

@@ -91,5 +91,7 @@ async def schemas(call: Call) -> Reply:
 
 
 async def one_schema(call: Call) -> Reply:
+    if not call.path["name"]:
+        return await schemas(call)
     document = schema(call.path["name"].removesuffix(".json"))
     return Reply(encode(document), headers={"Content-Type": "application/schema+json"})

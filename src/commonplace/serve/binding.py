@@ -26,6 +26,7 @@ class Call:
     body: Any = None  # None when the request has no body
     accept: str = ""
     open: bool = False  # nobody had to say who they are: open local mode
+    spend: Callable[[], None] = lambda: None  # pays for one more operation than the request itself, or refuses
 
 
 @dataclass(slots=True, frozen=True)

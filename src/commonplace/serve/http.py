@@ -107,7 +107,8 @@ class Place:
             body = decode(await read_body(headers, receive, site.max_body))
         query: dict[str, str] = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
         check_query(binding.operation, binding.query, query)
-        call = Call(site.engine, who, scope["path_params"], query, body, headers.get("accept", ""), is_open)
+        call = Call(site.engine, who, scope["path_params"], query, body, headers.get("accept", ""), is_open,
+                    lambda: site.gate.spend(who))  # fmt: skip
         return await binding.handler(call)
 
     def _wrong_method(self, scope: Scope) -> Reply:

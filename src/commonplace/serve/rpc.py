@@ -32,11 +32,16 @@ async def rpc(call: Call) -> Reply:
         return Reply(answer, 200 if answer is not None else 204)
     if not 1 <= len(call.body) <= MAX_CALLS:
         return Reply(_error(None, INVALID_REQUEST, ValidationError(f"a batch holds 1 to {MAX_CALLS} calls")))
-    answers = [answer for request in call.body if (answer := await _one(call, request)) is not None]
+    answers = []
+    for i, request in enumerate(call.body):
+        # The request itself has paid for its first call.
+        answer = await _one(call, request, paid=i == 0)
+        if answer is not None:
+            answers.append(answer)
     return Reply(answers, 200) if answers else Reply(None, 204)
 
 
-async def _one(call: Call, request: Any) -> dict[str, Any] | None:
+async def _one(call: Call, request: Any, paid: bool = True) -> dict[str, Any] | None:
     problem = _problem(request)
     if problem is not None:
         id = request.get("id") if isinstance(request, dict) and _is_id(request.get("id")) else None
@@ -47,6 +52,8 @@ async def _one(call: Call, request: Any) -> dict[str, Any] | None:
         fault = ValidationError(f"there is no method {request['method'][:80]!r}; there are {', '.join(_METHODS)}")
         return None if silent else _error(id, NO_METHOD, fault)
     try:
+        if not paid:
+            call.spend()
         result = await _perform(call, binding, dict(request.get("params", {})))
     except Fault as fault:
         return None if silent else _error(id, _number(fault), fault)

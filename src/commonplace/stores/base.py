@@ -6,7 +6,7 @@ is pending or belongs to the caller is settled in the engine before a store is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -59,9 +59,12 @@ class Reach:
 
     def admits(self, memory: Memory) -> bool:
         """What a reach means, for a version that was current at its instant; native filters must agree."""
-        expired = self.now is not None and memory.expires_at is not None and memory.expires_at <= self.now
         inside = memory.agent_id in self.agents and memory.status in self.statuses
-        return inside and not expired and matches(memory, self.where)
+        return inside and not self.expired(memory) and matches(memory, self.where)
+
+    def expired(self, memory: Memory) -> bool:
+        """What has expired is gone from every past instant, too: there, the current version says so as well."""
+        return self.now is not None and memory.expires_at is not None and memory.expires_at <= self.now
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,6 +73,7 @@ class Search:
     text: str | None = None
     vector: Vectors | None = None  # shape (dimension,), length 1
     limit: int = 20  # best by meaning and best by keywords, each
+    generation: int | None = None  # of the embedder the caller knows; a store that has another raises StaleGeneration
 
 
 @dataclass(slots=True)
@@ -160,7 +164,7 @@ class EmbedderInfo:
 
 
 class StaleGeneration(Exception):
-    """The vectors offered were made by an embedder the store has since left behind; embed again."""
+    """The caller knows an embedder the store has since left behind: its vectors say nothing here; embed again."""
 
 
 @runtime_checkable
@@ -253,6 +257,9 @@ class Primary(Store, Protocol):
     async def agents(self, tenant: str) -> dict[str, int]:
         """Every agent that has memories, with the number of live ones."""
 
+    async def agent_names(self, tenant: str) -> list[str]:
+        """Every agent that has memories, whatever their status."""
+
     async def count(self, reach: Reach) -> int:
         """How many a scan of it would find."""
 
@@ -282,7 +289,8 @@ class Primary(Store, Protocol):
 
     async def tenants(self) -> list[str]: ...
 
-    async def known(self, tenant: str, agents: Sequence[str]) -> Known: ...
+    async def known(self, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
+        """From live memories; given `now`, not from those that have expired."""
 
     async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         """Runs of one session's memories in the order written: these with up to `each` before and after them.
@@ -298,6 +306,7 @@ class Transactional:
     """The verbs of a Store that follow from `transact`, for primaries to inherit."""
 
     transact: Callable[..., Any]
+    agents: Callable[[str], Awaitable[dict[str, int]]]
 
     async def put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -312,6 +321,9 @@ class Transactional:
 
         count: int = await self.transact(tenant, work)
         return count
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        return sorted(await self.agents(tenant))
 
     async def drop_copies(self) -> None:
         """Nothing to do for a store that makes none."""

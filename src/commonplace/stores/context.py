@@ -16,8 +16,8 @@ T = TypeVar("T")
 class ByScan:
     """`known` and `around` for a primary without indexes for them: everything in reach is read."""
 
-    async def known(self: Store, tenant: str, agents: Sequence[str]) -> Known:
-        memories = await _all(self, Reach(tenant, tuple(agents)))
+    async def known(self: Store, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
+        memories = await _all(self, Reach(tenant, tuple(agents), now=now))
         replaced = {old: m.id for m in memories for old in m.supersedes}
         return Known(frozenset(m.speaker for m in memories if m.speaker), replaced)
 

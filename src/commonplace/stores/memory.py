@@ -48,7 +48,8 @@ class _Tenant:
         return replace(deepcopy(memory), recalls=count, last_recalled_at=last)
 
     def visible(self, reach: Reach) -> list[Entry]:
-        then = [[e for e in vs if reach.as_of is None or e.memory.seq <= reach.as_of] for vs in self.versions.values()]
+        held = [vs for vs in self.versions.values() if not reach.expired(vs[-1].memory)]
+        then = [[e for e in vs if reach.as_of is None or e.memory.seq <= reach.as_of] for vs in held]
         current = [replace(entries[-1], memory=self.shown(entries[-1].memory)) for entries in then if entries]
         return sorted((e for e in current if reach.admits(e.memory)), key=lambda e: (e.memory.created_at, e.memory.id))
 

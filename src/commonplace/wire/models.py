@@ -95,11 +95,11 @@ ErrorCode = Literal[
 
 def __getattr__(name: str) -> Any:
     # The type records are asked for seldom, and making their classes would lengthen every start.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from commonplace.wire import types
 
-    if name in __all__ and hasattr(types, name):
-        return getattr(types, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(types, name)
 
 
 def dump(message: Message) -> dict[str, Any]:
@@ -236,10 +236,11 @@ class StoreOutcome(Message):
 
 
 class Erased(Message):
-    """What an erasure touched beyond the ids asked for, and the user's own backups that still hold them."""
+    """What an erasure touched beyond the ids asked for, and the backups that still hold them."""
 
     descendants: list[Text] = Field(default_factory=list)
     backups: list[Text] = Field(default_factory=list)
+    backup_count: Maybe[Count] = None
 
 
 class ForgetResponse(Message):

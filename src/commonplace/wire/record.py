@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -77,12 +76,22 @@ def altered(memory: Memory, **new: Any) -> Memory:
     return copy
 
 
-@dataclass(slots=True, frozen=True)
-class Scope:
-    """(tenant, agent_id) is the wall: nothing is read or written across it."""
-
-    tenant: str
-    agent_id: str
+def covers(pattern: str, agent_id: str) -> bool:
+    """Whether a name given to a token means this agent: only `*` stands for anything else, and for any text."""
+    if pattern in ("*", agent_id):
+        return True
+    if "*" not in pattern:
+        return False
+    first, *inner, last = pattern.split("*")
+    at, end = len(first), len(agent_id) - len(last)
+    if at > end or not agent_id.startswith(first) or not agent_id.endswith(last):
+        return False
+    for piece in inner:
+        found = agent_id.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
 
 
 @dataclass(slots=True, frozen=True)
@@ -95,4 +104,9 @@ class Principal:
     agents: tuple[str, ...] = ("*",)
 
     def may_use(self, agent_id: str) -> bool:
-        return any(fnmatchcase(agent_id, pattern) for pattern in self.agents)
+        return any(covers(pattern, agent_id) for pattern in self.agents)
+
+    @property
+    def operates(self) -> bool:
+        """Whether it looks after the whole server: an admin of the tenant `local` who may use every agent."""
+        return self.role == "admin" and self.tenant == LOCAL_TENANT and "*" in self.agents

@@ -128,7 +128,7 @@ class Amp:
         }  # fmt: skip
 
     async def _all_agents(self) -> tuple[str, ...]:
-        return tuple(await self._engine.agents(self._who))
+        return tuple(await self._engine.agent_names(self._who))
 
 
 def _where(request: Document) -> Where:

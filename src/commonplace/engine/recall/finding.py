@@ -23,7 +23,11 @@ _MOST_SURROUNDED = 8
 class Found:
     asked: Understood
     ranked: list[Ranked]
-    dense: bool  # whether meaning was searched, or only words
+    embedder: str | None  # the one that made the question's vector; None when only words were searched
+
+    @property
+    def dense(self) -> bool:
+        return self.embedder is not None
 
 
 async def find(
@@ -35,11 +39,22 @@ async def find(
     parts: Parts = ALL,
     weights: Mapping[str, float] = shipped.WEIGHTS,
 ) -> Found:
-    known = await core.primary.known(reach.tenant, reach.agents)
+    """Asked again when the store's embedder is replaced meanwhile: another one's vectors say nothing here."""
+    found: Found = await core.settle(lambda: _find(core, reach, text, k, parts, weights))
+    return found
+
+
+async def _find(core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float]) -> Found:
+    known = await core.primary.known(reach.tenant, reach.agents, reach.now)
     asked = understand(text, known, core.clock(), parts)
-    vectors = await core.embed([asked.sought]) if asked.telling else None
-    # Four times as many as are wanted, over both legs.
-    search = Search(reach, asked.sought, None if vectors is None else vectors[0], max(FEWEST, OVERFETCH * k // 2))
+    vectors, info = await core.embedded([asked.sought]) if asked.telling else (None, core.embedder_info)
+    search = Search(
+        reach,
+        asked.sought,
+        None if vectors is None else vectors[0],
+        max(FEWEST, OVERFETCH * k // 2),  # four times as many as are wanted, over both legs
+        info.generation if info else None,
+    )
     candidates = await core.primary.search(search)
     if not asked.telling:
         candidates = [c for c in candidates if text.casefold() in whole(c.memory)]
@@ -48,4 +63,4 @@ async def find(
     shortlist = Shortlist(candidates, asked, known.replaced if now else {}, parts=parts, weights=weights)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MOST_SURROUNDED))):
         shortlist.add(await core.primary.around(search, best, REACH))
-    return Found(asked, shortlist.ranked(max(CLOSELY, 2 * k)), vectors is not None)
+    return Found(asked, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and vectors is not None else None)

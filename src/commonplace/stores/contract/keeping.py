@@ -52,6 +52,7 @@ class Keeping(Contract):
         assert await s.store.get("t", ids[:1]) == await s.store.history("t", ids[0]) == []
         assert {c.memory.id for c in await s.store.search(Search(reach, "canal lakes", vectors[0]))} == set(ids[1:])
         assert await s.store.agents("t") == {"a": 2}
+        assert await s.store.agent_names("t") == ["a"]
 
     @drives
     async def test_two_hundred_writers_at_once(self, s: Subject) -> None:

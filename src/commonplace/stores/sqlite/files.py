@@ -51,13 +51,14 @@ class StoreFiles:
         return Path(f"{self.database}-wal")
 
     def before_migration(self) -> list[Path]:
-        return sorted(self.backups.glob("before-m*.db")) if self.backups.is_dir() else []
+        """Copies of what was before, and what is left of one that broke off."""
+        return sorted(self.backups.glob("before-m*.db*")) if self.backups.is_dir() else []
 
 
-def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+def connect(path: Path) -> apsw.Connection:
     try:
-        db = apsw.Connection(str(path), flags=flags)
+        # Never creates it: a database that someone has removed must not come back empty.
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:
         raise Unavailable(f"cannot open {path}: {error}. Check that the folder exists and is writable.") from error
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -106,6 +107,12 @@ def _open_checked(files: StoreFiles) -> apsw.Connection:
             db.close()
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             raise refusal(files.database, str(error)) from error
+        if isinstance(error, apsw.FullError):
+            raise Unavailable(f"the disk that holds {files.database} is full; free some space first") from error
+        if isinstance(error, apsw.Error):
+            raise Unavailable(
+                f"{files.database} cannot be opened for writing ({error}); is its folder, or the disk, read-only?"
+            ) from error
         raise
     return db
 
@@ -211,17 +218,21 @@ def backup_to(db: apsw.Connection, target: Path, progress: Progress | None = Non
     """A consistent copy while others read and write, put in place only when it is complete."""
     _make_private_folder(target.parent)
     partial = target.with_name(target.name + ".partial")
-    with contextlib.suppress(FileNotFoundError):
-        partial.unlink()
-    copy = apsw.Connection(str(partial))
+    partial.unlink(missing_ok=True)
+    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # nobody else's from its first byte on
     try:
-        with copy.backup("main", db, "main") as work:
-            while not work.done:
-                work.step(1024)
-                if progress:
-                    progress(work.page_count - work.remaining, work.page_count)
-        copy.execute("PRAGMA journal_mode=DELETE").fetchall()
-    finally:
-        copy.close()
-    os.chmod(partial, 0o600)
-    os.replace(partial, target)
+        copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            with copy.backup("main", db, "main") as work:
+                while not work.done:
+                    work.step(1024)
+                    if progress:
+                        progress(work.page_count - work.remaining, work.page_count)
+            copy.execute("PRAGMA journal_mode=DELETE").fetchall()
+        finally:
+            copy.close()
+        os.replace(partial, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise

@@ -12,10 +12,17 @@ from commonplace.wire.record import Memory
 
 _COPIED = 2000  # vectors copied per statement when the embedder stays the same
 
+# Versions are looked up by the number of their vector only while vectors are made anew: writes need not pay otherwise.
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS memories_by_vid ON memories(vid); "
+    "CREATE INDEX IF NOT EXISTS versions_by_vid ON versions(vid)"
+)
+
 
 def begin(db: apsw.Connection, name: str, dimension: int) -> tuple[int, bool]:
     meta = dict(db.execute("SELECT key, value FROM meta"))
     if meta.get("next_embedder") == name and meta.get("next_dimension") == dimension:
+        db.execute(_INDEXES)
         return int(meta["next_generation"]), True
     generation = max(meta["generation"], meta.get("next_generation", 0)) + 1
     db.execute("BEGIN IMMEDIATE")
@@ -26,6 +33,7 @@ def begin(db: apsw.Connection, name: str, dimension: int) -> tuple[int, bool]:
         "INSERT OR REPLACE INTO meta VALUES('next_generation', ?), ('next_embedder', ?), ('next_dimension', ?)",
         (generation, name, dimension),
     )
+    db.execute(_INDEXES)
     db.execute("COMMIT")
     if meta.get("embedder") == name:
         # The same embedder: what it has made is kept, only the gaps are filled.
@@ -88,6 +96,6 @@ def switch(db: apsw.Connection, generation: int) -> bool:
         (generation, meta["next_embedder"], meta["next_dimension"]),
     )
     db.execute("DELETE FROM meta WHERE key IN ('next_generation', 'next_embedder', 'next_dimension')")
-    db.execute(f"DROP TABLE vectors_{old}")
+    db.execute(f"DROP TABLE vectors_{old}; DROP INDEX IF EXISTS memories_by_vid; DROP INDEX IF EXISTS versions_by_vid")
     db.execute("COMMIT")
     return True

@@ -10,6 +10,7 @@ import apsw
 
 from commonplace.stores.sqlite.index import Catalogue
 from commonplace.stores.sqlite.reader import Readers
+from commonplace.stores.sqlite.source import rows_of
 
 LOOK_AFTER = 512  # writes to a scope before its segments are looked at
 
@@ -68,8 +69,6 @@ class Indexer:
             self._work(scope)
 
     def _work(self, scope: int, *, purge: bool = False) -> None:
-        from commonplace.stores.sqlite.store import rows_of
-
         def work(db: apsw.Connection) -> None:
             (self._catalogue.purge if purge else self._catalogue.maintain)(rows_of(db), scope)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,9 @@ import apsw
 from commonplace.stores.base import Known
 from commonplace.stores.sqlite import reader, rows
 
-_FIRST = "SELECT mid, id, status, speaker, supersedes FROM memories WHERE scope_id = ? AND supersedes IS NOT NULL"
-_SINCE = "SELECT mid, id, status, speaker, supersedes FROM memories WHERE scope_id = ? AND seq > ?"
+_ROWS = "SELECT mid, id, status, speaker, supersedes, expires_at FROM memories WHERE scope_id = ?"
+_FIRST = f"{_ROWS} AND supersedes IS NOT NULL"
+_SINCE = f"{_ROWS} AND seq > ?"
 _ERASED = "SELECT mid FROM erasures WHERE scope_id = ? AND seq > ?"
 _NEXT_SPEAKER = "SELECT min(speaker) FROM memories WHERE scope_id = ? AND speaker > ?"
 _LATEST = (
@@ -26,8 +28,11 @@ _LATEST = (
 class _Scope:
     seq: int = -1
     speakers: set[str] = field(default_factory=set)
-    superseding: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)  # mid → (id, what it replaces)
+    #: mid → (id, what it replaces, until when)
+    superseding: dict[int, tuple[str, tuple[str, ...], float]] = field(default_factory=dict)
     known: Known = field(default_factory=Known)
+    since: float = 0  # `known` holds from the expiry before until the one after
+    until: float = 0
 
 
 class Acquaintances:
@@ -37,14 +42,14 @@ class Acquaintances:
         self._scopes: dict[int, _Scope] = {}
         self._lock = threading.Lock()
 
-    def known(self, db: apsw.Connection, tenant: str, agents: Sequence[str]) -> Known:
-        found = [self._follow(db, scope) for scope in reader.scope_ids(db, tenant, agents)]
+    def known(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
+        found = [self._follow(db, scope, now or 0) for scope in reader.scope_ids(db, tenant, agents)]
         if len(found) == 1:
             return found[0]
         replaced = {old: new for one in found for old, new in one.replaced.items()}
         return Known(frozenset().union(*(one.speakers for one in found)), replaced)
 
-    def _follow(self, db: apsw.Connection, scope: int) -> Known:
+    def _follow(self, db: apsw.Connection, scope: int, now: int) -> Known:
         (latest,) = rows.one(db, _LATEST, (scope,))
         with self._lock:
             held = self._scopes.setdefault(scope, _Scope())
@@ -57,18 +62,30 @@ class Acquaintances:
                 first = held.seq < 0
                 for row in db.execute(_FIRST, (scope,)) if first else db.execute(_SINCE, (scope, held.seq)):
                     _take(held, *row)
-                replaced = {old: id for id, olds in held.superseding.values() for old in olds}
-                held.known = Known(frozenset(held.speakers), replaced)
                 held.seq = latest
+                held.until = held.since  # nothing holds any longer
+            if not held.since <= now < held.until:
+                _settle(held, now)
             return held.known
 
 
-def _take(held: _Scope, mid: int, id: str, status: str, speaker: str | None, supersedes: str | None) -> None:
+def _settle(held: _Scope, now: int) -> None:
+    """What is known at this instant, and how long that stays so."""
+    ends = {end for _, _, end in held.superseding.values()}
+    held.since = max((end for end in ends if end <= now), default=-math.inf)
+    held.until = min((end for end in ends if end > now), default=math.inf)
+    replaced = {old: id for id, olds, end in held.superseding.values() if end > now for old in olds}
+    held.known = Known(frozenset(held.speakers), replaced)
+
+
+def _take(
+    held: _Scope, mid: int, id: str, status: str, speaker: str | None, supersedes: str | None, expires_at: int | None
+) -> None:
     held.superseding.pop(mid, None)
     if speaker:
         held.speakers.add(speaker)
     if supersedes and status == "live":
-        held.superseding[mid] = (id, tuple(json.loads(supersedes)))
+        held.superseding[mid] = (id, tuple(json.loads(supersedes)), math.inf if expires_at is None else expires_at)
 
 
 def _speakers(db: apsw.Connection, scope: int) -> list[str]:

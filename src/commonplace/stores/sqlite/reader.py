@@ -132,13 +132,18 @@ def versions_in(reach: Reach, scopes: list[int]) -> list[tuple[str, str, list[An
     marks = ", ".join("?" * len(scopes))
     if reach.as_of is None:
         return [("memories", f"m.scope_id IN ({marks}) AND {sql}", [*scopes, *values])]
-    # What was current at that sequence is a row not changed since, or a version that ended after it.
+    # What was current at that sequence is a row not changed since, or a version that ended after it: unless the
+    # memory has expired since.
+    since, ended = "", []
+    if reach.now is not None:
+        since = " AND NOT EXISTS (SELECT 1 FROM memories c WHERE c.mid = m.mid AND c.expires_at <= ?)"
+        ended = [reach.now]
     return [
         ("memories", f"m.scope_id IN ({marks}) AND m.seq <= ? AND {sql}", [*scopes, reach.as_of, *values]),
         (
             "versions",
-            f"m.scope_id IN ({marks}) AND m.seq <= ? AND m.ended_seq > ? AND {sql}",
-            [*scopes, reach.as_of, reach.as_of, *values],
+            f"m.scope_id IN ({marks}) AND m.seq <= ? AND m.ended_seq > ? AND {sql}{since}",
+            [*scopes, reach.as_of, reach.as_of, *values, *ended],
         ),
     ]
 
@@ -181,6 +186,14 @@ def agents(db: apsw.Connection, tenant: str) -> dict[str, int]:
         "ORDER BY s.agent_id"
     )
     return dict(db.execute(sql, (tenant_id(db, tenant),)))
+
+
+def agent_names(db: apsw.Connection, tenant: str) -> list[str]:
+    sql = (
+        "SELECT s.agent_id FROM scopes s "
+        "WHERE s.tenant_id = ? AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_id = s.id) ORDER BY s.agent_id"
+    )
+    return [str(name) for (name,) in db.execute(sql, (tenant_id(db, tenant),))]
 
 
 def count(db: apsw.Connection, reach: Reach) -> int:

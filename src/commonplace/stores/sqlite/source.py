@@ -10,7 +10,7 @@ import apsw
 import numpy as np
 
 from commonplace.stores import exact
-from commonplace.stores.base import Candidate, EmbedderInfo, Reach, Search
+from commonplace.stores.base import Candidate, EmbedderInfo, Reach, Search, StaleGeneration
 from commonplace.stores.context import matched, packed
 from commonplace.stores.sqlite import reader, rows
 from commonplace.stores.sqlite.index import Catalogue, IndexQuery, IndexRow
@@ -27,6 +27,18 @@ def user_code(user_id: str | None) -> int:
     if user_id is None:
         return 0
     return int.from_bytes(blake2b(user_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
+
+
+def embedder_of(db: apsw.Connection) -> EmbedderInfo | None:
+    meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('embedder', 'dimension', 'generation')"))
+    if "embedder" not in meta:
+        return None
+    return EmbedderInfo(meta["embedder"], meta["dimension"], meta["generation"])
+
+
+def rows_of(db: apsw.Connection) -> Rows:
+    info = embedder_of(db)
+    return Rows(db, info, info.generation if info else 1)
 
 
 class Rows:
@@ -58,25 +70,25 @@ class Rows:
         return int(rows.one(self._db, sql, (scope,))[0])
 
 
-def search(
-    db: apsw.Connection, catalogue: Catalogue, rows_of: Rows, search: Search, scopes: list[int]
-) -> list[Candidate]:
+def search(db: apsw.Connection, catalogue: Catalogue, view: Rows, search: Search, scopes: list[int]) -> list[Candidate]:
+    _check_generation(view, search)
     reach = search.reach
     if reach.as_of is not None or reach.statuses != ("live",):
-        return _exactly(db, rows_of, search, scopes)
+        return _exactly(db, view, search, scopes)
     terms = query_terms(search.text) if search.text else []
     masks, rest = _masks(reach)
     found: dict[int, tuple[float | None, float | None]] = {}
     for scope in scopes:
         allowed = _allowed(db, reach, scope) if rest else None
         query = IndexQuery(terms, search.vector, search.limit, reach.now, allowed=allowed, **masks)
-        for hit in catalogue.search(rows_of, scope, query):
+        for hit in catalogue.search(view, scope, query):
             found[hit.mid] = (hit.dense, hit.keyword)
     return [candidate for _, candidate in _fetch(db, scopes, reach, found, terms)]
 
 
-def around(db: apsw.Connection, rows_of: Rows, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+def around(db: apsw.Connection, view: Rows, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
     """Scored from their rows: these few are not worth another pass of the index, and have been missed by its words."""
+    _check_generation(view, search)
     reach = search.reach
     scopes = reader.scope_ids(db, reach.tenant, reach.agents)
     runs = [mids for scope in scopes for mids in reader.runs(db, scope, ids, each)]
@@ -84,14 +96,19 @@ def around(db: apsw.Connection, rows_of: Rows, search: Search, ids: Sequence[str
     by_mid = dict(_fetch(db, scopes, reach, {mid: (None, None) for mids in runs for mid in mids}, terms))
     if search.vector is not None and by_mid:
         sql = (
-            f"SELECT m.mid, v.data FROM memories m JOIN vectors_{rows_of.generation} v ON v.vid = m.vid "
+            f"SELECT m.mid, v.data FROM memories m JOIN vectors_{view.generation} v ON v.vid = m.vid "
             f"WHERE m.mid IN ({', '.join('?' * len(by_mid))})"
         )
         found = [(mid, data) for mid, data in db.execute(sql, tuple(by_mid)) if data]
-        vectors = [np.frombuffer(data, np.float32).reshape(-1, rows_of.dimension or 1) for _, data in found]
+        vectors = [np.frombuffer(data, np.float32).reshape(-1, view.dimension or 1) for _, data in found]
         for (mid, _), cosine in zip(found, exact.dense_scores(vectors, search.vector).tolist(), strict=True):
             by_mid[mid].dense = cosine
     return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
+
+
+def _check_generation(view: Rows, search: Search) -> None:
+    if search.generation is not None and search.generation != view.generation:
+        raise StaleGeneration
 
 
 def _masks(reach: Reach) -> tuple[dict[str, Any], list[Condition]]:
@@ -147,18 +164,18 @@ def _fetch(
     return candidates
 
 
-def _exactly(db: apsw.Connection, rows_of: Rows, search: Search, scopes: list[int]) -> list[Candidate]:
+def _exactly(db: apsw.Connection, view: Rows, search: Search, scopes: list[int]) -> list[Candidate]:
     """Every version the reach sees, scored one by one: for instants in the past, which no segment holds."""
     memories, derived = [], []
     for table, condition, values in reader.versions_in(search.reach, scopes):
         query = (
             f"{rows.select(table, extra='m.terms, v.data')} "
-            f"LEFT JOIN vectors_{rows_of.generation} v ON v.vid = m.vid WHERE {condition} ORDER BY m.mid"
+            f"LEFT JOIN vectors_{view.generation} v ON v.vid = m.vid WHERE {condition} ORDER BY m.mid"
         )
         for row in db.execute(query, values):
             memories.append(rows.to_memory(row))
             data = row[-1]
-            vectors = None if data is None else np.frombuffer(data, np.float32).reshape(-1, rows_of.dimension or 1)
+            vectors = None if data is None else np.frombuffer(data, np.float32).reshape(-1, view.dimension or 1)
             derived.append((row[-2], vectors))
     ranked = exact.rank(derived, search.text, search.vector, search.limit)
     wanted = packed(query_terms(search.text or ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import threading
@@ -33,12 +34,14 @@ from commonplace.stores.sqlite.indexer import Indexer
 from commonplace.stores.sqlite.known import Acquaintances
 from commonplace.stores.sqlite.reader import Readers
 from commonplace.stores.sqlite.rows import one
+from commonplace.stores.sqlite.source import embedder_of, rows_of
 from commonplace.stores.sqlite.transaction import to_record
 from commonplace.stores.sqlite.writer import Writer
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
 T = TypeVar("T")
+log = logging.getLogger("commonplace.sqlite")
 INDEX_MB = 512
 
 
@@ -109,8 +112,11 @@ class SqliteStore(Transactional):
         self._indexer.close()
         self._readers.close()
         self.catalogue.close()
-        if pages.clear_gaps(self._db, self.files):
-            upkeep.truncate_log(self._db)  # what another process's reading keeps, it clears when it closes
+        try:
+            if pages.clear_gaps(self._db, self.files):
+                upkeep.truncate_log(self._db)  # what another process's reading keeps, it clears when it closes
+        except apsw.Error:  # a full disk, say: what was acknowledged is in the log, and the next stop tidies up
+            log.exception("the store could not be tidied up at its close")
         close_writable(self._db)
         if self._temporary:
             shutil.rmtree(self.files.database.parent, ignore_errors=True)
@@ -129,6 +135,9 @@ class SqliteStore(Transactional):
 
     async def agents(self, tenant: str) -> dict[str, int]:
         return await self._readers.run(lambda db: reader.agents(db, tenant))
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        return await self._readers.run(lambda db: reader.agent_names(db, tenant))
 
     async def count(self, reach: Reach) -> int:
         return await self._readers.run(lambda db: reader.count(db, reach))
@@ -170,8 +179,8 @@ class SqliteStore(Transactional):
             lambda db: [n for (n,) in db.execute("SELECT name FROM tenants ORDER BY name") if n]
         )
 
-    async def known(self, tenant: str, agents: Sequence[str]) -> Known:
-        return await self._readers.run(lambda db: self._acquaintances.known(db, tenant, agents))
+    async def known(self, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
+        return await self._readers.run(lambda db: self._acquaintances.known(db, tenant, agents, now))
 
     async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         return await self._readers.run(lambda db: source.around(db, rows_of(db), search, ids, each))
@@ -196,8 +205,8 @@ class SqliteStore(Transactional):
             return len(scopes)
 
         purged = await self._readers.run(purge)
-        await self._alone(lambda db: upkeep.compact(db, progress))
         await self.drop_copies()
+        await self._alone(lambda db: upkeep.compact(db, self.files, progress))
         return purged
 
     async def examine(self, repair: bool, progress: Progress | None = None) -> list[Finding]:
@@ -242,18 +251,6 @@ class SqliteStore(Transactional):
     def commits(self) -> tuple[int, int]:
         """How many groups and how many writes were committed, for metrics."""
         return self._writer.groups, self._writer.writes
-
-
-def embedder_of(db: apsw.Connection) -> EmbedderInfo | None:
-    meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('embedder', 'dimension', 'generation')"))
-    if "embedder" not in meta:
-        return None
-    return EmbedderInfo(meta["embedder"], meta["dimension"], meta["generation"])
-
-
-def rows_of(db: apsw.Connection) -> source.Rows:
-    info = embedder_of(db)
-    return source.Rows(db, info, info.generation if info else 1)
 
 
 def open_url(url: str, clock: Clock = system_clock) -> SqliteStore:

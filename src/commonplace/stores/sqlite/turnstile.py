@@ -56,7 +56,7 @@ class Turnstile:
         try:
             # A read lock on everything before us succeeds once no earlier ticket is held.
             self._poll(fcntl.F_RDLCK, _FIRST_TICKET, ticket - _FIRST_TICKET, deadline)
-        except Busy:
+        except BaseException:
             self.release()
             raise
         self.waited = time.monotonic() - started
@@ -64,9 +64,12 @@ class Turnstile:
 
     def release(self) -> None:
         if self._ticket is not None:
-            # Our own byte and the read lock on those before it, which disturbs nobody meanwhile.
-            self._set(fcntl.F_UNLCK, _FIRST_TICKET, self._ticket - _FIRST_TICKET + 1)
-            self._ticket = None
+            ticket, self._ticket = self._ticket, None
+            try:
+                # Our own byte and the read lock on those before it, which disturbs nobody meanwhile.
+                self._set(fcntl.F_UNLCK, _FIRST_TICKET, ticket - _FIRST_TICKET + 1)
+            except OSError:
+                self.close()  # which frees them, too
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +16,20 @@ from commonplace.stores.sqlite import rows
 from commonplace.stores.sqlite.files import StoreFiles, backup_to
 from commonplace.stores.sqlite.index import Catalogue
 from commonplace.stores.sqlite.source import Rows
+from commonplace.wire.canonical import content_hash
 from commonplace.wire.errors import Conflict, Unavailable
+
+_TEMPORARY = "SQLITE_TMPDIR"
+_compacting = threading.Lock()  # the environment is the whole process's
 
 
 def sizes(files: StoreFiles, catalogue: Catalogue) -> dict[str, Any]:
-    segments = [f for f in files.segments.rglob("*") if f.is_file()] if files.segments.is_dir() else []
-    database = sum(p.stat().st_size for p in (files.database, files.wal) if p.exists())
-    index = sum(f.stat().st_size for f in segments)
-    return {
-        "database": str(files.database),
-        "size_bytes": database + index,
-        "index": {"files": len(segments), "bytes": index, **catalogue.sizes()},
-    }
+    database = 0
+    for path in (files.database, files.wal):
+        with contextlib.suppress(FileNotFoundError):
+            database += path.stat().st_size
+    index = catalogue.sizes()
+    return {"database": str(files.database), "size_bytes": database + index["bytes"], "index": index}
 
 
 def backup(db: apsw.Connection, target: Path, progress: Progress | None) -> int:
@@ -38,16 +43,38 @@ def backup(db: apsw.Connection, target: Path, progress: Progress | None) -> int:
     return target.stat().st_size
 
 
-def compact(db: apsw.Connection, progress: Progress | None) -> None:
+def compact(db: apsw.Connection, files: StoreFiles, progress: Progress | None) -> None:
     """On the writer's connection. Readers go on meanwhile; pages they still need are cleared by the next compact."""
     if progress:
         progress(0, 2)
-    db.execute("VACUUM")
+    with _temporary_files_beside(db, files):
+        db.execute("VACUUM")
     if progress:
         progress(1, 2)
-    truncate_log(db)
+    if not truncate_log(db):
+        raise Unavailable(
+            f"{files.database} is compacted, but what was there before is still in {files.wal.name}, because another "
+            "program is reading it; run `commonplace compact` again"
+        )
     if progress:
         progress(2, 2)
+
+
+@contextlib.contextmanager
+def _temporary_files_beside(db: apsw.Connection, files: StoreFiles) -> Iterator[None]:
+    """Have SQLite keep its temporary copy on the store's own disk: in memory it would be as large as the store."""
+    with _compacting:
+        before = os.environ.get(_TEMPORARY)
+        os.environ[_TEMPORARY] = str(files.database.parent.absolute())
+        db.execute("PRAGMA temp_store=FILE")
+        try:
+            yield
+        finally:
+            db.execute("PRAGMA temp_store=MEMORY")
+            if before is None:
+                del os.environ[_TEMPORARY]
+            else:
+                os.environ[_TEMPORARY] = before
 
 
 def truncate_log(db: apsw.Connection) -> bool:
@@ -102,7 +129,7 @@ _CHECKS: tuple[tuple[str, str, str], ...] = (
 
 def examine_rows(db: apsw.Connection, view: Rows, progress: Progress | None) -> list[Finding]:
     """What can be wrong in the database itself; nothing here can be repaired from elsewhere."""
-    total = len(_CHECKS) + 2
+    total = len(_CHECKS) + 3
     step = _stepper(progress, total)
     problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)")]
     findings = [Finding("database", problems == ["ok"], "; ".join(problems))]
@@ -111,6 +138,8 @@ def examine_rows(db: apsw.Connection, view: Rows, progress: Progress | None) -> 
         (count,) = rows.one(db, sql)
         findings.append(Finding(name, count == 0, "ok" if count == 0 else sentence.format(count)))
         step()
+    findings.append(_examine_contents(db))
+    step()
     if view.dimension is not None:
         (lacking,) = rows.one(
             db,
@@ -121,6 +150,18 @@ def examine_rows(db: apsw.Connection, view: Rows, progress: Progress | None) -> 
         findings.append(Finding("vectors", lacking == 0, detail))
     step()
     return findings
+
+
+def _examine_contents(db: apsw.Connection) -> Finding:
+    """Text changed by anything but us no longer has the hash that was written, and audited, with it."""
+    changed = [
+        id
+        for table in ("memories", "versions")
+        for id, content, salt, written in db.execute(f"SELECT id, content, salt, content_hash FROM {table}")
+        if content_hash(content, salt) != written
+    ]
+    detail = f"{len(changed)} texts are not what was written, first {changed[0]}" if changed else "ok"
+    return Finding("contents", not changed, detail)
 
 
 def examine_index(catalogue: Catalogue, view: Rows, scope: int, repair: bool) -> Finding:

@@ -75,81 +75,91 @@ class Writer:
         self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._gathering: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         self._known = _Known()
+        self._handing = threading.Lock()  # nothing may be handed over after the order to stop
         self._closed = False
+        self._stopping = False
         self.groups = 0
         self.writes = 0
         self._thread = threading.Thread(target=self._run, name="commonplace-writer", daemon=True)
         self._thread.start()
 
     async def submit(self, tenant: str | None, work: Callable[[Any], Any]) -> Any:
-        if self._closed:
-            raise Unavailable("this store is closed")
         loop = asyncio.get_running_loop()
         job = Job(tenant, work, loop, loop.create_future())
-        gathering = self._gathering.get(loop)
-        if gathering is None:
-            # Hand over only after every task that is ready now has run, so that they share one commit.
-            self._gathering[loop] = [job]
-            loop.call_soon(self._hand_over, loop)
-        else:
-            gathering.append(job)
+        with self._handing:
+            if self._closed:
+                raise Unavailable("this store is closed")
+            gathering = self._gathering.get(loop)
+            if gathering is None:
+                # Hand over only after every task that is ready now has run, so that they share one commit.
+                self._gathering[loop] = [job]
+                loop.call_soon(self._hand_over, loop)
+            else:
+                gathering.append(job)
         return await job.future
 
     def close(self) -> None:
-        if not self._closed:
+        with self._handing:
+            if self._closed:
+                return
             self._closed = True
-            for loop in list(self._gathering):
-                self._hand_over(loop)
+            for jobs in self._gathering.values():
+                self._inbox.put(jobs)
+            self._gathering.clear()
             self._inbox.put(None)
-            self._thread.join()
-            self._turnstile.close()
+        self._thread.join()
+        self._turnstile.close()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        jobs = self._gathering.pop(loop, None)
-        if jobs is not None:
-            self._inbox.put(jobs)
+        with self._handing:
+            jobs = self._gathering.pop(loop, None)
+            if jobs is not None:
+                self._inbox.put(jobs)
 
     # the writer's thread
 
     def _run(self) -> None:
-        stopping = False
-        while not stopping:
+        while not self._stopping:
             waiting = self._inbox.get()
             if waiting is None:
                 return
             while waiting:
-                if waiting[0].tenant is None:
-                    job = waiting.pop(0)
-                    self._maintain(job)
-                    self._deliver([job])
-                else:
-                    waiting, stop_seen = self._serve(waiting)
-                    stopping = stopping or stop_seen
+                group = _Group()
+                try:
+                    if waiting[0].tenant is None:
+                        group.jobs.append(waiting.pop(0))
+                        self._maintain(group.jobs[0])
+                        self._deliver(group.jobs)
+                    else:
+                        self._serve(group, waiting)
+                except BaseException as error:  # without this thread every later write would wait for ever
+                    log.exception("the writer failed")
+                    self._refuse(group.jobs + waiting, error)
+                    waiting.clear()
 
-    def _serve(self, waiting: list[Job]) -> tuple[list[Job], bool]:
-        """Commit one group off the front; what is left, and whether the order to stop was seen."""
+    def _refuse(self, jobs: list[Job], error: BaseException) -> None:
+        for job in jobs:
+            job.error = job.error or self._fault(error)
+        self._deliver(jobs)
+
+    def _serve(self, group: _Group, waiting: list[Job]) -> None:
+        """Commit one group off the front; what does not go into it stays waiting."""
         try:
             self._turnstile.acquire(WAIT_SECONDS)
-        except Busy:
-            for job in waiting:
-                job.error = Unavailable(
-                    f"other processes kept {self._files.database} locked for {WAIT_SECONDS:.0f} s; "
-                    "nothing was written, try again (`commonplace status` shows the store)"
-                )
-            self._deliver(waiting)
-            return [], False
-        group = _Group()
-        stop_seen = False
+        except (Busy, OSError) as error:
+            self._refuse(waiting, error)
+            waiting.clear()
+            return
         try:
             self._begin()
-            waiting, stop_seen = self._fill(group, waiting)
+            self._fill(group, waiting)
             self._finish(group)
             self.groups += 1
             self.writes += len(group.jobs)
         except BaseException as error:
             self._roll_back()
             self._known = _Known()
-            if not group.jobs:  # not even begun: the first in line is told, the others try again
+            if not group.jobs and waiting:  # not even begun: the first in line is told, the others try again
                 group.jobs.append(waiting.pop(0))
             for job in group.jobs:
                 job.error = job.error or self._fault(error)
@@ -157,25 +167,28 @@ class Writer:
         finally:
             self._turnstile.release()
         if group.changed:
-            self._committed(group.changed, group.erased)
+            try:
+                self._committed(group.changed, group.erased)
+            except Exception:  # derived data: what is committed stands, and its callers must hear so
+                log.exception("the index was not told of a commit")
         self._deliver(group.jobs)
-        return waiting, stop_seen
 
-    def _fill(self, group: _Group, waiting: list[Job]) -> tuple[list[Job], bool]:
+    def _fill(self, group: _Group, waiting: list[Job]) -> None:
         deadline = time.monotonic() + GROUP_SECONDS
         while True:
             while waiting and waiting[0].tenant is not None:
                 self._perform(waiting.pop(0), group)
                 if len(group.jobs) >= GROUP_WRITES or time.monotonic() > deadline:
-                    return waiting, False
+                    return
             if waiting:
-                return waiting, False
+                return
             try:
                 more = self._inbox.get_nowait()
             except queue.Empty:
-                return [], False
+                return
             if more is None:
-                return [], True
+                self._stopping = True
+                return
             waiting += more  # in place: what is left when an error breaks the group is still in the caller's hands
 
     def _begin(self) -> None:
@@ -268,7 +281,12 @@ class Writer:
             return Unavailable(f"the disk that holds {path} is full; nothing was written")
         if isinstance(error, apsw.BusyError):
             return Unavailable(f"{path} is locked by another program; nothing was written, try again")
-        if isinstance(error, apsw.Error):
+        if isinstance(error, Busy):
+            return Unavailable(
+                f"other processes kept {path} locked for {WAIT_SECONDS:.0f} s; "
+                "nothing was written, try again (`commonplace status` shows the store)"
+            )
+        if isinstance(error, (apsw.Error, OSError)):
             return Unavailable(f"{path} could not be written: {error}; nothing was written")
         return error
 
@@ -285,7 +303,7 @@ class Writer:
 
 def _resolve(jobs: list[Job]) -> None:
     for job in jobs:
-        if job.future.cancelled():
+        if job.future.done():
             continue
         if job.error is not None:
             job.future.set_exception(job.error)

@@ -11,7 +11,7 @@ from typing import Any
 
 from commonplace.stores.sqlite.index import merge
 from commonplace.stores.sqlite.index import verify as checks
-from commonplace.stores.sqlite.index.folder import Manifest, ScopeFolder
+from commonplace.stores.sqlite.index.folder import Manifest, ScopeFolder, measured
 from commonplace.stores.sqlite.index.query import Hit, IndexQuery, Source
 from commonplace.stores.sqlite.index.rebuild import rebuilt, written
 from commonplace.stores.sqlite.index.scrub import scrub
@@ -130,13 +130,6 @@ class Catalogue:
         except (Damaged, OSError, IndexError, ValueError) as error:
             return [str(error)]
 
-    def drop(self, scope: int) -> None:
-        self.forget(scope)
-        folder = ScopeFolder(self._root, scope)
-        if folder.path.is_dir():
-            with folder.lock(wait=True):
-                folder.drop()
-
     def forget(self, scope: int) -> None:
         """Let go of what is in memory; the next search opens it again."""
         with self._lock:
@@ -144,11 +137,14 @@ class Catalogue:
 
     def sizes(self) -> dict[str, Any]:
         folders = [path for path in self._root.glob("*") if path.is_dir()] if self._root.is_dir() else []
+        files, size = measured(self._root)
         with self._lock:
             held = list(self._held.values())
         return {
             "scopes_on_disk": len(folders),
-            "bytes_on_disk": sum(path.stat().st_size for folder in folders for path in folder.glob("*")),
+            "files": files,
+            "bytes": size,
+            "bytes_on_disk": size,
             "scopes_open": len(held),
             "bytes_open": sum(one.rows.nbytes for one in held),
             "budget_bytes": self._budget,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +49,7 @@ class Manifest:
 
 class ScopeFolder:
     def __init__(self, root: Path, scope: int) -> None:
+        self._root = root
         self.path = root / str(scope)
         self._lock_path = root / f"{scope}.lock"
 
@@ -119,7 +119,8 @@ class ScopeFolder:
         return live
 
     def new_name(self, kind: str) -> str:
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._make_root()
+        self.path.mkdir(mode=0o700, exist_ok=True)
         return f"{os.urandom(8).hex()}.{kind}"
 
     def write(self, identity: Identity, watermark: int, shards: Sequence[Shard]) -> Manifest:
@@ -176,17 +177,15 @@ class ScopeFolder:
                     with contextlib.suppress(OSError):  # still mapped, on Windows: the next sweep gets it
                         path.unlink()
 
-    def drop(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-
-    def nbytes(self) -> int:
-        return sum(path.stat().st_size for path in self.path.glob("*")) if self.path.is_dir() else 0
+    def _make_root(self) -> None:
+        # What can be found out from an index is as private as the database.
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     @contextlib.contextmanager
     def lock(self, *, wait: bool = False) -> Iterator[bool]:
         """One builder at a time, whatever thread or process; False when another is at work."""
         try:
-            self._lock_path.parent.mkdir(parents=True, exist_ok=True)
+            self._make_root()
             file = self._lock_path.open("a+b")
         except OSError:
             if wait:
@@ -200,6 +199,17 @@ class ScopeFolder:
             finally:
                 if held:
                     _release(file.fileno())
+
+
+def measured(root: Path) -> tuple[int, int]:
+    """How many files lie below, and their bytes; one that is swept away meanwhile does not count."""
+    files = size = 0
+    for folder, _, names in os.walk(root):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                size += os.stat(os.path.join(folder, name)).st_size
+                files += 1
+    return files, size
 
 
 if os.name == "posix":

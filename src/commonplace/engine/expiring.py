@@ -1,0 +1,111 @@
+"""Expiring by policy, and erasing what was promised to be gone by now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from commonplace.engine import expiry, ledger
+from commonplace.engine.core import Core
+from commonplace.engine.forgetting import CHUNK, REVIEW, erase_rejected, erases, every, forget_now
+from commonplace.stores.base import Entry, Reach, Transaction
+from commonplace.stores.where import Condition
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.models import ExpireRequest
+from commonplace.wire.record import Memory, Principal
+
+
+async def due(core: Core, who: Principal, request: ExpireRequest) -> list[Memory]:
+    """What an expire policy means right now."""
+    core.require(who, request.agent_id, "writer")
+    policy = request.policy
+    if policy is None or not policy.model_fields_set:
+        raise ValidationError(
+            "policy must name at least one condition: without one it would expire everything", field="policy"
+        )
+    if policy.no_recall_in_days is not None and "recall_tracking" not in core.primary.capabilities:
+        raise ValidationError("no_recall_in_days needs a store that tracks recalls; this one does not", field="policy")
+    now = core.clock()
+    found = await every(core, Reach(who.tenant, (request.agent_id,), expiry.conditions(policy, now)))
+    return [m for m in found if expiry.stale(m, policy, now)]
+
+
+async def expire(core: Core, who: Principal, request: ExpireRequest) -> list[str]:
+    memories = await due(core, who, request)
+    done: list[str] = []
+    for start in range(0, len(memories), CHUNK):
+        batch = memories[start : start + CHUNK]
+        done += await core.transact(who.tenant, lambda tx, batch=batch: _expire_now(tx, core, who, request, batch))  # type: ignore[misc]
+    if request.action == "forget" and any(erases(m) for m in memories):
+        await core.primary.drop_copies()
+    return done
+
+
+def _expire_now(
+    tx: Transaction, core: Core, who: Principal, request: ExpireRequest, batch: Sequence[Memory]
+) -> list[str]:
+    if request.action == "forget":
+        return forget_now(
+            tx, core, who, request.agent_id, batch, hard=False, because="expired by policy", unchanged=True
+        )
+    unchanged = [now for m in batch if (now := tx.get(m.id)) is not None and now.version == m.version]
+    parts = []
+    if request.action == "demote":
+        tx.demote([m.id for m in unchanged], expiry.DEMOTION)
+        parts = [ledger.part(m.id, {"demotion": expiry.DEMOTION}) for m in unchanged]
+    else:
+        for memory in unchanged:
+            archived = tx.put(Entry(replace(memory, status="archived"), None, b""))
+            parts.append(ledger.part(memory.id, {"version": archived.version, "status": "archived"}))
+    if parts:
+        ledger.append(tx, who, "expire", request.agent_id, parts)
+    return [m.id for m in unchanged]
+
+
+async def sweep(core: Core, who: Principal) -> int:
+    """Erase what was kept under a retention promise that has run out; it has been invisible since."""
+    overdue = (Condition(("expires_at",), "lte", core.clock()),)
+    erased = 0
+    for agent in await core.primary.agent_names(who.tenant):
+        reach = Reach(who.tenant, (agent,), overdue, statuses=("live", "archived", "deleted"))
+        memories = [m for m in await every(core, reach) if erases(m)]
+        for start in range(0, len(memories), CHUNK):
+            batch = memories[start : start + CHUNK]
+            erased += len(
+                await core.transact(
+                    who.tenant,
+                    lambda tx, agent=agent, batch=batch: forget_now(  # type: ignore[misc]
+                        tx, core, who, agent, batch, hard=True, because="retention ended"
+                    ),
+                )
+            )
+    erased += await _sweep_rejected(core, who)
+    if erased:
+        await core.primary.drop_copies()
+    return erased
+
+
+async def _sweep_rejected(core: Core, who: Principal) -> int:
+    """A write that was turned down became no memory, but its review quotes it and the promise was made."""
+    overdue: dict[str, list[str]] = {}
+    for record in await core.primary.records(who.tenant, REVIEW):
+        if promise_over(record.value, core.clock()):
+            overdue.setdefault(record.value["agent_id"], []).append(record.value["memory_id"])
+    erased = 0
+    for agent, ids in overdue.items():
+        done = await core.transact(
+            who.tenant,
+            lambda tx, agent=agent, ids=ids: erase_rejected(tx, who, agent, ids),  # type: ignore[misc]
+        )
+        erased += len(done)
+    return erased
+
+
+def promise_over(review: Mapping[str, Any], now: int) -> bool:
+    """Whether a rejected review still quotes what was to be kept no longer than until now."""
+    draft = review.get("draft")
+    if draft is None or review["status"] != "rejected" or "retain" not in draft["privacy"]:
+        return False
+    end = expiry.promised_end(draft["privacy"], review["created_at"], draft["expires_at"])
+    return end is not None and end <= now

@@ -1,0 +1,273 @@
+"""A running engine whose store gets another embedder from elsewhere: it follows, or says that it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from commonplace.embedders.base import Embedder, Vectors
+from commonplace.embedders.hashing import Hashing
+from commonplace.engine import relevance
+from commonplace.engine.draft import Draft, Query, Recollection
+from commonplace.engine.engine import Engine
+from commonplace.stores.base import Reach, Search, StaleGeneration
+from commonplace.stores.contract.subject import WHO, FakeClock
+from commonplace.stores.sqlite import SqliteStore
+
+FACTS = ["Alice plays the cello", "Bob repairs bicycles", "the kettle is in the attic"]
+
+
+class Homemade(Hashing):
+    """The same vectors under a name that no registry knows, and a count of how often its memory was given back."""
+
+    def __init__(self, name: str = "homemade", dimension: int = 64) -> None:
+        super().__init__(dimension)
+        self.name = name
+        self.unloaded = 0
+
+    def unload(self) -> None:
+        self.unloaded += 1
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "commonplace.db"
+
+
+async def opened(path: Path, embedder: Embedder) -> Engine:
+    return await Engine.open(SqliteStore(path, FakeClock()), embedder, clock=FakeClock())
+
+
+async def two(path: Path, embedder: Embedder) -> tuple[Engine, Engine]:
+    first = await opened(path, embedder)
+    for fact in FACTS:
+        await first.remember(WHO, Draft("agent", "semantic", fact))
+    return first, await opened(path, embedder)
+
+
+async def ask(engine: Engine, text: str = "who plays the cello?") -> Recollection:
+    return await engine.recall(WHO, Query(("agent",), text, explain=True))
+
+
+def dense(found: Recollection) -> list[float]:
+    return [(hit.explain or {})["dense"] for hit in found.hits]
+
+
+@pytest.mark.parametrize("dimension", [64, 512])
+def test_recall_uses_the_embedder_another_process_has_changed_to(path: Path, dimension: int) -> None:
+    """Also where both have the same size, and the wrong vector would be compared without a word."""
+
+    async def scenario() -> None:
+        running, other = await two(path, Homemade("hashing-512", 512))
+        await ask(running)
+        await other.reindex(WHO, Hashing(64))
+        if dimension == 512:
+            await other.reindex(WHO, Hashing(512))
+        found, expected = await ask(running), await ask(other)
+        assert found.note is None
+        assert dense(found) == pytest.approx(dense(expected))
+        assert running.core.embedding is not None
+        assert running.core.embedding.name == f"hashing-{dimension}"
+        await running.remember(WHO, Draft("agent", "semantic", "Carol plays the cello, too"))
+        assert await other.core.primary.count_without_vectors(other.core.embedder_info.generation) == 0  # type: ignore
+        await running.close()
+        await other.close()
+
+    asyncio.run(scenario())
+
+
+def test_one_that_cannot_be_opened_here_leaves_words_and_says_so_until_it_is_changed_back(path: Path) -> None:
+    async def scenario() -> None:
+        running, other = await two(path, Hashing(128))
+        await other.reindex(WHO, Homemade())
+        found = await ask(running)
+        assert found.hits[0].memory.content == FACTS[0]
+        assert dense(found) == [None] * len(found.hits)
+        assert "homemade" in (found.note or "")
+        await other.reindex(WHO, Hashing(128))
+        found = await ask(running)
+        assert found.note is None
+        assert None not in dense(found)
+        await running.close()
+        await other.close()
+
+    asyncio.run(scenario())
+
+
+def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from commonplace.engine import core
+
+    async def scenario() -> None:
+        running, other = await two(path, Hashing(128))
+        await other.reindex(WHO, Hashing(64))
+        opening: list[str] = []
+        really = core.open_embedder
+        monkeypatch.setattr(core, "open_embedder", lambda name: opening.append(name) or really(name))  # type: ignore
+        found = await asyncio.gather(*(ask(running) for _ in range(12)))
+        assert opening == ["hashing-64"]
+        assert all(dense(one) == pytest.approx(dense(found[0])) for one in found)
+        await running.close()
+        await other.close()
+
+    asyncio.run(scenario())
+
+
+def test_relevance_is_told_the_embedder_that_was_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str | None] = []
+    really = relevance.assess
+
+    async def assess(*args: Any, **options: Any) -> Any:
+        told.append(options["embedder_name"])
+        return await really(*args, **options)
+
+    monkeypatch.setattr(relevance, "assess", assess)
+
+    async def scenario() -> None:
+        running, other = await two(path, Hashing(128))
+        await ask(running)
+        await other.reindex(WHO, Hashing(64))
+        await ask(running)
+        await other.reindex(WHO, Homemade())
+        await ask(running)
+        await running.close()
+        await other.close()
+
+    asyncio.run(scenario())
+    assert told == ["hashing-128", "hashing-64", None]
+
+
+def test_a_store_refuses_a_question_put_to_another_generation(path: Path) -> None:
+    async def scenario() -> None:
+        engine, other = await two(path, Hashing(64))
+        await other.close()
+        vector = Hashing(64).embed(["cello"])[0]
+        reach = Reach("local", ("agent",))
+        (id, *_) = [c.memory.id for c in await engine.core.primary.search(Search(reach, "cello", vector, 5, 1))]
+        past = Reach("local", ("agent",), as_of=2)
+        for search in (Search(reach, "cello", vector, 5, 7), Search(past, "cello", vector, 5, 7)):
+            with pytest.raises(StaleGeneration):
+                await engine.core.primary.search(search)
+            with pytest.raises(StaleGeneration):
+                await engine.core.primary.around(search, [id], 2)
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_an_embedder_that_was_replaced_is_closed_and_one_that_stays_is_not(path: Path) -> None:
+    async def scenario() -> None:
+        first, second = Homemade("first"), Homemade("second")
+        engine = await opened(path, first)
+        await engine.remember(WHO, Draft("agent", "semantic", FACTS[0]))
+        held = engine.core.embedding
+        await engine.core.use_embedder(first)
+        assert engine.core.embedding is held
+        assert first.unloaded == 0
+        await engine.reindex(WHO, second)
+        assert first.unloaded == 1
+        assert held is not None
+        assert held._worker._shutdown
+        assert dense(await ask(engine)) != [None]
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+class Waiting(Homemade):
+    """Embeds one batch at a time, and not before it is let."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.batches = 0
+        self.between: Any = None
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.batches += 1
+        if self.batches > 1 and self.between is not None:
+            self.between()
+        return super().embed(texts)
+
+
+def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(path: Path) -> None:
+    """Vectors of the old one must not be kept as the new one's, nor the memory be left without any."""
+
+    async def scenario() -> None:
+        first, second = Waiting("first"), Homemade("second", 64)
+        engine = await opened(path, first)
+        await engine.remember(WHO, Draft("agent", "semantic", FACTS[0]))
+        loop = asyncio.get_running_loop()
+        under_way: list[asyncio.Future[None]] = []
+
+        def switch() -> None:
+            first.between = None
+            under_way.append(asyncio.run_coroutine_threadsafe(_replaced(engine, second), loop).result(20))
+
+        first.between = switch
+        await asyncio.wait_for(engine.remember(WHO, Draft("agent", "semantic", FACTS[1])), 20)
+        await asyncio.gather(*under_way)
+        info = engine.core.embedder_info
+        assert info is not None
+        assert info.name == "second"
+        assert await engine.core.primary.count_without_vectors(info.generation) == 0  # type: ignore[attr-defined]
+        rows = engine.core.primary._db.execute(  # type: ignore[attr-defined]
+            f"SELECT v.data FROM memories m JOIN vectors_{info.generation} v ON v.vid = m.vid ORDER BY m.mid"
+        ).fetchall()
+        assert len(rows) == 2
+        for (data,), fact in zip(rows, FACTS, strict=False):
+            assert np.frombuffer(data, np.float32) == pytest.approx(second.embed([fact])[0])
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: Path) -> None:
+    async def scenario() -> None:
+        first, second = Waiting("first"), Homemade("first")
+        engine = await opened(path, first)
+        held, loop = engine.core.embedding, asyncio.get_running_loop()
+        assert held is not None
+        closing = threading.Event()
+        shut = held._worker.shutdown
+
+        def shutdown() -> None:
+            shut(wait=False)
+            closing.set()
+            shut()
+
+        def switch() -> None:
+            first.between = None
+            under_way.append(asyncio.run_coroutine_threadsafe(engine.core.use_embedder(second), loop))
+            assert closing.wait(20)
+
+        under_way: list[Any] = []
+        held._worker.shutdown = shutdown  # type: ignore[method-assign, assignment]
+        first.batches, first.between = 1, switch
+        texts = [f"text {i}" for i in range(100)]
+        vectors, info = await asyncio.wait_for(engine.core.embedded(texts), 20)
+        assert vectors is not None
+        assert vectors == pytest.approx(second.embed(texts))
+        assert info == engine.core.embedder_info
+        assert engine.core.note is None
+        await asyncio.wrap_future(under_way[0])
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+async def _replaced(engine: Engine, embedder: Embedder) -> asyncio.Future[None]:
+    """All of a reindex but the wait for the old embedder, which is the one that waits for us."""
+    store: Any = engine.core.primary
+    generation, _ = await store.begin_generation(embedder.name, embedder.dimension)
+    lacking = await store.without_vectors(generation, 0, 100)
+    await store.fill_vectors(generation, [(number, embedder.embed([m.content])) for number, m in lacking])
+    assert await store.switch_generation(generation)
+    replacing = asyncio.ensure_future(engine.core.use_embedder(embedder))
+    while engine.core.embedding is None or engine.core.embedding.embedder is not embedder:
+        await asyncio.sleep(0)
+    return replacing

@@ -1,0 +1,47 @@
+"""Which memories were replaced, as time passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from commonplace.engine.draft import Query
+from commonplace.stores.contract.subject import DAY_MS, WHO, Subject
+
+Over = tuple[Subject, Callable[[Any], Any]]
+
+
+def test_what_has_expired_replaces_nothing(over: Over) -> None:
+    s, run = over
+    old, older = run(s.remember("Bob lives in Rome")), run(s.remember("Bob works nights"))
+    lasting = run(s.remember("Bob lives in Oslo", supersedes=[old]))
+    passing = run(s.remember("Bob works days", supersedes=[older], expires_at=s.clock() + DAY_MS))
+
+    def replaced(now: int | None) -> dict[str, str]:
+        return dict(run(s.store.known("local", ["agent"], now)).replaced)
+
+    start = s.clock()
+    assert replaced(start) == {old: lasting, older: passing}
+    assert replaced(start + DAY_MS) == {old: lasting}
+    assert replaced(start + DAY_MS - 1) == {old: lasting, older: passing}
+    assert replaced(None) == {old: lasting, older: passing}
+    later = run(s.remember("Bob works days again", supersedes=[older], expires_at=start + 2 * DAY_MS))
+    assert replaced(start + DAY_MS) == {old: lasting, older: later}
+    assert replaced(start + 2 * DAY_MS) == {old: lasting}
+    run(s.update(later, expires_at=None))
+    assert replaced(start + 9 * DAY_MS) == {old: lasting, older: later}
+
+
+def test_recall_shows_what_is_no_longer_replaced_as_it_did_before(over: Over) -> None:
+    s, run = over
+    old = run(s.remember("Bob works nights at the bakery"))
+    run(s.remember("Bob works days at the bakery", supersedes=[old], expires_at=s.clock() + DAY_MS))
+
+    def replacement() -> float:
+        found = run(s.engine.recall(WHO, Query(("agent",), "when does Bob work at the bakery?", explain=True)))
+        (hit,) = [h for h in found.hits if h.memory.id == old]
+        return float((hit.explain or {})["features"].get("replaced", 0.0))
+
+    assert replacement() > 0
+    s.clock.advance(DAY_MS)
+    assert replacement() == 0

@@ -1,0 +1,169 @@
+"""The writer's thread: whatever goes wrong under it, every caller hears, and the next one is served."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from commonplace.stores.base import Entry, Transaction
+from commonplace.stores.contract.subject import FakeClock, driven
+from commonplace.stores.sqlite import SqliteStore, writer
+from commonplace.stores.sqlite.turnstile import Turnstile
+from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import Memory
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "commonplace.db"
+
+
+def soon(awaitable: Any) -> Any:
+    """Fails where it would otherwise wait for ever."""
+    return asyncio.wait_for(awaitable, 20)
+
+
+def put(tx: Transaction) -> str:
+    memory = Memory(mint_id(tx.now), "local", "agent", "semantic", "x", created_at=tx.now)
+    return tx.put(Entry(memory, None, b"")).id
+
+
+def test_a_lock_file_that_cannot_be_opened_fails_the_write_and_not_the_writer(path: Path, clock: FakeClock) -> None:
+    async def scenario() -> None:
+        store = SqliteStore(path, clock)
+        store.files.lock.mkdir()
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="nothing was written"):
+                await soon(store.transact("local", put))
+        with pytest.raises(Unavailable, match="nothing was written"):
+            await soon(store.adopt_embedder("hashing-512", 512))
+        store.files.lock.rmdir()
+        assert await soon(store.transact("local", put))
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_lock_that_others_keep_is_said_in_words(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "WAIT_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        store = SqliteStore(path, clock)
+        other = Turnstile(store.files.lock)
+        other.acquire(1.0)
+        for attempt in (store.transact("local", put), store.compact()):
+            with pytest.raises(Unavailable, match="other processes kept"):
+                await soon(attempt)
+        other.release()
+        assert await soon(store.transact("local", put))
+        other.close()
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_lock_that_cannot_be_given_back_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Turnstile(tmp_path / "lock"), Turnstile(tmp_path / "lock")
+    first.acquire(1.0)
+    with monkeypatch.context() as broken:
+
+        def no_locks(*_: Any) -> None:
+            raise OSError("no locks available")
+
+        broken.setattr(first, "_set", no_locks)
+        first.release()
+    second.acquire(1.0)
+    second.release()
+    first.acquire(1.0)
+    first.close()
+    second.close()
+
+
+def test_what_is_committed_is_answered_even_when_the_index_cannot_be_told(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+
+        def broken(*_: Any) -> None:
+            raise RuntimeError("on purpose")
+
+        told, s.store._writer._committed = s.store._writer._committed, broken
+        id = run(soon(s.store.transact("local", put)))
+        s.store._writer._committed = told
+        assert [m.id for m in run(s.store.get("local", [id]))] == [id]
+        assert run(soon(s.store.transact("local", put)))
+
+
+def test_a_commit_that_fails_for_callers_who_went_away_harms_nobody(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        store = SqliteStore(path, clock)
+        reached = threading.Event()
+
+        def fails(group: Any) -> None:
+            reached.set()
+            raise apsw.FullError("on purpose")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(store._writer, "_finish", fails)
+            task = asyncio.ensure_future(store.transact("local", put))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert await asyncio.to_thread(reached.wait, 20)
+            with pytest.raises(Unavailable, match="is full"):
+                await soon(store.transact("local", put))
+        assert await soon(store.transact("local", put))
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_fault_nobody_foresaw_is_told_and_the_next_write_goes_well(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        store = SqliteStore(path, clock)
+
+        def lost(timeout: float) -> int:
+            raise MemoryError
+
+        with monkeypatch.context() as broken:
+            broken.setattr(store._writer._turnstile, "acquire", lost)
+            done = await soon(asyncio.gather(*(store.transact("local", put) for _ in range(5)), return_exceptions=True))
+        assert [type(d) for d in done] == [MemoryError] * 5
+        assert await soon(store.transact("local", put))
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_writes_from_another_loop_while_the_store_closes_are_answered(path: Path, clock: FakeClock) -> None:
+    for _ in range(20):
+        store = SqliteStore(path, clock)
+        writing, ended = threading.Event(), []
+
+        async def write(store: SqliteStore = store, writing: threading.Event = writing) -> str:
+            while True:
+                try:
+                    await soon(store._writer.submit("local", lambda tx: tx.seq))
+                except Unavailable:
+                    return "closed"
+                writing.set()
+
+        def other(write: Any = write, ended: list[str] = ended) -> None:
+            ended.append(asyncio.run(write()))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert writing.wait(20)
+        asyncio.run(store.close())
+        thread.join(30)
+        assert ended == ["closed"]
