@@ -11,6 +11,8 @@ from commonplace.stores import text
 from commonplace.stores.sqlite.index import dense
 from commonplace.stores.sqlite.index.best import best
 from commonplace.stores.sqlite.index.query import Flags, Hit, IndexQuery
+from commonplace.stores.sqlite.index.segment import Segment
+from commonplace.stores.sqlite.index.tail import TailPart
 from commonplace.stores.sqlite.index.view import Shard, View
 
 Scores = NDArray[np.float32]
@@ -58,7 +60,7 @@ def visible(shard: Shard, query: IndexQuery) -> Flags | None:
     if query.now is not None and 0 < part.first_expiry <= query.now:
         tests.append((part.expires == 0) | (part.expires > query.now))
     if query.allowed is not None:
-        tests.append(_allowed(part.mids, query.allowed))
+        tests.append(_allowed(part, query.allowed))
     if not tests:
         return None if shard.alive == part.size else shard.live
     mask = shard.live.copy()
@@ -67,13 +69,16 @@ def visible(shard: Shard, query: IndexQuery) -> Flags | None:
     return mask
 
 
-def _allowed(mids: NDArray[np.int64], allowed: NDArray[np.int64]) -> Flags:
+def _allowed(part: Segment | TailPart, allowed: NDArray[np.int64]) -> Flags:
+    flags = np.zeros(part.size, bool)
     if not len(allowed):
-        return np.zeros(len(mids), bool)
-    at = np.searchsorted(allowed, mids)
+        return flags
+    if isinstance(part, Segment) and len(allowed) < part.size // 16:
+        flags[part.find(allowed)] = True  # a few among many: look those up instead of every row
+        return flags
+    at = np.searchsorted(allowed, part.mids)
     at[at == len(allowed)] = 0
-    matching: Flags = allowed[at] == mids
-    return matching
+    return np.equal(allowed[at], part.mids, out=flags)
 
 
 def keyword_scores(view: View, terms: Sequence[int]) -> list[Scores | None]:
