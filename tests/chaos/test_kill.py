@@ -54,9 +54,11 @@ def test_kill_nine_loses_nothing(tmp_path: Path) -> None:
 
 async def _compare(data: Path, expected: dict[str, str | None], uncertain: set[str]) -> None:
     async with Memory("writer", data=data, embedder=open_embedder("hashing")) as memory:
+        present: list[str] = []
         for id, content in expected.items():
             try:
                 found = (await memory.get(id))["content"]
+                present.append(found)
             except NotFound:
                 found = None
             # A write in flight at the kill may have happened: only what was acknowledged is certain.
@@ -67,7 +69,7 @@ async def _compare(data: Path, expected: dict[str, str | None], uncertain: set[s
                 assert found == content or "changed its mind" in found
         findings = await memory.doctor(repair=False)
         assert [f for f in findings if not f["ok"]] == []
-        some = [c for i, c in expected.items() if c is not None and i not in uncertain][-20:]
-        for content in some:
-            hits = (await memory.recall(content, k=10)).results
-            assert any(hit.content == content or "changed its mind" in str(hit.content) for hit in hits)
+        # What is there is found: the last rows written before each of the last kills have their terms and vectors.
+        for content in present[-20:]:
+            hits = (await memory.recall(content, k=50)).results
+            assert content in [hit.content for hit in hits]
