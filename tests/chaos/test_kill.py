@@ -71,5 +71,5 @@ async def _compare(data: Path, expected: dict[str, str | None], uncertain: set[s
         assert [f for f in findings if not f["ok"]] == []
         # What is there is found: the last rows written before each of the last kills have their terms and vectors.
         for content in present[-20:]:
-            hits = (await memory.recall(content, k=50)).results
+            hits = (await memory.recall(content, k=10)).results
             assert content in [hit.content for hit in hits]
