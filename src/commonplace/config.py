@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,36 @@ MIB = 1024 * 1024
 _WHOLE = {"index_mb": "of megabytes", "port": "", "max_body": "of bytes", "request_timeout": "of seconds",
           "rate_limit": "of requests a second", "recall_budget": "of recalls a minute"}  # fmt: skip
 _MAY_BE_ZERO = {"port", "rate_limit", "recall_budget"}
-_KNOWN = {"agent", "embedder", "judge", "store", "host", "token_required", "allowed_hosts", "traces", *_WHOLE}
+_TRUE_OR_FALSE = {"token_required", "openwop_host"}
+_LISTS = {"allowed_hosts"}
+_KNOWN = {"agent", "embedder", "judge", "store", "host", "traces", *_TRUE_OR_FALSE, *_LISTS, *_WHOLE}
 _TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+@dataclass(slots=True, frozen=True)
+class RedactionConfig:
+    """The table [redaction]: what happens to secrets in what is written."""
+
+    mode: str = "redact"  # or "reject", or "off"
+    marker: str = "angle"  # <REDACTED:label>, or "square" for [REDACTED:label]
+    secrets_env: tuple[str, ...] = ()  # names of environment variables whose values are secrets
+    secrets_file: str = ""  # one secret to a line, readable by its owner only
+
+
+@dataclass(slots=True, frozen=True)
+class MrpConfig:
+    """The table [mrp]: how this server answers the agents of others."""
+
+    name: str = "commonplace"  # the responder's agent_id when no agent is asked
+    agent: str = ""  # who answers when a request names nobody; "" is the whole server
+    public: bool = False  # where tokens are required: whether peers without one are let in, at level 0
+    tenant: str = "local"  # whose memories peers without a token may ask for
+    require_identity: bool = False  # whether a requester who proves nothing is refused
+    requests_per_minute: int = 120  # of each requester
+
+
+_TABLES: dict[str, type[Any]] = {"redaction": RedactionConfig, "mrp": MrpConfig}
+_CHOICES = {"redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")}}
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,6 +65,9 @@ class Config:
     recall_budget: int = 0  # recalls a minute for each agent; 0 is without limit
     allowed_hosts: tuple[str, ...] = ()  # names the server answers to besides its own
     traces: str = ""  # "otlp" sends OpenTelemetry traces
+    openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
+    redaction: RedactionConfig = field(default_factory=RedactionConfig)
+    mrp: MrpConfig = field(default_factory=MrpConfig)
 
     @property
     def store_url(self) -> str:
@@ -51,16 +82,46 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     settings |= {k: v for k, v in flags.items() if v is not None}
     for name in _WHOLE.keys() & settings.keys():
         settings[name] = _whole(name, settings[name])
-    if "token_required" in settings:
-        settings["token_required"] = _truth("token_required", settings["token_required"])
-    if "allowed_hosts" in settings:
-        names = settings["allowed_hosts"]
-        settings["allowed_hosts"] = tuple(
-            str(n).strip() for n in (names.split(",") if isinstance(names, str) else names)
-        )
+    for name in _TRUE_OR_FALSE & settings.keys():
+        settings[name] = _truth(name, settings[name])
+    for name in _LISTS & settings.keys():
+        settings[name] = _several(settings[name])
+    for name in _TABLES:
+        settings[name] = _table(name, settings.get(name, {}))
     if settings.get("traces", "") not in ("", "otlp"):
         raise ValidationError(f"traces must be otlp or nothing, not {settings['traces']!r}", field="traces")
     return Config(folder, **settings)
+
+
+def _table(name: str, given: Any) -> Any:
+    """A table of the file, each key also settable as COMMONPLACE_TABLE_KEY."""
+    kind = _TABLES[name]
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, dict):
+        raise ValidationError(f"[{name}] must be a table", field=name)
+    kinds = {each.name: each.default for each in fields(kind)}
+    if unknown := sorted(set(given) - set(kinds)):
+        raise ValidationError(f"[{name}]: unknown setting {unknown[0]!r}; there are {', '.join(sorted(kinds))}")
+    values = dict(given)
+    values |= {k: v for k in kinds if (v := os.environ.get(f"COMMONPLACE_{name}_{k}".upper()))}
+    for key, value in values.items():
+        label = f"{name}.{key}"
+        if isinstance(kinds[key], bool):
+            values[key] = _truth(label, value)
+        elif isinstance(kinds[key], int):
+            values[key] = _whole(label, value)
+        elif isinstance(kinds[key], tuple):
+            values[key] = _several(value)
+        elif not isinstance(value, str):
+            raise ValidationError(f"{label} must be text, not {value!r}", field=label)
+        if (allowed := _CHOICES.get(name, {}).get(key)) and values[key] not in allowed:
+            raise ValidationError(f"{label} must be {' or '.join(allowed)}, not {value!r}", field=label)
+    return kind(**values)
+
+
+def _several(value: Any) -> tuple[str, ...]:
+    return tuple(str(each).strip() for each in (value.split(",") if isinstance(value, str) else value))
 
 
 def _platform_folder() -> str:
@@ -80,9 +141,10 @@ def _file(path: Path) -> dict[str, Any]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValidationError(f"{path} is not valid TOML: {error}") from error
-    unknown = sorted(set(document) - _KNOWN)
+    known = _KNOWN | _TABLES.keys()
+    unknown = sorted(set(document) - known)
     if unknown:
-        raise ValidationError(f"{path}: unknown setting {unknown[0]!r}; there are {', '.join(sorted(_KNOWN))}")
+        raise ValidationError(f"{path}: unknown setting {unknown[0]!r}; there are {', '.join(sorted(known))}")
     return document
 
 
@@ -90,7 +152,7 @@ def _whole(name: str, value: Any) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        wanted = f"a whole number {_WHOLE[name]}".rstrip()
+        wanted = f"a whole number {_WHOLE.get(name, '')}".rstrip()
         raise ValidationError(f"{name} must be {wanted}, not {value!r}", field=name) from None
     least = 0 if name in _MAY_BE_ZERO else 1
     if number < least:

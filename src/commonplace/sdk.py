@@ -47,6 +47,8 @@ async def open_engine(
     clock: Clock = system_clock, settings: Settings | None = None,
 ) -> Engine:  # fmt: skip
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
+    settings = settings or Settings()
+    settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
     primary = store or plugins.open_store(config.store_url, clock)
     try:
         wanted = embedder or open_embedder(config.embedder)

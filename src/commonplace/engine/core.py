@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from commonplace.config import MrpConfig, RedactionConfig
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_embedder
@@ -34,6 +36,9 @@ class Settings:
     recalls_at_once: bool = False  # write recall audit before answering, as servers that require tokens do
     review_url: str = ""  # where reviews are looked at, "" when nothing serves them
     recalls_per_minute: int = 0  # of each agent; 0 is without limit
+    folder: Path | None = None  # where this installation keeps files of its own, such as its keys
+    redaction: RedactionConfig = field(default_factory=RedactionConfig)
+    mrp: MrpConfig = field(default_factory=MrpConfig)
 
 
 class Core:
