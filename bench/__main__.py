@@ -14,7 +14,7 @@ from bench.speed.report import Report
 from commonplace.embedders.registry import open_embedder
 from commonplace.wire.errors import Fault
 
-BENCHMARKS = ("write", "vector", "hybrid", "disk", "start", "growth", "crowd")
+BENCHMARKS = ("write", "vector", "hybrid", "disk", "start", "growth", "crowd", "mcp")
 RESULTS = Path(__file__).resolve().parent / "results"
 
 

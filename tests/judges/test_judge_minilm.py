@@ -66,7 +66,7 @@ def test_a_pair_is_judged_once_while_it_is_remembered(judge: MiniLMJudge, monkey
     one = MiniLMJudge(remembered=2)
     first = one.judge(QUESTION, TEXTS[:2])
     asked: list[str] = []
-    monkeypatch.setattr(one, "_logit", lambda question, text: asked.append(text) or 0.0)
+    monkeypatch.setattr(one, "_logits", lambda question, texts: asked.extend(texts) or [0.0 for _ in texts])
     assert one.judge(QUESTION, TEXTS[:2]) == first
     assert asked == []
     assert one.judge("Another question?", TEXTS[:1]) == [0.0]

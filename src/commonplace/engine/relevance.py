@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -113,7 +113,8 @@ async def assess(
     wanted = worth_judging(mode, unjudged, fit) if judge is not None else 0
     texts = [evidence.readable(analysed, f.memory) for f in ranked[:wanted]]
     logits, note = await _judged(judge, question, texts) if judge is not None and texts else ([], None)
-    hits = [_hit(f, e, logit, fit) for f, e, logit in zip(ranked, found, _padded(logits, len(found)), strict=False)]
+    padded = _padded(logits, len(found))
+    hits = [_hit(f, e, logit, fit, explain) for f, e, logit in zip(ranked, found, padded, strict=False)]
     hits = (_reordered(hits, len(logits)) if reorder else hits)[:k]
     answerable = fit.whole_judged(whole_features(known, fit.near, logits)) if logits else unjudged
     if logits:
@@ -126,9 +127,6 @@ async def assess(
         whole = {"answerable": round(answerable, 4), "unjudged": round(unjudged, 4), "judged": len(logits)}
         whole |= {"cut_off": cut if min_score is None else None, "min_score": min_score, "reason": reason}
         whole |= {"judge": judge.name if judge is not None and logits else None, "kept": len(kept), "of": len(hits)}
-    else:
-        for hit in kept:
-            hit.explain = None
     return Assessment(kept, len(logits), reason, note, whole)
 
 
@@ -142,8 +140,10 @@ def worth_judging(mode: Mode, unjudged: float, fit: Fit) -> int:
 
 
 def hit_features(found: Evidence, logit: float | None = None) -> dict[str, float]:
-    features = asdict(found)
-    return features if logit is None else features | {"judge": logit}
+    features = {name: getattr(found, name) for name in Evidence.__slots__}  # asdict copies deeply, and costs for it
+    if logit is not None:
+        features["judge"] = logit
+    return features
 
 
 def whole_features(found: Sequence[Evidence], near: float, logits: Sequence[float] = ()) -> dict[str, float]:
@@ -177,11 +177,13 @@ def _unassessed(ranked: Sequence[F], min_score: float | None, embedder_name: str
     return Assessment([Assessed(found, found.score, None) for found in ranked], note=note)
 
 
-def _hit(found: F, seen: Evidence | None, logit: float | None, fit: Fit) -> Assessed[F]:
+def _hit(found: F, seen: Evidence | None, logit: float | None, fit: Fit, explain: bool) -> Assessed[F]:
     if seen is None:  # without a vector there is nothing the fit knows; it is neither cut nor moved
-        return Assessed(found, found.score, None, {"relevance": None, "judge": logit})
+        return Assessed(found, found.score, None, {"relevance": None, "judge": logit} if explain else None)
     features = hit_features(seen, logit)
     relevance = (fit.hit if logit is None else fit.hit_judged)(features)
+    if not explain:
+        return Assessed(found, found.score, relevance)
     shown = {name: round(value, 4) for name, value in features.items()}
     return Assessed(found, found.score, relevance, shown | {"relevance": round(relevance, 4)})
 

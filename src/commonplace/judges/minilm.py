@@ -6,12 +6,14 @@ puts on the machine; without that there is no judge.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,8 +50,6 @@ class MiniLMJudge:
     def __init__(self, model: Path = MODEL, *, remembered: int = _REMEMBERED) -> None:
         self._model = model
         self._loading = threading.Lock()
-        # One pair at a time over all cores: two at once would only take turns on them.
-        self._running = threading.Lock()
         self._loaded: tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer] | None = None
         self._remembered = remembered
         self._verdicts: OrderedDict[bytes, float] = OrderedDict()
@@ -61,9 +61,8 @@ class MiniLMJudge:
         keys = [self._key(question, text) for text in texts]
         with self._guard:
             known = {key: self._verdicts[key] for key in keys if key in self._verdicts}
-        for key, text in zip(keys, texts, strict=True):
-            if key not in known:
-                known[key] = self._logit(question, text)
+        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        known |= zip(unknown, self._logits(question, list(unknown.values())), strict=True)
         with self._guard:
             for key in keys:
                 self._verdicts[key] = known[key]
@@ -75,21 +74,30 @@ class MiniLMJudge:
     def unload(self) -> None:
         with self._guard:
             self._verdicts.clear()
-        with self._running:
-            self._loaded = None
+        self._loaded = None  # whoever is judging at the moment holds what it needs
 
-    def _logit(self, question: str, text: str) -> float:
+    def _logits(self, question: str, texts: Sequence[str]) -> list[float]:
+        if not texts:
+            return []
         session, tokenizer = self._load()
-        pair = tokenizer.encode(_readable(question), _readable(text))
-        # Alone, never padded with others: the int8 arithmetic scales activations over the whole batch, so a
-        # neighbour moved a logit by up to 1.1. It is no slower either: a pair fills the cores by itself.
-        feeds = {
-            "input_ids": np.array([pair.ids], np.int64),
-            "attention_mask": np.array([pair.attention_mask], np.int64),
-            "token_type_ids": np.array([pair.type_ids], np.int64),
-        }
-        with self._running:
+        pairs = [tokenizer.encode(_readable(question), _readable(text)) for text in texts]
+
+        def logit(pair: tokenizers.Encoding) -> float:
+            # Alone, never padded with others: the int8 arithmetic scales activations over the whole batch, so a
+            # neighbour moved a logit by up to 1.1.
+            feeds = {
+                "input_ids": np.array([pair.ids], np.int64),
+                "attention_mask": np.array([pair.attention_mask], np.int64),
+                "token_type_ids": np.array([pair.type_ids], np.int64),
+            }
             return float(session.run(["logit"], feeds)[0][0])
+
+        if len(pairs) == 1:
+            return [logit(pairs[0])]
+        # The longest first, so that no core is left with it at the end.
+        order = sorted(range(len(pairs)), key=lambda n: -len(pairs[n].ids))
+        found = dict(zip(order, _readers().map(logit, [pairs[n] for n in order]), strict=True))
+        return [found[n] for n in range(len(pairs))]
 
     def _load(self) -> tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer]:
         with self._loading:
@@ -110,6 +118,12 @@ class MiniLMJudge:
         return digest.digest()
 
 
+@functools.cache
+def _readers() -> ThreadPoolExecutor:
+    """One thread a core: a pair is too small to share between cores, and pairs are independent."""
+    return ThreadPoolExecutor(min(_MAX_THREADS, usable_cores()), thread_name_prefix="judge-reader")
+
+
 def _check(path: Path, expected: str, otherwise: str) -> None:
     try:
         with path.open("rb") as file:
@@ -123,10 +137,8 @@ def _check(path: Path, expected: str, otherwise: str) -> None:
 def _session(model: Path) -> onnxruntime.InferenceSession:
     ort = load_onnxruntime()
     options = ort.SessionOptions()
-    options.intra_op_num_threads = min(_MAX_THREADS, usable_cores())
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # Threads that spin while they wait take the core the next one needs.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     try:
         return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
