@@ -153,6 +153,7 @@ class RememberResponse(Message):
     pending_approval: bool
     approval_url: Text | None = None
     errors: Maybe[list[StoreError]] = None
+    redacted: Maybe[Annotated[list[Text], Field(min_length=1)]] = None
 
 
 class RecallRequest(Message):

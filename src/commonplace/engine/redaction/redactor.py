@@ -1,0 +1,200 @@
+"""What happens to secrets in what is written: replaced, refused, or left alone, as the operator has chosen."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from commonplace.config import RedactionConfig
+from commonplace.engine.draft import Draft
+from commonplace.engine.redaction import registered
+from commonplace.engine.redaction.registered import Secrets
+from commonplace.wire.errors import PayloadTooLarge, SecretLeakage
+from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
+
+log = logging.getLogger("commonplace.engine")
+
+Record = TypeVar("Record", Draft, Memory)
+Labels = list[str]
+
+_TEXTS = ("title", "entity_name", "source", "speaker")
+_DOCUMENTS = ("tags", "metadata", "provenance")
+#: What others look a memory up by: another spelling would make it another one, so a secret there is refused.
+_NAMES = ("agent_id", "user_id", "project", "session_id", "kind", "aliases", "supersedes", "privacy")
+
+
+class Redactor:
+    def __init__(self, config: RedactionConfig | None = None, folder: Path | None = None) -> None:
+        config = config or RedactionConfig()
+        self.mode = config.mode
+        self._brackets = "<>" if config.marker == "angle" else "[]"
+        pairs, self.unset = registered.from_environment(config.secrets_env)
+        if config.secrets_file:
+            pairs += registered.from_file((folder or Path()) / Path(config.secrets_file).expanduser())
+        self.secrets = Secrets(pairs)
+        if self.unset and self.active:
+            log.warning("secrets_env names %s, not set here: nothing is looked for there", ", ".join(self.unset))
+
+    @property
+    def active(self) -> bool:
+        return self.mode != "off"
+
+    def marker(self, label: str) -> str:
+        return f"{self._brackets[0]}REDACTED:{label}{self._brackets[1]}"
+
+    # what it would be: pure
+
+    def text(self, text: str, extra: Secrets | None = None) -> tuple[str, Labels]:
+        """The text without secrets, and the labels of those that were in it; `extra` are known to the caller alone."""
+        if not self.active:
+            return text, []
+        from commonplace.engine.redaction import scanning  # by the first write, not at every start
+
+        return scanning.clean(text, self.marker, self._known(extra))
+
+    def document(self, value: Any, extra: Secrets | None = None) -> tuple[Any, Labels]:
+        """As `text`, for every string in a JSON document, keys too; the document itself when nothing changes."""
+        labels: Labels = []
+        if self.active and value and self._suspicious(strings(value), extra):
+            value = self._walk(value, extra, labels)
+        return value, list(dict.fromkeys(labels))
+
+    def would_change(self, value: Any, extra: Secrets | None = None) -> bool:
+        """Whether a text or a document holds anything that would be replaced."""
+        return bool((self.text(value, extra) if isinstance(value, str) else self.document(value, extra))[1])
+
+    # what is done: replaced, or refused by a fault that names labels and fields and nothing else
+
+    def passed(self, text: str, field: str, extra: Secrets | None = None) -> str:
+        clean, labels = self.text(text, extra)
+        self._refuse_if_asked(labels, [field])
+        return clean
+
+    def passed_document(self, value: Any, field: str, extra: Secrets | None = None) -> Any:
+        clean, labels = self.document(value, extra)
+        self._refuse_if_asked(labels, [field])
+        return clean
+
+    def record(
+        self, record: Record, extra: Secrets | None = None, before: Memory | None = None
+    ) -> tuple[Record, Labels]:
+        """A draft or a version as it may be kept. `before` is the version whose names are kept as they were."""
+        if not self.active:
+            return record, []
+        if len(record.content) > MAX_CONTENT_CHARS:
+            raise PayloadTooLarge(
+                f"content has {len(record.content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
+                field="content",
+            )
+        changes: dict[str, Any] = {}
+        content, labels = self.text(record.content, extra)
+        if labels:
+            changes["content"] = content
+        if self._suspicious(_besides_content(record), extra):
+            self._check_names(record, extra, before)
+            for name in (*_TEXTS, *_DOCUMENTS):
+                value = getattr(record, name)
+                if not value:
+                    continue
+                clean, found = self.text(value, extra) if isinstance(value, str) else self.document(value, extra)
+                if found:
+                    changes[name] = clean
+                    labels += found
+        self._refuse_if_asked(labels, list(changes))
+        if not changes:
+            return record, []
+        if isinstance(record, Draft):
+            changes["embedding"] = None  # it was made of the text as it was
+        return replace(record, **changes), list(dict.fromkeys(labels))
+
+    def check_name(self, name: str, field: str, extra: Secrets | None = None) -> None:
+        """Refuses a name that holds a secret: it cannot be replaced without naming something else."""
+        from commonplace.engine.redaction import scanning
+
+        if self.active and (labels := scanning.in_name(name, self._known(extra))):
+            raise SecretLeakage(
+                f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another",
+                labels=labels, fields=[field],
+            )  # fmt: skip
+
+    def _check_names(self, record: Draft | Memory, extra: Secrets | None, before: Memory | None) -> None:
+        for field in _NAMES:
+            value = getattr(record, field)
+            if value and (before is None or getattr(before, field) != value):
+                for name in strings(value):
+                    self.check_name(name, field, extra)
+
+    def _refuse_if_asked(self, labels: Labels, fields: list[str]) -> None:
+        if labels and self.mode == "reject":
+            labels = list(dict.fromkeys(labels))
+            raise SecretLeakage(
+                f"{' and '.join(fields)} must not hold a secret, and found was: {', '.join(labels)}; nothing was kept. "
+                "Leave it out and try again",
+                labels=labels, fields=fields,
+            )  # fmt: skip
+
+    def _known(self, extra: Secrets | None) -> tuple[Secrets, ...]:
+        return (self.secrets,) if extra is None else (extra, self.secrets)
+
+    def _suspicious(self, texts: Iterable[str], extra: Secrets | None) -> bool:
+        """One look at everything together: what is in none of the parts is seldom in their sum."""
+        from commonplace.engine.redaction import scanning
+
+        return scanning.suspicious("\n".join(texts), self._known(extra))
+
+    def _walk(self, value: Any, extra: Secrets | None, labels: Labels) -> Any:
+        if isinstance(value, str):
+            clean, found = self.text(value, extra)
+            labels += found
+            return clean
+        if isinstance(value, dict):
+            return self._walk_object(value, extra, labels)
+        if isinstance(value, (list, tuple)):
+            return [self._walk(item, extra, labels) for item in value]
+        return value
+
+    def _walk_object(self, document: dict[Any, Any], extra: Secrets | None, labels: Labels) -> dict[Any, Any]:
+        from commonplace.engine.redaction import scanning
+
+        made: dict[Any, Any] = {}
+        for key, value in document.items():
+            kept = self._walk(key, extra, labels)
+            spelled, count = kept, 1
+            while kept in made:  # two secrets of one kind were keys: neither value may be lost
+                count += 1
+                kept = f"{spelled} ({count})"
+            # Name and value lie apart, where no rule for texts would see them together.
+            if isinstance(key, str) and isinstance(value, str) and (label := scanning.named_secret(key, value)):
+                labels.append(label)
+                made[kept] = self.marker(label)
+            else:
+                made[kept] = self._walk(value, extra, labels)
+        return made
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every string in a document, keys too."""
+    todo = [value]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            todo += part.keys()
+            todo += part.values()
+        elif isinstance(part, (list, tuple)):
+            todo += part
+
+
+def _besides_content(record: Draft | Memory) -> Iterator[str]:
+    for name in (*_TEXTS, *_DOCUMENTS, *_NAMES):
+        value = getattr(record, name)
+        if not value:
+            continue
+        if isinstance(value, str):
+            yield value
+        else:
+            yield from strings(value)

@@ -1,0 +1,170 @@
+"""Secrets by their value: those an operator names, and those that travel with a run. Kept in memory only."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from commonplace.wire.errors import ValidationError
+
+LEAST = 8
+_LABEL_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST_LABEL = 64
+_LABELLED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]{0,63})[ ]?=[ ]?(\S.*)\Z")
+_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-")
+NEUTRAL = "secret"
+
+
+class Secrets:
+    """Values with labels. A value is found as it is and as base64, hex, URL-, JSON- and HTML-escapes spell it, also
+    where white space has been put into it."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        kept: dict[str, str] = {}
+        for label, value in pairs:
+            value = value.strip()
+            if len(_squeezed(value)) < LEAST:
+                raise ValidationError(
+                    f"the secret {label!r:.80} is too short to look for: it must have at least {LEAST} characters",
+                    field="secrets",
+                )
+            if _squeezed(value) in "<REDACTED:" or _squeezed(value) in "[REDACTED:":
+                raise ValidationError(f"the secret {label!r:.80} is part of the marker that would replace it")
+            kept.setdefault(value, label)
+        values = sorted(kept, key=len, reverse=True)
+        grams = {value[i : i + LEAST].lower() for value in values for i in range(len(value) - LEAST + 1)}
+        self._labels = {value: _label(kept[value], grams) for value in values}
+        self.labels = frozenset(self._labels.values())
+        needles: dict[str, tuple[str, bool]] = {}
+        for value in values:
+            for spelled, encoded in _spellings(value):
+                needles.setdefault(_squeezed(spelled), (self._labels[value], encoded))
+        self._needles = sorted(((n, *rest) for n, rest in needles.items()), key=lambda n: -len(n[0]))
+
+    @classmethod
+    def of(cls, secrets: Mapping[str, str]) -> Secrets:
+        """From {label: value}, as a run is given them."""
+        return cls(secrets.items())
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def may_be_in(self, text: str) -> bool:
+        squeezed = _squeezed(text)
+        return any(needle in squeezed for needle, _, _ in self._needles)
+
+    def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
+        if not self._needles:
+            return
+        squeezed = _squeezed(text)
+        found = [each for each in self._needles if each[0] in squeezed]
+        if not found:
+            return
+        places = [i for i, c in enumerate(text) if not c.isspace() and ord(c) not in _INVISIBLE]
+        for needle, label, encoded in found:
+            at = squeezed.find(needle)
+            while at >= 0:
+                end = at + len(needle)
+                first, last = places[at], places[end - 1] + 1
+                if encoded:  # the letters at its edges hold bits of it, too
+                    first, last = _widened(text, first, last)
+                yield first, last, label
+                at = squeezed.find(needle, end)
+
+
+def _squeezed(text: str) -> str:
+    joined = "".join(text.split())
+    return joined if joined.isascii() else joined.translate(_INVISIBLE)
+
+
+def _widened(text: str, first: int, last: int) -> tuple[int, int]:
+    while first > 0 and text[first - 1] in _BASE64:
+        first -= 1
+    while last < len(text) and text[last] in _BASE64:
+        last += 1
+    return first, last
+
+
+def _label(wanted: str, grams: set[str]) -> str:
+    """A label for a marker: it must not tell any part of a secret that is long enough to matter."""
+    label = _LABEL_CHARS.sub("_", wanted).strip("_")[:_LONGEST_LABEL] or NEUTRAL
+    lowered = label.lower()
+    tells = any(lowered[i : i + LEAST] in grams for i in range(len(lowered) - LEAST + 1))
+    return NEUTRAL if tells else label
+
+
+def _spellings(value: str) -> Iterator[tuple[str, bool]]:
+    """The ways a value may be written, and whether its edges run into what stands around it."""
+    import base64  # seldom needed, and every start would wait for them
+    import html
+    from urllib.parse import quote, quote_plus
+
+    yield value, False
+    for ascii_only in (True, False):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield once, False
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1], False
+    for spelled in (quote(value, safe=""), quote_plus(value), quote(value)):
+        yield spelled, False
+        yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), spelled), False
+    yield html.escape(value), False
+    raw = value.encode("utf-8", "surrogatepass")
+    yield raw.hex(), False
+    yield raw.hex().upper(), False
+    for shift in range(3):
+        coded = base64.b64encode(bytes(shift) + raw).decode("ascii")
+        # Letters that also hold bits of a neighbour are unknown.
+        core = coded[(0, 2, 3)[shift] : len(coded) - (0, 3, 2)[(shift + len(raw)) % 3]]
+        yield core, True
+        yield core.replace("+", "-").replace("/", "_"), True
+
+
+def from_environment(names: Iterable[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """(label, value) of each variable that is set, and the names of those that are not."""
+    pairs, unset = [], []
+    for name in names:
+        value = os.environ.get(name, "").strip()
+        if value:
+            pairs.append((name, value))
+        else:
+            unset.append(name)
+    return pairs, unset
+
+
+def from_file(path: Path) -> list[tuple[str, str]]:
+    """One secret a line: `label=value`, or the value alone; blank lines and lines that begin with "# " are skipped."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise ValidationError(f"secrets_file must be a file, which {path} is not", field="redaction.secrets_file")
+        if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+            raise ValidationError(
+                f"others may read {path}, which holds secrets; run `chmod 600 {path}`", field="redaction.secrets_file"
+            )
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ValidationError(
+            f"cannot read the secrets in {path}: {why}; correct secrets_file in [redaction]",
+            field="redaction.secrets_file",
+        ) from None
+    pairs = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if not line or line == "#" or line.startswith("# "):
+            continue
+        labelled = _LABELLED.match(line)
+        if labelled and len(labelled[2]) >= LEAST:
+            pairs.append((labelled[1], labelled[2]))
+        elif len(line) < LEAST:
+            raise ValidationError(
+                f"{path}, line {number}: a secret must have at least {LEAST} characters", field="redaction.secrets_file"
+            )
+        else:
+            pairs.append((NEUTRAL, line))
+    return pairs
