@@ -1,0 +1,134 @@
+"""What a requester finds out about an answer without asking anyone: pure checks over the documents and known keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from commonplace.dialects.mrp import signatures
+from commonplace.dialects.mrp.messages import Document
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.keys import fingerprint
+from commonplace.wire.times import milliseconds
+from commonplace.wire.validate import check
+
+#: The key that an agent is known by here, or None.
+KnownKey = Callable[[str], str | None]
+
+#: How far the clocks of two machines may be apart.
+SKEW_MS = 120_000
+_WITHOUT_RESULTS = ("no_match", "declined", "error")
+
+
+@dataclass(slots=True, frozen=True)
+class Verdict:
+    """What is known of one result: `key` signed it, and `known` says that we know that key as its author's."""
+
+    state: Literal["verified", "unsigned", "wrong"]
+    detail: str
+    key: str | None = None
+    known: bool = False
+
+
+@dataclass(slots=True)
+class Examined:
+    """What is known of an answer. With a problem none of it may be believed."""
+
+    problem: str | None = None
+    signed: bool = False
+    known: bool = False  # signed with a key that we knew beforehand
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def to_wire(self) -> Document:
+        verdicts = [
+            {"state": v.state, "detail": v.detail, "public_key": v.key, "key_known": v.known} for v in self.verdicts
+        ]
+        return {"problem": self.problem, "signed": self.signed, "key_known": self.known, "results": verdicts}
+
+
+def examine(
+    request: Mapping[str, Any], response: Any, *, now: int, known_key: KnownKey, pin: str | None = None,
+    responder: str | None = None,
+) -> Examined:  # fmt: skip
+    """An answer against its request: its form, its id, its time, and every signature and hash in it.
+
+    `responder` is the agent that was asked, `pin` the key that must have signed; else it is the one known for whoever
+    answers, else whatever key the answer names.
+    """
+    found = Examined()
+    try:
+        check("mrp/response", response)
+        found.problem = _out_of_place(request, response, now, responder)
+        if found.problem is None:
+            _signature(response, found, pin, known_key)
+        if found.problem is None:
+            found.verdicts = [_verdict(result, response, known_key) for result in response["results"]]
+    except ValidationError as wrong:
+        found.problem = f"the answer is not a valid MEMORY_RESPONSE ({wrong.message})"
+    return found
+
+
+def _out_of_place(
+    request: Mapping[str, Any], response: Mapping[str, Any], now: int, responder: str | None
+) -> str | None:
+    if response["header"]["request_id"] != request["header"]["request_id"]:
+        return "the answer is to another request"
+    if responder is not None and response["responder"]["agent_id"] != responder:
+        return "the answer is by another agent than the one asked"
+    asked = milliseconds(request["header"]["timestamp"], "header.timestamp")
+    answered = milliseconds(response["header"]["timestamp"], "header.timestamp")
+    if answered < asked - SKEW_MS:
+        return "the answer is older than the question: it may be a recording of another one"
+    if answered > now + SKEW_MS:
+        return "the answer's time is still to come; compare the clocks of both machines"
+    results, code = response["results"], response["status"]["code"]
+    if results and code in _WITHOUT_RESULTS:
+        return f"the answer's status is {code}, yet it carries results"
+    if not results and code == "success":
+        return "the answer's status is success, yet it carries no results"
+    if "meta" in response and response["meta"]["returned"] != len(results):
+        return "the answer does not carry as many results as it says"
+    return None
+
+
+def _signature(response: Mapping[str, Any], found: Examined, pin: str | None, known_key: KnownKey) -> None:
+    responder = response["responder"]
+    expected = pin or known_key(responder["agent_id"])
+    if "signature" not in response:
+        if expected is not None and response["results"]:
+            found.problem = "the answer is not signed, though its responder's key is known"
+        return
+    given = responder.get("public_key")
+    if expected is not None and given not in (None, expected):
+        found.problem = f"the answer is signed with another key ({fingerprint(given)}) than the expected one"
+    elif not signatures.verify_response(response, expected or given):
+        found.problem = "the answer's signature does not match"
+    else:
+        found.signed, found.known = True, expected is not None
+
+
+def _verdict(result: Mapping[str, Any], response: Mapping[str, Any], known_key: KnownKey) -> Verdict:
+    attestation = result["attestation"]
+    signed = attestation.get("signatures") or {}
+    stated = signed.get("hash")
+    if stated and not signatures.same_hash(attestation, stated):
+        return Verdict("wrong", "its hash is not the hash of what it says")
+    if not signed.get("agent_signature"):
+        return Verdict("unsigned", "its author has not signed it")
+    author = attestation["agent"]
+    expected = known_key(author)
+    given = signed.get("public_key")
+    if given is None and author == response["responder"]["agent_id"]:
+        given = response["responder"].get("public_key")
+    key = expected or given
+    if key is None:
+        return Verdict("unsigned", f"it is signed, but the key of {author} is not known")
+    try:
+        if not signatures.verify_attestation(attestation, key):
+            return Verdict("wrong", "its signature does not match", key)
+    except ValidationError as wrong:
+        return Verdict("wrong", f"its signature cannot be checked: {wrong.message}", key)
+    if not stated:
+        return Verdict("unsigned", "it carries no hash, so only its claim is covered", key, expected is not None)
+    return Verdict("verified", f"signed with the key {fingerprint(key)}", key, expected is not None)

@@ -1,0 +1,63 @@
+"""What comes from others: vouches, and attestations kept as memories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commonplace.dialects.mrp import attestations
+from commonplace.dialects.mrp.messages import Document
+from commonplace.engine import Engine, vouches
+from commonplace.engine.trust import Standing
+from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
+from commonplace.wire.record import Principal
+from commonplace.wire.times import milliseconds
+from commonplace.wire.validate import check
+
+_REDACTED = "it holds something that redaction would take out, and a changed attestation would no longer verify"
+
+
+async def vouch(engine: Engine, who: Principal, authenticated: bool, document: Any) -> Document:
+    check("mrp/vouch", document)
+    given = document["vouch"]
+    _refuse_secrets(engine, given, "vouch")
+    voucher = Standing(given["voucher"]["agent_id"], 0, "shared", known=authenticated)
+    engine.peering.spend(who.tenant, who.name if authenticated else "", voucher)
+    peers = (await engine.peering.acquainted(who.tenant)).peers
+    counted = await vouches.keep(engine.core, who, given, peers, authenticated=authenticated)
+    return {"vouch_id": given["id"], "counted": counted}
+
+
+async def vouches_for(engine: Engine, who: Principal, subject: str) -> Document:
+    now = engine.core.clock()
+    kept = await vouches.load(engine.core, who.tenant)
+    return {"vouches": [v.document for v in kept if v.subject == subject and not v.over(now)]}
+
+
+async def keep(
+    engine: Engine, who: Principal, attestation: Any, *, from_agent: str, agent: str, public_key: str | None,
+    share_with: list[str] | None,
+) -> Document:  # fmt: skip
+    check("mrp/attestation-v1", attestation)
+    milliseconds(attestation["created_at"], "created_at")
+    peers = (await engine.peering.acquainted(who.tenant)).peers
+    bound = peers.get(attestation["agent"])
+    attestations.check_signed(attestation, public_key or (bound.key if bound else None))
+    _refuse_secrets(engine, attestation, "attestation")
+    draft = attestations.to_draft(attestation, agent, from_agent)
+    if share_with:
+        draft.privacy = {"share_with": list(share_with)}
+    try:
+        held = await engine.find(who, attestation["id"], agent)
+    except NotFound:
+        receipt = await engine.remember(who, draft)
+        return {"memory_id": receipt.id, "created": True}
+    if attestations.verbatim(held) == attestation or held.id == attestation["id"]:
+        return {"memory_id": held.id, "created": False}
+    raise ValidationError(
+        f"another memory of {agent} came under the id {attestation['id']!r:.300}; forget that one first", field="id"
+    )
+
+
+def _refuse_secrets(engine: Engine, document: Document, what: str) -> None:
+    if engine.core.redactor.would_change(document):
+        raise SecretLeakage(f"the {what} is refused: {_REDACTED}")

@@ -1,0 +1,201 @@
+"""MEMORY_VERIFY → VERIFY_RESULT: five checks of one memory, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from commonplace.dialects.mrp import attestations, messages, signatures
+from commonplace.dialects.mrp.messages import Caller, Document
+from commonplace.engine import Engine
+from commonplace.engine.peering import reader
+from commonplace.wire.errors import Fault
+from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS, iso, milliseconds
+from commonplace.wire.validate import check
+
+CHECKS = ("signature", "evidence", "vouches", "freshness", "consistency")
+#: How much each check weighs in the score.
+WEIGHTS: Mapping[str, float] = {
+    "signature": 0.3, "evidence": 0.2, "vouches": 0.2, "freshness": 0.15, "consistency": 0.15,
+}  # fmt: skip
+ACCEPT, REJECT = 0.75, 0.4
+#: For how many days a memory of each category is fresh; foundations do not age.
+FRESH_DAYS: Mapping[str, float | None] = {
+    "foundational": None, "operational": 365, "experimental": 90, "ephemeral": 30,
+}  # fmt: skip
+_BLANK: dict[str, Document] = {
+    "signature": {"detail": "not asked for"},
+    "evidence": {"accessible_count": 0, "total_count": 0},
+    "vouches": {"vouch_count": 0, "trusted_vouchers": []},
+    "freshness": {"age_days": 0},
+    "consistency": {"conflicts": []},
+}
+_UNKNOWN = "there is no such memory here for you"
+
+
+async def answer(engine: Engine, who: Principal, authenticated: bool, agent: str | None, document: Any) -> Document:
+    check("mrp/verify", document)
+    header, target = document["header"], document["target"]
+    messages.check_id(header["verify_id"], "header.verify_id")
+    milliseconds(header["timestamp"], "header.timestamp")
+    caller = await messages.caller(engine, who, authenticated, agent, document)
+    wanted = [name for name in CHECKS if name in document.get("checks", CHECKS)]
+    results: dict[str, Document] = {name: {"status": "skip", **blank} for name, blank in _BLANK.items()}
+    memory = await engine.peering.find(who, caller.standing, target["memory_id"], agent)
+    if memory is None:
+        for name in wanted:
+            results[name]["status"] = "fail"
+        results["signature"] = {"status": "fail", "detail": _UNKNOWN}
+        return _result(engine, document, results, 0.0, "reject")
+    attestation = attestations.signed(memory, engine.peering.identity.keypair().private)
+    if not signatures.same_hash(attestation, target["attestation_hash"]):
+        # What the caller holds is not this memory as it is, whatever else may be true of it.
+        detail = "the hash is not that of the attestation as it is held here: it was changed, there or here"
+        results["signature"] = {"status": "fail", "detail": detail}
+        return _result(engine, document, results, 0.0, "reject")
+    strength = 1.0
+    for name in wanted:
+        if name == "signature":
+            results[name] = _signature(engine, memory, attestation, caller)
+        elif name == "evidence":
+            results[name] = await _evidence(engine, attestation, caller, agent)
+        elif name == "vouches":
+            results[name], strength = _vouches(memory, caller)
+        elif name == "freshness":
+            results[name] = _freshness(attestation, engine.core.clock())
+        else:
+            results[name] = await _consistency(engine, memory, attestation, caller)
+    score, recommendation = aggregate(results, strength)
+    return _result(engine, document, results, score, recommendation)
+
+
+def aggregate(results: Mapping[str, Document], strength: float = 1.0) -> tuple[float, str]:
+    """The score and what to do: see docs/mrp.md. A check that was skipped counts neither way. Pure."""
+    made = {name: results[name]["status"] for name in CHECKS if results[name]["status"] != "skip"}
+    weight = sum(WEIGHTS[name] for name in made)
+    if not weight:
+        return 0.0, "accept_with_caution"
+    worth = {name: (strength if name == "vouches" else 1.0) if made[name] == "pass" else 0.0 for name in made}
+    score = round(sum(WEIGHTS[name] * worth[name] for name in made) / weight, 4)
+    if made.get("signature") == "fail" or score < REJECT:
+        return score, "reject"
+    sure = score >= ACCEPT and "fail" not in made.values() and made.get("signature") == "pass"
+    return score, "accept" if sure else "accept_with_caution"
+
+
+def _signature(engine: Engine, memory: Memory, attestation: Document, caller: Caller) -> Document:
+    held = attestation.get("signatures") or {}
+    if not held.get("agent_signature"):
+        return {"status": "skip", "detail": "the hash agrees; its author did not sign it"}
+    if attestations.verbatim(memory) is None:
+        return {"status": "pass", "detail": "the hash agrees; signed by this server for its own agent"}
+    name = attestation["agent"]
+    peer = caller.acquainted.peers.get(name)
+    ours = [engine.peering.identity.keypair().public, *engine.peering.identity.retired()]
+    by_named, by_bound = attestations.signed_by(attestation, peer.key if peer else None)
+    if by_bound:
+        return {"status": "pass", "detail": f"the hash agrees; signed with the key bound to {name} here"}
+    if peer is not None and peer.key is not None:
+        return {"status": "fail", "detail": f"it is not signed with the key bound to {name} here"}
+    if by_named and held.get("public_key") in ours:
+        return {"status": "pass", "detail": "the hash agrees; signed by this server"}
+    if by_named:
+        return {"status": "skip", "detail": f"the hash agrees; signed with a key that is not known as {name}'s here"}
+    if held.get("public_key"):
+        return {"status": "fail", "detail": "its signature does not match"}
+    return {"status": "skip", "detail": f"the hash agrees; it is signed, but no key of {name} is known here"}
+
+
+async def _evidence(engine: Engine, attestation: Document, caller: Caller, agent: str | None) -> Document:
+    """References to memories here are looked up; addresses elsewhere are never fetched."""
+    provenance = attestation["provenance"]
+    references = [*(attestation["claim"].get("references") or ()), *(provenance.get("chain") or ())]
+    witnesses = provenance.get("witnesses") or ()
+    total, found, elsewhere = len(references) + len(witnesses), 0, 0
+    for reference in references:
+        name = reference.get("attestation") if isinstance(reference, dict) else reference
+        if not isinstance(name, str) or "/" in name or ":" in name:
+            elsewhere += 1
+        elif await engine.peering.find(caller.who, caller.standing, name, agent) is not None:
+            found += 1
+    for witness in witnesses:
+        peer = caller.acquainted.peers.get(witness["agent"])
+        said = {**attestation, "signatures": {"agent_signature": witness.get("signature")}}
+        if peer is None or peer.key is None or not witness.get("signature"):
+            elsewhere += 1
+        elif attestations.signed_by(said, peer.key)[1]:
+            found += 1
+    status = "pass" if found else "skip" if total and elsewhere == total else "fail"
+    detail = "there is none" if not total else f"{found} of {total} can be looked at here; {elsewhere} lie elsewhere"
+    return {"status": status, "accessible_count": found, "total_count": total, "detail": detail}
+
+
+def _vouches(memory: Memory, caller: Caller) -> tuple[Document, float]:
+    name = attestations.author(memory)
+    trusted = caller.acquainted.trusted(name)
+    vouchers = sorted(trusted.vouchers) if trusted else []
+    detail = f"{len(vouchers)} trusted here vouch for {name}" if vouchers else f"nobody trusted here vouches for {name}"
+    document = {"status": "pass" if vouchers else "fail", "vouch_count": len(vouchers), "trusted_vouchers": vouchers,
+                "detail": detail}  # fmt: skip
+    return document, trusted.strength if trusted else 1.0
+
+
+def _freshness(attestation: Document, now: int) -> Document:
+    try:
+        made = milliseconds(attestation["created_at"], "created_at")
+    except Fault:
+        return {"status": "skip", "age_days": 0, "detail": "when it was made cannot be read"}
+    age = max(now - made, 0) / DAY_MS
+    category = attestation["salience"]["category"]
+    most = FRESH_DAYS[category]
+    fresh = most is None or age <= most
+    detail = f"{category} memories are fresh for {most} days" if most is not None else "foundations do not age"
+    return {"status": "pass" if fresh else "fail", "age_days": round(age, 4), "detail": detail}
+
+
+async def _consistency(engine: Engine, memory: Memory, attestation: Document, caller: Caller) -> Document:
+    """What replaces it, and what the knowledge graph says now where it says something else: as far as one may see."""
+    as_reader = reader(caller.who, caller.standing)
+    core = engine.core
+    replaced = (await core.primary.known(memory.tenant, [memory.agent_id], core.clock())).replaced
+    conflicts = []
+    for name in (memory.id, *memory.aliases):
+        newer = replaced.get(name)
+        if newer and newer != memory.id and await engine.peering.find(caller.who, caller.standing, newer, None):
+            conflicts.append(newer)
+    detail = "a newer memory replaces it" if conflicts else "nothing here contradicts it"
+    status = "fail" if conflicts else "pass"
+    stated = _stated(memory, attestation)
+    if stated is not None and caller.standing.sees == "all":
+        for triple in await engine.graph_query(as_reader, memory.agent_id, stated[0], predicate=stated[1]):
+            if triple.object.strip().casefold() != stated[2].strip().casefold():
+                status = "fail"
+                detail = f"of {stated[0]}, {stated[1]} something else is stated now"
+                if triple.memory_id and triple.memory_id != memory.id:
+                    conflicts.append(triple.memory_id)
+    return {"status": status, "conflicts": list(dict.fromkeys(conflicts)), "detail": detail}
+
+
+def _stated(memory: Memory, attestation: Document) -> tuple[str, str, str] | None:
+    """The (subject, predicate, object) a memory states, in its metadata or its claim, or under `triple` in either."""
+    for said in (memory.metadata, attestation["claim"]):
+        for place in (said.get("triple"), said):
+            if isinstance(place, dict):
+                found = [place.get(name) for name in ("subject", "predicate", "object")]
+                if all(isinstance(each, str) and each.strip() for each in found):
+                    return str(found[0]), str(found[1]), str(found[2])
+    return None
+
+
+def _result(
+    engine: Engine, document: Document, results: Mapping[str, Document], score: float, recommendation: str
+) -> Document:
+    return {
+        "$schema": f"{messages.SCHEMAS}verify-result-v01.json",
+        "type": "verify_result",
+        "version": messages.VERSION,
+        "header": {"verify_id": document["header"]["verify_id"], "timestamp": iso(engine.core.clock())},
+        "results": dict(results),
+        "aggregate": {"trust_score": score, "recommendation": recommendation},
+    }

@@ -1,0 +1,96 @@
+"""Questions by words, by keywords, or by conditions alone: found, counted, and the best of them first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from commonplace.engine import counting
+from commonplace.engine.core import Core
+from commonplace.engine.draft import Query
+from commonplace.engine.passages import indexed_text
+from commonplace.stores import text as analysis
+from commonplace.stores.base import Reach, Search
+from commonplace.stores.where import Condition, Where, any_of
+from commonplace.wire.record import Memory, Principal
+
+MOST = counting.MOST_COUNTED  # memories looked at closely for one question
+
+
+@dataclass(slots=True, frozen=True)
+class Asked:
+    """`text` in plain words, `keywords` of which one must occur, `where` what must hold; each may be absent."""
+
+    agents: tuple[str, ...]
+    text: str | None = None
+    keywords: tuple[str, ...] = ()
+    where: Where = ()
+
+
+@dataclass(slots=True)
+class Match:
+    memory: Memory
+    relevance: float
+    held: tuple[str, ...] = ()  # of the keywords
+
+
+@dataclass(slots=True)
+class Answered:
+    matches: list[Match]
+    total: int
+    cut: str | None = None  # what kept the answer from being complete
+    note: str | None = None
+
+
+def in_domain(domain: str) -> Condition:
+    """A project's memories, and those tagged with its name."""
+    return any_of(Condition(("project",), "eq", domain), Condition(("tags",), "contains", domain))
+
+
+def held(memory: Memory, keywords: Sequence[str]) -> tuple[str, ...]:
+    """Which of the keywords occur in a memory: every word of them, in any form of it."""
+    present = frozenset(analysis.decode(analysis.terms(indexed_text(memory)))[0].tolist())
+    found = []
+    for keyword in keywords:
+        wanted = analysis.query_terms(keyword)
+        if wanted and all(term in present for term in wanted):
+            found.append(keyword)
+    return tuple(found)
+
+
+async def ask(core: Core, who: Principal, asked: Asked, limit: int) -> Answered:
+    for agent in asked.agents:
+        core.require(who, agent, "reader")
+    if asked.keywords:
+        return await _by_keywords(core, who, asked, limit)
+    if asked.text is not None:
+        found = await counting.search(core, who, Query(asked.agents, asked.text, where=asked.where), limit, None)
+        matches = [Match(hit.memory, counting.relevance(hit)) for hit in found.hits]
+        return Answered(matches, found.total, note=found.note)
+    reach = Reach(who.tenant, asked.agents, asked.where, now=core.clock())
+    page = await core.primary.scan(reach, limit=limit)
+    return Answered([Match(memory, 1.0) for memory in page.memories], await core.primary.count(reach))
+
+
+async def _by_keywords(core: Core, who: Principal, asked: Asked, limit: int) -> Answered:
+    """The keyword index finds the holders; words, where there are some, then put those that hold as many in order."""
+    reach = Reach(who.tenant, asked.agents, asked.where, now=core.clock())
+    candidates = await core.primary.search(Search(reach, " ".join(asked.keywords), limit=MOST))
+    cut = f"only the best {MOST:,} that hold a keyword were looked at" if len(candidates) >= MOST else None
+    candidates.sort(key=lambda c: (-(c.keyword or 0.0), -c.memory.created_at, c.memory.id))
+    holders = {c.memory.id: held(c.memory, asked.keywords) for c in candidates}
+    holders = {id: words for id, words in holders.items() if words}
+    note = None
+    if asked.text is not None and holders:
+        only = Condition(("id",), "in", list(holders))
+        query = Query(asked.agents, asked.text, where=(*asked.where, only))
+        found = await counting.search(core, who, query, len(holders), None)
+        matches = [Match(hit.memory, counting.relevance(hit), holders[hit.memory.id]) for hit in found.hits]
+        note = found.note
+    else:
+        share = {id: len(words) / len(asked.keywords) for id, words in holders.items()}
+        matches = [
+            Match(c.memory, share[c.memory.id], holders[c.memory.id]) for c in candidates if c.memory.id in holders
+        ]
+    matches.sort(key=lambda match: -len(match.held))
+    return Answered(matches[:limit], len(matches), cut, note)

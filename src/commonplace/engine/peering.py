@@ -1,0 +1,77 @@
+"""How this installation deals with other agents: who it is, whom it trusts, what it has just answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commonplace.engine import budgets, replacing, trust, vouches
+from commonplace.engine.core import Core
+from commonplace.engine.identity import Identity
+from commonplace.engine.replays import Replays
+from commonplace.engine.trust import Peer, Standing
+from commonplace.engine.vouches import Trusted
+from commonplace.stores.where import matches
+from commonplace.wire.errors import Conflict, NotFound
+from commonplace.wire.record import Memory, Principal
+
+_STRANGERS = 10  # times one requester's budget is what all that nobody knows share: names cost nothing
+
+
+@dataclass(slots=True, frozen=True)
+class Acquainted:
+    """Whom the operator trusts, and whom those vouch for."""
+
+    peers: dict[str, Peer]
+    vouched: dict[str, Trusted]
+
+    def trusted(self, agent_id: str, key: str | None = None) -> Trusted | None:
+        """What vouches make of an agent; with the keys they know it by, of nobody who shows another."""
+        found = self.vouched.get(agent_id)
+        return None if found is None or (found.keys and key is not None and key not in found.keys) else found
+
+    def standing(self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None) -> Standing:
+        vouched = proved is not None and self.trusted(agent_id, proved) is not None
+        return trust.standing(
+            agent_id, authenticated=authenticated, identified=identified, proved=proved,
+            peer=self.peers.get(agent_id), vouched=vouched,
+        )  # fmt: skip
+
+
+class Peering:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.identity = Identity(core.settings.folder)
+        self.replays = Replays(core)
+        limit = core.settings.mrp.requests_per_minute
+        self._limit = limit
+        self._each = budgets.per_minute(limit)
+        self._strangers = budgets.per_minute(limit * _STRANGERS)
+
+    async def acquainted(self, tenant: str) -> Acquainted:
+        peers = await trust.peers(self._core, tenant)
+        kept = await vouches.load(self._core, tenant)
+        return Acquainted(peers, vouches.chains(kept, peers, self._core.clock()))
+
+    async def find(self, who: Principal, standing: Standing, ref: str, agent: str | None) -> Memory | None:
+        """A memory that a requester may see; None alike when it may not and when there is none."""
+        try:
+            memory = await replacing.find(self._core, reader(who, standing), ref, agent)
+        except (NotFound, Conflict):
+            return None
+        return memory if matches(memory, trust.visible(standing)) else None
+
+    def spend(self, tenant: str, caller: str, who: Standing) -> None:
+        """One request of this requester's, or a refusal that says when to try again."""
+        if self._each is None or self._strangers is None:
+            return
+        if wait := self._each.spend((tenant, caller, who.known, who.agent_id)):
+            raise budgets.refuse(wait, f"{who.agent_id!r:.80} has made its {self._limit} requests a minute")
+        if not who.known and (wait := self._strangers.spend((tenant, caller))):
+            raise budgets.refuse(wait, "agents that are not known here have made their requests of this minute")
+
+
+def reader(who: Principal, standing: Standing) -> Principal:
+    """As whom a requester reads: itself, or a stranger who is shown only what is shared with it."""
+    if standing.sees == "all":
+        return who
+    return Principal(f"mrp:{standing.agent_id}", who.tenant, "reader", ("*",))

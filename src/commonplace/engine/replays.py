@@ -1,0 +1,108 @@
+"""Answers given a moment ago, for whoever asks the very same thing again under the same id.
+
+What is remembered of a question is a salted hash. An answer is kept apart from it, bound to the memories it quotes, so
+that erasing one of them takes the answer with it; it is given again only while all of them are as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from commonplace.engine.core import Core
+from commonplace.engine.reading import readable
+from commonplace.stores.base import Record, Transaction
+from commonplace.wire.canonical import canonical, new_salt, sha256_hex
+
+SEEN = "mrp.seen"
+ANSWER = "mrp.answer"
+MOST = 20_000  # questions remembered in one tenant; beyond that those that end soonest are forgotten first
+_TIDY_MS = 60_000
+_AT_ONCE = 256
+
+
+class Replayed(Exception):
+    """The id was used before for something else."""
+
+
+class Replays:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._tidied: dict[str, int] = {}
+
+    async def earlier(self, tenant: str, slot: str, asked: bytes, under: Any) -> dict[str, Any] | None:
+        """The answer given before, if it still stands for someone of the same standing (`under`)."""
+
+        def look(tx: Transaction) -> tuple[Record | None, Record | None]:
+            return tx.record(SEEN, slot), tx.record(ANSWER, slot)
+
+        seen, answer = await self._core.transact(tenant, look)
+        now = self._core.clock()
+        if seen is None or seen.value["until"] <= now:
+            return None
+        if _hash(seen.value["salt"], asked) != seen.value["hash"]:
+            raise Replayed
+        if answer is None or answer.value["under"] != under or not await self._stands(tenant, answer.value["versions"]):
+            return None
+        document: dict[str, Any] = answer.value["response"]
+        return document
+
+    async def keep(
+        self, tenant: str, slot: str, asked: bytes, under: Any, until: int, response: dict[str, Any],
+        versions: Mapping[str, int] | None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """What to answer: of several that asked at once, the first one's. Without `versions`, those of the memories it
+        shows, only the question is remembered."""
+        salt = new_salt().hex()
+        known = {"salt": salt, "hash": _hash(salt, asked), "until": until}
+        value = {"response": response, "under": under, "until": until, "versions": dict(versions or {})}
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            seen, answer = tx.record(SEEN, slot), tx.record(ANSWER, slot)
+            if seen is not None and seen.value["until"] > tx.now:
+                if _hash(seen.value["salt"], asked) != seen.value["hash"]:
+                    raise Replayed
+                same = answer is not None and answer.value["under"] == under
+                if answer is not None and same and answer.value["versions"] == value["versions"]:
+                    first: dict[str, Any] = answer.value["response"]
+                    return first
+            tx.put_record(Record(SEEN, slot, known))
+            if versions is not None:
+                tx.put_record(Record(ANSWER, slot, value, tuple(versions)))
+            return response
+
+        given = await self._core.transact(tenant, work)
+        await self._tidy(tenant)
+        return given
+
+    async def _stands(self, tenant: str, versions: Mapping[str, int]) -> bool:
+        now = self._core.clock()
+        there = {m.id: m for m in await self._core.primary.get(tenant, list(versions))}
+        return all(id in there and there[id].version == v and readable(there[id], now) for id, v in versions.items())
+
+    async def _tidy(self, tenant: str) -> None:
+        """Now and then, drop what is over."""
+        now = self._core.clock()
+        if now - self._tidied.get(tenant, 0) < _TIDY_MS:
+            return
+        self._tidied[tenant] = now
+        kept = await self._core.primary.records(tenant, SEEN)
+        lasting = sorted((r for r in kept if r.value["until"] > now), key=lambda r: -r.value["until"])
+        over = [r.key for r in kept if r.value["until"] <= now] + [r.key for r in lasting[MOST:]]
+        for start in range(0, len(over), _AT_ONCE):
+            some = over[start : start + _AT_ONCE]
+            await self._core.transact(tenant, lambda tx, some=some: _drop(tx, some))  # type: ignore[misc]
+
+
+def _drop(tx: Transaction, slots: Sequence[str]) -> None:
+    for slot in slots:
+        tx.drop_record(SEEN, slot)
+        tx.drop_record(ANSWER, slot)
+
+
+def slot(*parts: Any) -> str:
+    return sha256_hex(canonical(list(parts)))
+
+
+def _hash(salt: str, asked: bytes) -> str:
+    return sha256_hex(bytes.fromhex(salt), asked)

@@ -1,0 +1,516 @@
+"""MRP through a folder: answers appear whole, once, in order, and nothing in a file leads anywhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from running import SECONDS, command, environment
+
+from commonplace import Memory
+from commonplace.dialects.mrp import Mrp
+from commonplace.dialects.mrp.signatures import attestation_hash
+from commonplace.serve.mrp_files import LOOKS, Answered, Folder, watch
+from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.record import Principal, system_clock
+from commonplace.wire.times import iso
+from commonplace.wire.validate import check
+
+Document = dict[str, Any]
+
+
+class Looks:
+    """Between two looks: whatever the test does; after so many, the end."""
+
+    def __init__(self, most: int, between: Callable[[int], None] = lambda n: None) -> None:
+        self.done = 0
+        self._most = most
+        self._between = between
+
+    @property
+    def stopped(self) -> bool:
+        return self.done >= self._most
+
+    async def wait(self) -> None:
+        self.done += 1
+        self._between(self.done)
+
+
+@dataclass
+class Post:
+    """A data directory, an exchange folder, and what was said about it."""
+
+    data: Path
+    folder: Path
+    said: list[str] = field(default_factory=list)
+
+    def ask(self, text: str = "what about tea?", *, id: str | None = None, **more: Any) -> str:
+        """Writes a request; its id."""
+        document = request(text, id=id, **more)
+        found: str = document["header"]["request_id"]
+        self.path("request", found).write_text(json.dumps(document), "utf-8")
+        return found
+
+    def path(self, kind: str, id: str) -> Path:
+        return self.folder / f"{kind}-{id}.json"
+
+    def response(self, id: str, kind: str = "response") -> Document:
+        found: Document = json.loads(self.path(kind, id).read_text("utf-8"))
+        check("mrp/response" if found["type"] == "memory_response" else "mrp/verify-result", found)
+        return found
+
+    def watch(
+        self, looks: int = 1, between: Callable[[int], None] = lambda n: None, *, trusted: bool = False, **more: Any
+    ) -> list[Answered]:
+        async def run() -> list[Answered]:
+            answered: list[Answered] = []
+            async with Memory(data=self.data, embedder="hashing") as memory:
+                mrp = Mrp(await memory.engine(), Principal(), agent="keeper", authenticated=trusted)
+                with Folder(self.folder, mrp.handle, responder="keeper", report=self.said.append, **more) as folder:
+                    await watch(folder, Looks(looks, between), answered.append)
+            return answered
+
+        return asyncio.run(run())
+
+    def names(self) -> set[str]:
+        return {entry.name for entry in self.folder.iterdir()}
+
+    def memories(self) -> int:
+        async def run() -> int:
+            async with Memory("keeper", data=self.data, embedder="hashing") as memory:
+                return len((await memory.list())["memories"])
+
+        return asyncio.run(run())
+
+
+def request(text: str = "what about tea?", *, id: str | None = None, **more: Any) -> Document:
+    header = {"request_id": id or str(uuid.uuid4()), "timestamp": iso(system_clock()), **more.pop("header", {})}
+    return {
+        "type": "memory_request", "version": "0.1", "header": header, "requester": {"agent_id": "bob"},
+        "query": {"natural": text}, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with something shared and something not."""
+    data = tmp_path_factory.mktemp("data")
+
+    async def fill() -> None:
+        async with Memory("keeper", data=data, embedder="hashing") as memory:
+            await memory.remember("Alice drinks green tea in the morning", privacy_intent={"share_with": ["*"]})
+            await memory.remember("Alice hides the good tea behind the flour")
+
+    asyncio.run(fill())
+    return data
+
+
+@pytest.fixture
+def post(kept: Path, tmp_path: Path) -> Post:
+    folder = tmp_path / "exchange"
+    folder.mkdir()
+    return Post(kept, folder)
+
+
+def test_a_request_finds_its_response(post: Post) -> None:
+    id = post.ask()
+    before = post.path("request", id).read_bytes()
+    (answered,) = post.watch()
+    response = post.response(id)
+    assert (answered.status, answered.results) == ("success", 1)
+    assert (answered.request, answered.response) == (f"request-{id}.json", f"response-{id}.json")
+    assert response["header"]["request_id"] == id
+    assert response["responder"]["agent_id"] == "keeper"
+    assert [r["attestation"]["claim"]["content"] for r in response["results"]] == [
+        "Alice drinks green tea in the morning"
+    ]
+    assert post.path("request", id).read_bytes() == before
+    assert post.names() == {answered.request, answered.response}
+    assert post.said == []
+
+
+def test_a_folder_proves_nobody_unless_it_is_trusted(post: Post) -> None:
+    first = post.ask()
+    assert [a.results for a in post.watch()] == [1]
+    assert post.response(first)["meta"]["trust_level_used"] == 0
+    second = post.ask()
+    assert [a.results for a in post.watch(trusted=True)] == [2]
+    assert post.response(second)["meta"]["trust_level_used"] == 3
+
+
+def test_a_verification_finds_its_result(post: Post) -> None:
+    id = post.ask()
+    post.watch()
+    (result,) = post.response(id)["results"]
+    for kind, answer_kind in (("verify", "verify-result"), ("request", "response")):
+        verify_id = str(uuid.uuid4())
+        document = {
+            "type": "memory_verify", "version": "0.1",
+            "header": {"verify_id": verify_id, "timestamp": iso(system_clock())},
+            "target": {"memory_id": result["memory_id"], "attestation_hash": attestation_hash(result["attestation"])},
+            "checks": ["signature", "freshness"],
+        }  # fmt: skip
+        post.path(kind, verify_id).write_text(json.dumps(document), "utf-8")
+        (answered,) = post.watch()
+        found = post.response(verify_id, answer_kind)
+        assert (found["type"], found["header"]["verify_id"]) == ("verify_result", verify_id)
+        assert found["results"]["signature"]["status"] == "pass"
+        assert answered.status == found["aggregate"]["recommendation"] != "reject"
+
+
+def test_a_verification_that_is_wrong_is_rejected(post: Post) -> None:
+    id = str(uuid.uuid4())
+    document = {"type": "memory_verify", "version": "0.1", "header": {"verify_id": id, "timestamp": "never"}}
+    post.path("verify", id).write_text(json.dumps(document), "utf-8")
+    (answered,) = post.watch()
+    assert answered.status == "reject"
+    assert post.response(id, "verify-result")["results"]["signature"]["status"] == "fail"
+
+
+def test_requests_are_answered_oldest_first(post: Post) -> None:
+    ids = [post.ask() for _ in range(5)]
+    for age, id in enumerate(ids):
+        os.utime(post.path("request", id), ns=(0, 10**18 - age * 10**9))
+    assert [a.request for a in post.watch()] == [f"request-{id}.json" for id in reversed(ids)]
+
+
+def test_each_request_is_answered_once(post: Post) -> None:
+    id = post.ask()
+    assert len(post.watch(looks=4)) == 1
+    before = post.path("response", id).stat()
+    assert post.watch() == []
+    after = post.path("response", id).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_a_request_still_being_written_is_waited_for(post: Post) -> None:
+    id = str(uuid.uuid4())
+    data = json.dumps(request(id=id)).encode()
+    path = post.path("request", id)
+    path.write_bytes(b"")
+
+    def write(look: int) -> None:
+        # Slower than the patience with a file that does not change, but it does change.
+        if look % (LOOKS - 1) == 0:
+            done = path.stat().st_size
+            path.write_bytes(data[: done + len(data) // 4 + 1])
+
+    (answered,) = post.watch(looks=LOOKS * 5, between=write)
+    assert answered.status == "success"
+    assert post.said == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"type": "memory_request"', b"\xff\xfe", b"[NaN]", b"{}}"])
+def test_what_stays_unreadable_is_an_error_once(post: Post, content: bytes) -> None:
+    id = str(uuid.uuid4())
+    post.path("request", id).write_bytes(content)
+    assert post.watch(looks=LOOKS - 1) == []
+    (answered,) = post.watch(looks=LOOKS * 3)
+    assert answered.status == "error"
+    status = post.response(id)["status"]
+    assert status["code"] == "error"
+    assert "not valid JSON" in status["message"] or "UTF-8" in status["message"]
+    assert post.watch(looks=LOOKS * 2) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"[]", "no JSON object"),
+        (b'"text"', "no JSON object"),
+        (b"{}", "header.request_id must be"),
+        (b'{"header": 7, "type": ["memory_request"]}', "header.request_id must be"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_request_is_an_error(post: Post, content: bytes, says: str) -> None:
+    id = str(uuid.uuid4())
+    post.path("request", id).write_bytes(content)
+    post.watch()
+    assert says in post.response(id)["status"]["message"]
+
+
+@pytest.mark.parametrize("inner", ["../../escaped", "/tmp/escaped", "b2f5ff47-4367-41b3-8b6b-9d1c2e3f4a5b", "", None])
+def test_the_id_inside_must_be_the_one_in_the_name(post: Post, inner: Any) -> None:
+    id = str(uuid.uuid4())
+    document = request()
+    document["header"]["request_id"] = inner
+    post.path("request", id).write_text(json.dumps(document), "utf-8")
+    before = post.memories()
+    post.watch()
+    assert "as in the file's name" in post.response(id)["status"]["message"]
+    assert post.names() == {f"request-{id}.json", f"response-{id}.json"}
+    assert {entry.name for entry in post.folder.parent.iterdir()} == {"exchange"}
+    assert post.memories() == before
+
+
+def test_a_schema_error_and_an_expired_ttl_are_errors(post: Post) -> None:
+    wrong = post.ask(query={"natural": 7})
+    old = post.ask(header={"timestamp": "2020-01-01T00:00:00Z", "ttl_seconds": 5})
+    post.watch()
+    assert "natural" in post.response(wrong)["status"]["message"]
+    assert post.response(old)["status"]["code"] == "error"
+    assert post.response(old)["results"] == []
+
+
+def test_an_id_used_again_for_something_else_is_declined(post: Post) -> None:
+    id = post.ask("what about tea?")
+    post.watch()
+    first = post.response(id)
+    post.path("response", id).unlink()
+    post.watch()
+    assert post.response(id) == first, "the same request has the same answer"
+    post.path("response", id).unlink()
+    post.ask("what else?", id=id)
+    post.watch()
+    assert post.response(id)["status"]["code"] == "declined"
+    assert post.response(id)["results"] == []
+
+
+def test_links_pipes_and_folders_are_left_alone(post: Post, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.json"
+    ids = [str(uuid.uuid4()) for _ in range(4)]
+    elsewhere.write_text(json.dumps(request(id=ids[0])), "utf-8")
+    post.path("request", ids[0]).symlink_to(elsewhere)
+    post.path("request", ids[1]).mkdir()
+    os.mkfifo(post.path("request", ids[2]))
+    post.path("request", ids[3]).symlink_to(tmp_path / "nowhere")
+    before = post.names()
+    assert post.watch(looks=3) == []
+    assert post.names() == before
+    assert len(post.said) == 4, "each is told of once"
+    assert all("not a regular file" in text for text in post.said)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["request-1.json", "request-{}.json.bak", "a-request-{}.json", "REQUEST-{}.json", "response-{}.json", "notes.txt",
+     ".request-{}.json", "request-{}.json\n", "request-{}x.json", "request-..%2f{}.json"],
+)  # fmt: skip
+def test_other_files_are_left_alone(post: Post, name: str) -> None:
+    path = post.folder / name.format(uuid.uuid4())
+    path.write_text(json.dumps(request()), "utf-8")
+    assert post.watch(looks=2) == []
+    assert post.names() == {path.name}
+
+
+def test_upper_case_is_another_name_and_said_so(post: Post) -> None:
+    id = str(uuid.uuid4()).upper()
+    post.path("request", id).write_text(json.dumps(request(id=id)), "utf-8")
+    assert post.watch() == []
+    (said,) = post.said
+    assert "lower case" in said
+
+
+def test_a_file_that_is_too_large_is_an_error(post: Post) -> None:
+    id = post.ask("tea " * 1000)
+    (answered,) = post.watch(most_bytes=1000)
+    assert answered.status == "error"
+    assert "at most 1,000 bytes" in post.response(id)["status"]["message"]
+
+
+def test_a_folder_that_goes_away_and_comes_back_is_told_of_once(post: Post) -> None:
+    aside = post.folder.with_name("aside")
+
+    def move(look: int) -> None:
+        if look == 1:
+            post.folder.rename(aside)
+        elif look == 5:
+            aside.rename(post.folder)
+            post.ask()
+
+    assert len(post.watch(looks=8, between=move)) == 1
+    assert len(post.said) == 1
+    assert "cannot read" in post.said[0]
+
+
+def test_an_answer_that_cannot_be_written_is_written_later(post: Post) -> None:
+    id = post.ask()
+    in_the_way = post.folder / f".response-{id}.json.tmp"
+    in_the_way.mkdir()
+
+    def clear(look: int) -> None:
+        if look == 3:
+            assert not post.path("response", id).exists()
+            in_the_way.rmdir()
+
+    (answered,) = post.watch(looks=6, between=clear)
+    assert answered.status == "success"
+    assert len(post.said) == 1
+    assert "cannot be written" in post.said[0]
+
+
+def test_one_who_asks_too_often_waits(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_MRP_REQUESTS_PER_MINUTE", "2")
+    for _ in range(4):
+        post.ask()
+    assert 2 <= len(post.watch(looks=3)) < 4
+    assert all("it is tried again" in text for text in post.said)
+    monkeypatch.delenv("COMMONPLACE_MRP_REQUESTS_PER_MINUTE")
+    post.watch()
+    assert len(post.names()) == 8, "nothing was lost"
+
+
+def test_where_an_identity_is_required_nobody_in_particular_is_declined(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_MRP_REQUIRE_IDENTITY", "true")
+    id = post.ask()
+    assert [answered.status for answered in post.watch()] == ["declined"]
+    assert "proves an identity" in post.response(id)["status"]["message"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_told_of_once(post: Post) -> None:
+    id = post.ask()
+    post.path("request", id).chmod(0)
+    assert post.watch(looks=3) == []
+    (said,) = post.said
+    assert "cannot be read" in said
+
+
+def test_a_planted_link_is_not_written_through(post: Post, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("untouched", "utf-8")
+    id = post.ask()
+    (post.folder / f".response-{id}.json.tmp").symlink_to(victim)
+    (answered,) = post.watch()
+    assert victim.read_text("utf-8") == "untouched"
+    assert not (post.folder / answered.response).is_symlink()
+
+
+def test_one_process_at_a_time(post: Post) -> None:
+    with (
+        Folder(post.folder, None, responder="keeper", report=post.said.append),  # type: ignore[arg-type]
+        pytest.raises(Unavailable, match="another process already answers"),
+    ):
+        post.watch()
+    assert post.watch() == []
+
+
+def test_a_path_that_is_no_folder_is_refused(post: Post, tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", Path(__file__)):
+        with pytest.raises(ValidationError, match="is not a folder"):
+            Post(post.data, path).watch()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=12,
+)
+PARTS = st.sampled_from(["type", "version", "header", "requester", "query", "response_preferences", "signature"])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(forged=st.lists(st.dictionaries(PARTS, JSON, max_size=4), min_size=1, max_size=6))
+def test_no_forged_file_ends_the_watch_or_stores_anything(post: Post, forged: list[Document]) -> None:
+    ids = []
+    for changes in forged:
+        id = str(uuid.uuid4())
+        document = {**request(id=id), **changes}
+        if isinstance(document["header"], dict):
+            document["header"] = {"timestamp": iso(system_clock()), **document["header"], "request_id": id}
+        post.path("request", id).write_text(json.dumps(document), "utf-8")
+        ids.append(id)
+    before = post.memories()
+    post.watch()
+    assert post.said == []
+    for id in ids:
+        assert post.response(id)["header"]["request_id"] == id
+    assert post.memories() == before
+    assert not [text for text in post.said if "bug" in text]
+
+
+# processes, as users start them
+
+
+_KILLED = """
+import os, signal, sys
+from commonplace.serve import mrp_files
+from commonplace.cli import main
+
+class Deadly:
+    "The os module, which kills the process at its n-th call of those that write."
+    left = int(sys.argv[1])
+
+    def __getattr__(self, name):
+        found = getattr(os, name)
+        if name not in ("open", "fdopen", "fsync", "rename", "unlink", "scandir"):
+            return found
+        def call(*args, **more):
+            Deadly.left -= 1
+            if Deadly.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = found(*args, **more)
+            Deadly.left -= 1
+            if Deadly.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+        return call
+
+mrp_files.os = Deadly()
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_any_step_every_request_is_answered_once_and_whole(post: Post) -> None:
+    ids = [post.ask(f"what about tea, {n}?") for n in range(2)]
+    args = ["mrp", "watch", str(post.folder), "--once", "--agent", "keeper", "--json"]
+    seen: dict[str, bytes] = {}
+    kills = 0
+    for step in range(1, 200):
+        done = subprocess.run(
+            [sys.executable, "-c", _KILLED, str(step), *args], env=environment(post.data), capture_output=True,
+            text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
+        for id in ids:
+            if post.path("response", id).exists():
+                content = post.path("response", id).read_bytes()
+                assert seen.setdefault(id, content) == content, "an answer never changes once it is there"
+                assert post.response(id)["status"]["code"] == "success"
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        kills += 1
+        if kills % 7:  # mostly from the start again, so that every step is met with nothing done yet
+            for id in ids:
+                post.path("response", id).unlink(missing_ok=True)
+    else:
+        raise AssertionError("it never ended by itself")
+    assert kills > 12
+    assert set(seen) == set(ids)
+    assert post.names() == {f"{kind}-{id}.json" for kind in ("request", "response") for id in ids}
+
+
+def test_it_watches_until_it_is_told_to_stop(post: Post) -> None:
+    args = command("mrp", "watch", str(post.folder), "--agent", "keeper", "--interval", "0.01")
+    with subprocess.Popen(
+        args, env=environment(post.data), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stdout is not None
+            assert "answering requests" in process.stderr.readline()
+            for _ in range(2):
+                id = post.ask()
+                assert process.stdout.readline() == f"request-{id}.json → response-{id}.json  success, 1 memory\n"
+                assert post.response(id)["status"]["code"] == "success"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) == 0
+            assert (process.stdout.read(), process.stderr.read()) == ("", "")
+        finally:
+            process.kill()
