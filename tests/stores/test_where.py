@@ -13,7 +13,7 @@ from commonplace.engine import filters
 from commonplace.stores.base import Entry, Reach
 from commonplace.stores.sqlite import reader, schema
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
-from commonplace.stores.where import COLUMNS, OPERATORS, Condition, Where, matches
+from commonplace.stores.where import COLUMNS, DOCUMENTS, OPERATORS, Condition, Where, any_of, matches
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory
 
@@ -69,7 +69,8 @@ operands = st.one_of(
 @st.composite
 def conditions(draw: Any) -> Condition:
     if draw(st.booleans()):
-        path = ("metadata", *draw(st.lists(st.sampled_from(_KEYS), min_size=1, max_size=2)))
+        document = draw(st.sampled_from(sorted(DOCUMENTS)))
+        path = (document, *draw(st.lists(st.sampled_from(_KEYS), min_size=1, max_size=2)))
     else:
         path = (draw(st.sampled_from(sorted(COLUMNS))),)
     op = draw(st.sampled_from(sorted(OPERATORS)))
@@ -93,6 +94,7 @@ def memories(draw: Any) -> Memory:
         content=draw(st.sampled_from(_STRINGS)), kind=draw(st.sampled_from(_STRINGS)), user_id=draw(text),
         project=draw(text), title=draw(text), entity_name=draw(text), source=draw(text), session_id=draw(text),
         speaker=draw(text), tags=draw(st.lists(st.sampled_from(_STRINGS), max_size=3)), metadata=draw(documents),
+        privacy=draw(documents),
         confidence=draw(st.sampled_from((0.0, 0.1, 0.5, 1.0, 1))), importance=draw(st.sampled_from((None, 0.5, 1))),
         expires_at=draw(moment), event_time=draw(moment), created_at=NOW, demotion=draw(st.sampled_from((1.0, 0.25))),
     )  # fmt: skip
@@ -103,7 +105,8 @@ class Table:
 
     def __init__(self) -> None:
         self._db = apsw.Connection(":memory:")
-        schema.m001_create_tables(self._db)
+        for step in schema.MIGRATIONS:
+            step(self._db)
         self._db.execute("INSERT INTO tenants(id, name) VALUES(1, 't')")
         self._tx = SqliteTransaction(self._db, TenantState(1, 0, 0, 0, ""), NOW, [1], {}, False)
         self._count = 0
@@ -125,7 +128,7 @@ class Table:
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(memories(), st.integers(0, 2)), min_size=1, max_size=4),
-    st.lists(conditions(), min_size=1, max_size=40),
+    st.lists(conditions() | st.lists(conditions(), max_size=3).map(lambda c: any_of(*c)), min_size=1, max_size=40),
 )
 def test_sql_finds_what_matches_says(rows: list[tuple[Memory, int]], wheres: list[Condition]) -> None:
     table = Table()

@@ -14,7 +14,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.stores.graph import GraphReads, GraphWork
 from commonplace.stores.where import Where, matches
+from commonplace.stores.worth import Worth
 from commonplace.wire.record import Memory, Status
 
 T = TypeVar("T")
@@ -199,7 +201,7 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
 
-class Transaction(Protocol):
+class Transaction(GraphWork, Protocol):
     """What a unit of work may do; all of it becomes durable together or not at all."""
 
     now: int  # the commit time of this transaction: never earlier than the tenant's last
@@ -240,7 +242,7 @@ class Transaction(Protocol):
 
 
 @runtime_checkable
-class Primary(Store, Protocol):
+class Primary(Store, GraphReads, Protocol):
     """The authoritative store: ids, versions, pending changes and audit live here."""
 
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
@@ -291,6 +293,9 @@ class Primary(Store, Protocol):
 
     async def known(self, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
         """From live memories; given `now`, not from those that have expired."""
+
+    async def foremost(self, reach: Reach, worth: Worth, at: int, limit: int) -> list[Memory]:
+        """What of it is worth most at that time, best first, the newer first among equals."""
 
     async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         """Runs of one session's memories in the order written: these with up to `each` before and after them.

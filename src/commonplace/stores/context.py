@@ -8,25 +8,29 @@ from typing import TypeVar
 
 from commonplace.stores.base import Candidate, Known, Reach, Search, Store
 from commonplace.stores.where import Condition
+from commonplace.stores.worth import Worth
 from commonplace.wire.record import Memory
 
 T = TypeVar("T")
 
 
 class ByScan:
-    """`known` and `around` for a primary without indexes for them: everything in reach is read."""
+    """`known`, `foremost` and `around` for a primary without indexes for them: everything in reach is read."""
 
     async def known(self: Store, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
-        memories = await _all(self, Reach(tenant, tuple(agents), now=now))
+        memories = await everything(self, Reach(tenant, tuple(agents), now=now))
         replaced = {old: m.id for m in memories for old in m.supersedes}
         return Known(frozenset(m.speaker for m in memories if m.speaker), replaced)
+
+    async def foremost(self: Store, reach: Reach, worth: Worth, at: int, limit: int) -> list[Memory]:
+        return worth.order(await everything(self, reach), at)[:limit]
 
     async def around(self: Store, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         asked = [m for m in await self.get(search.reach.tenant, ids) if m.session_id is not None]
         runs: list[list[str]] = []
         for agent, session in sorted({(m.agent_id, str(m.session_id)) for m in asked}):
             mine = (*search.reach.where, Condition(("session_id",), "eq", session))
-            spoken = [m.id for m in await _all(self, replace(search.reach, agents=(agent,), where=mine))]
+            spoken = [m.id for m in await everything(self, replace(search.reach, agents=(agent,), where=mine))]
             runs += runs_around(spoken, [spoken.index(m.id) for m in asked if m.id in spoken], each)
         wanted = [id for run in runs for id in run]
         only = (*search.reach.where, Condition(("id",), "in", wanted))
@@ -64,7 +68,8 @@ def matched(blob: bytes, wanted: Sequence[bytes]) -> int:
     return bits
 
 
-async def _all(store: Store, reach: Reach) -> list[Memory]:
+async def everything(store: Store, reach: Reach) -> list[Memory]:
+    """All in reach, oldest first."""
     page = await store.scan(reach, limit=1000, newest_first=False)
     memories = page.memories
     while page.next_cursor is not None:

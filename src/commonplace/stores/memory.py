@@ -22,6 +22,7 @@ from commonplace.stores.base import (
     Transactional,
 )
 from commonplace.stores.context import ByScan, matched, packed
+from commonplace.stores.memory_graph import GraphInMemory, Stated
 from commonplace.stores.text import query_terms
 from commonplace.wire.errors import Conflict, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
@@ -30,14 +31,13 @@ T = TypeVar("T")
 
 
 @dataclass
-class _Tenant:
+class _Tenant(Stated):
     """One tenant's memories, and the transaction on them: it works on a copy that takes the original's place."""
 
     now: int = 0
     seq: int = 0
     versions: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
     recalls: dict[str, tuple[int, int]] = field(default_factory=dict)
-    entries: tuple[AuditEntry, ...] = ()
     kept: dict[tuple[str, str], Record] = field(default_factory=dict)
 
     def copy(self, now: int) -> _Tenant:
@@ -109,9 +109,9 @@ class _Tenant:
         return [deepcopy(r) for r in self.kept.values() if memory_id in r.about]
 
 
-class InMemory(ByScan, Transactional):
+class InMemory(ByScan, GraphInMemory, Transactional):
     name = "memory"
-    capabilities = CAPABILITIES - {"graph"}
+    capabilities = CAPABILITIES
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock

@@ -8,7 +8,7 @@ from typing import Any
 
 from commonplace.wire.record import Memory
 
-#: Columns a condition may name; anything else is a path into metadata.
+#: Columns a condition may name; anything else is a path into metadata, or, for the engine's own use, into privacy.
 COLUMNS = frozenset(
     {
         "id", "type", "kind", "content", "user_id", "project", "title", "entity_name", "tags", "confidence",
@@ -18,13 +18,14 @@ COLUMNS = frozenset(
 )  # fmt: skip
 
 OPERATORS = frozenset({"eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "exists", "contains"})
+DOCUMENTS = frozenset({"metadata", "privacy"})  # columns that hold a document, which a path leads into
 
 _MISSING = object()
 
 
 @dataclass(slots=True, frozen=True)
 class Condition:
-    """`path` is a column name, or "metadata" followed by the keys down to the value."""
+    """`path` is a column name, or one of DOCUMENTS followed by the keys down to the value; see also `any_of`."""
 
     path: tuple[str, ...]
     op: str
@@ -34,14 +35,25 @@ class Condition:
 Where = tuple[Condition, ...]
 
 
+def any_of(*conditions: Condition) -> Condition:
+    """A condition that holds when at least one of these does."""
+    return Condition((), "any", conditions)
+
+
 def matches(memory: Memory, where: Iterable[Condition]) -> bool:
-    return all(_holds(_value(memory, c.path), c.op, c.value) for c in where)
+    return all(_met(memory, c) for c in where)
+
+
+def _met(memory: Memory, c: Condition) -> bool:
+    if c.op == "any":
+        return any(_met(memory, one) for one in c.value)
+    return _holds(_value(memory, c.path), c.op, c.value)
 
 
 def _value(memory: Memory, path: tuple[str, ...]) -> Any:
-    if path[0] != "metadata":
-        return getattr(memory, path[0])
-    value: Any = memory.metadata
+    value: Any = getattr(memory, path[0])
+    if path[0] not in DOCUMENTS:
+        return value
     for key in path[1:]:
         if not isinstance(value, dict) or key not in value:
             return _MISSING

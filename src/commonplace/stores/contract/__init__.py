@@ -19,10 +19,12 @@ from __future__ import annotations
 from commonplace.stores.contract.keeping import Keeping
 from commonplace.stores.contract.paper import Paper
 from commonplace.stores.contract.reading import Reading
+from commonplace.stores.contract.statements import Statements
 from commonplace.stores.contract.subject import FakeClock
+from commonplace.stores.contract.ties import Tied
 
 __all__ = ["FakeClock", "StoreContract"]
 
 
-class StoreContract(Paper, Reading, Keeping):
+class StoreContract(Paper, Reading, Keeping, Statements, Tied):
     """Subclass it, give `open_store`, and run pytest."""

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from commonplace.engine.draft import Draft, Query
 from commonplace.engine.filters import parse
-from commonplace.stores.base import Reach
-from commonplace.stores.contract.subject import Contract, FakeClock, Subject, drives
+from commonplace.stores.base import Reach, Search
+from commonplace.stores.contract.subject import DAY_MS, Contract, FakeClock, Subject, drives
+from commonplace.stores.where import Condition, Where, any_of
+from commonplace.stores.worth import Worth
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal
@@ -40,6 +42,54 @@ class Reading(Contract):
         found = await s.recall("harbour report", "busy", k=5, filter={"user_id": "alice"})
         assert [m.user_id for m in found] == ["alice"] * 3
         assert len(await s.recall("harbour report", "busy", filter={"content": {"$contains": "boats"}})) == 3
+
+    @drives
+    async def test_what_is_not_shared_is_not_found(self, s: Subject) -> None:
+        """Conditions on privacy, and those of which one is enough, hold in every way to read."""
+        shares: list[list[str] | None] = [None, [], ["bob"], ["*"], ["bobby"], ["carol", "bob"]]
+        for n, names in enumerate(shares * 20):
+            privacy = {} if names is None else {"share_with": names}
+            await s.remember(f"the harbour report {n}", privacy=privacy, project="port" if n < 60 else None, tags=["x"])
+        shared = Condition(("privacy", "share_with"), "in", ["bob", "*"])
+        either = any_of(Condition(("project",), "eq", "port"), Condition(("tags",), "contains", "y"))
+        reach = Reach("local", ("agent",), (shared, either))
+        expected = {n for n in range(60) if shares[n % 6] in (["bob"], ["*"], ["carol", "bob"])}
+        scanned = (await s.store.scan(reach, limit=1000)).memories
+        found = await s.store.search(Search(reach, "harbour report", limit=100))
+        for memories in (scanned, [candidate.memory for candidate in found]):
+            assert {int(m.content.rsplit(" ", 1)[1]) for m in memories} == expected
+        assert await s.store.count(reach) == len(expected)
+
+    @drives
+    async def test_what_is_worth_most_comes_first(self, s: Subject) -> None:
+        """By importance, age and recalls together, as they are at that time and after every change."""
+        worth = Worth(base=0.5, half_life=DAY_MS, each=0.05, most=0.3)
+
+        async def order(*, limit: int = 10, where: Where = (), at: int | None = None) -> list[str]:
+            now = s.clock.now if at is None else at
+            found = await s.store.foremost(Reach("local", ("agent",), where, now=now), worth, now, limit)
+            return [m.id for m in found]
+
+        old = await s.remember("old", importance=1.0)
+        s.clock.advance(2 * DAY_MS)
+        plain, high = await s.remember("plain"), await s.remember("high", importance=0.9, tags=["x"])
+        await s.remember("elsewhere", "neighbour", importance=1.0)
+        assert await order() == [high, plain, old]
+        assert await order(limit=1) == [high]
+        assert await order(limit=0) == []
+        assert await order(where=parse({"tags": "x"})) == [high]
+        assert await order(at=s.clock.now - 3 * DAY_MS // 2) == [high, old, plain]
+        for _ in range(7):
+            await s.store.transact("local", lambda tx: tx.recalled([old], s.clock.now))
+        assert await order() == [high, old, plain]
+        await s.update(plain, importance=1.0)
+        assert await order() == [plain, high, old]
+        await s.update(high, expires_at=s.clock.now + 5)
+        s.clock.advance(5)
+        assert await order() == [plain, old]
+        await s.forget(plain)
+        await s.forget(old, hard_delete=True)
+        assert await order() == []
 
     @drives
     async def test_tenants_and_agents_are_walls(self, s: Subject) -> None:

@@ -191,13 +191,14 @@ def _newer(path: Path, version: int) -> StoreRefused:
 
 
 def _migrate(db: apsw.Connection, files: StoreFiles) -> None:
-    if db.pragma("user_version") == schema.VERSION:
+    before = db.pragma("user_version")
+    if before == schema.VERSION:
         return
     # Another process may be migrating: whoever gets the write lock first does it, the rest find it done.
     for number, step in enumerate(schema.MIGRATIONS, start=1):
         if db.pragma("user_version") >= number:
             continue
-        if number > 1:
+        if before > 0:  # what begins now has nothing to lose
             backup_to(db, files.backups / f"before-{step.__name__}.db")
         db.execute("BEGIN IMMEDIATE")
         try:

@@ -79,5 +79,33 @@ CREATE TABLE vectors_1(vid INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB);
     db.execute("INSERT INTO meta VALUES('store_id', ?), ('generation', 1)", (str(uuid.uuid4()),))
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (m001_create_tables,)
+def m002_add_graph(db: apsw.Connection) -> None:
+    db.execute("""
+-- A `key` is a name as it is compared when the graph is walked.
+CREATE TABLE triples(
+  tid INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, scope_id INTEGER NOT NULL, subject TEXT NOT NULL,
+  predicate TEXT NOT NULL, object TEXT NOT NULL, subject_key TEXT NOT NULL, object_key TEXT NOT NULL,
+  valid_from INTEGER NOT NULL, valid_to INTEGER, confidence REAL NOT NULL, provenance TEXT, asserted_by TEXT NOT NULL,
+  memory_id TEXT);
+CREATE INDEX triples_by_subject ON triples(scope_id, subject_key, predicate, valid_from, valid_to);
+CREATE INDEX triples_by_object ON triples(scope_id, object_key, valid_from, valid_to);
+CREATE INDEX triples_by_memory ON triples(memory_id) WHERE memory_id IS NOT NULL;
+
+-- Derived from memories: what each refers to (kind 0, an id or alias) and what it is about (kind 1, a key).
+CREATE TABLE links(
+  scope_id INTEGER NOT NULL, kind INTEGER NOT NULL, target TEXT NOT NULL, mid INTEGER NOT NULL,
+  PRIMARY KEY(scope_id, kind, target, mid)) WITHOUT ROWID;
+CREATE INDEX links_by_memory ON links(mid);
+""")
+    from commonplace.stores.sqlite.graph import rebuild_links  # which reads tables by way of this module
+
+    rebuild_links(db)
+
+
+def m003_index_worth(db: apsw.Connection) -> None:
+    # All that counting a scope and ordering it by worth look at, so that neither reads the rows themselves.
+    db.execute("CREATE INDEX memories_by_worth ON memories(scope_id, created_at, status, importance, expires_at)")
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (m001_create_tables, m002_add_graph, m003_index_worth)
 VERSION = len(MIGRATIONS)

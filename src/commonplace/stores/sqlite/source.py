@@ -166,17 +166,21 @@ def _fetch(
 
 def _exactly(db: apsw.Connection, view: Rows, search: Search, scopes: list[int]) -> list[Candidate]:
     """Every version the reach sees, scored one by one: for instants in the past, which no segment holds."""
-    memories, derived = [], []
+    found: list[tuple[Any, ...]] = []
     for table, condition, values in reader.versions_in(search.reach, scopes):
         query = (
             f"{rows.select(table, extra='m.terms, v.data')} "
-            f"LEFT JOIN vectors_{view.generation} v ON v.vid = m.vid WHERE {condition} ORDER BY m.mid"
+            f"LEFT JOIN vectors_{view.generation} v ON v.vid = m.vid WHERE {condition}"
         )
-        for row in db.execute(query, values):
-            memories.append(rows.to_memory(row))
-            data = row[-1]
-            vectors = None if data is None else np.frombuffer(data, np.float32).reshape(-1, view.dimension or 1)
-            derived.append((row[-2], vectors))
+        found += db.execute(query, values)
+    # Which table a version lies in changes with later writes; which of equals are among the best must not.
+    found.sort(key=lambda row: row[0])
+    derived = [(row[-2], None if row[-1] is None else _parts(row[-1], view)) for row in found]
     ranked = exact.rank(derived, search.text, search.vector, search.limit)
     wanted = packed(query_terms(search.text or ""))
-    return [Candidate(memories[i], d, k, matched(derived[i][0], wanted)) for i, d, k in ranked]
+    # Only the best are made memories: of an agent with many, that is what takes the time.
+    return [Candidate(rows.to_memory(found[i]), d, k, matched(found[i][-2], wanted)) for i, d, k in ranked]
+
+
+def _parts(data: bytes, view: Rows) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.frombuffer(data, np.float32).reshape(-1, view.dimension or 1)

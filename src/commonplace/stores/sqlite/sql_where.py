@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from commonplace.stores.base import Reach
-from commonplace.stores.where import Condition
+from commonplace.stores.where import DOCUMENTS, Condition
 
 Sql = tuple[str, list[Any]]
 
@@ -34,6 +34,9 @@ def reach_sql(reach: Reach) -> Sql:
 
 def _condition(c: Condition) -> Sql:
     """Columns and metadata are first reduced to (t, v), a JSON type and a value: one set of rules serves both."""
+    if c.op == "any":
+        found = [_condition(one) for one in c.value]
+        return f"({' OR '.join(sql for sql, _ in found) or '0'})", [value for _, values in found for value in values]
     name = c.path[0]
     # The two that an index can answer, said so that it does; they mean the same.
     if name in _TEXTS and c.op == "eq" and isinstance(c.value, str):
@@ -41,10 +44,10 @@ def _condition(c: Condition) -> Sql:
     if name in _TIMES and c.op in _COMPARE and type(c.value) in (int, float):
         return f"m.{name} {_COMPARE[c.op]} ?", [c.value]
     args: list[Any] = []
-    if name == "metadata":
+    if name in DOCUMENTS:
         path = "$" + "".join(f'."{key}"' for key in c.path[1:])
-        pair, args = "json_type(m.metadata, ?) AS t, json_extract(m.metadata, ?) AS v", [path, path]
-        elements, element_args = "json_each(m.metadata, ?)", [path]
+        pair, args = f"json_type(m.{name}, ?) AS t, json_extract(m.{name}, ?) AS v", [path, path]
+        elements, element_args = f"json_each(m.{name}, ?)", [path]
     elif name in _LISTS:
         pair = "'array' AS t, NULL AS v"
         elements, element_args = f"json_each(coalesce(m.{name}, '[]'))", []

@@ -27,7 +27,10 @@ from commonplace.stores.base import (
     Transactional,
     Vectors,
 )
-from commonplace.stores.sqlite import generations, pages, reader, source, upkeep
+from commonplace.stores.context import everything
+from commonplace.stores.graph import At, Triple
+from commonplace.stores.sqlite import generations, graph, pages, reader, source, upkeep
+from commonplace.stores.sqlite.estimates import Estimates
 from commonplace.stores.sqlite.files import StoreFiles, close_writable, open_writable
 from commonplace.stores.sqlite.index import Catalogue
 from commonplace.stores.sqlite.indexer import Indexer
@@ -37,6 +40,7 @@ from commonplace.stores.sqlite.rows import one
 from commonplace.stores.sqlite.source import embedder_of, rows_of
 from commonplace.stores.sqlite.transaction import to_record
 from commonplace.stores.sqlite.writer import Writer
+from commonplace.stores.worth import Worth
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -48,7 +52,7 @@ INDEX_MB = 512
 class SqliteStore(Transactional):
     name = "sqlite"
     capabilities = frozenset(
-        {"semantic", "episodic", "procedural", "emotional", "vector", "fts", "recall_tracking", "governance"}
+        {"semantic", "episodic", "procedural", "emotional", "vector", "fts", "graph", "recall_tracking", "governance"}
     )
 
     def __init__(
@@ -61,6 +65,7 @@ class SqliteStore(Transactional):
         self._readers = Readers(self.files)
         self.catalogue = Catalogue(self.files.segments, self.store_id, index_mb << 20)
         self._acquaintances = Acquaintances()
+        self._estimates = Estimates()
         self._indexer = Indexer(self._readers, self.catalogue)
         self._writer = Writer(self._db, self.files, clock, self._indexer.changed)
         self._closing = threading.Lock()
@@ -182,8 +187,28 @@ class SqliteStore(Transactional):
     async def known(self, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
         return await self._readers.run(lambda db: self._acquaintances.known(db, tenant, agents, now))
 
+    async def foremost(self, reach: Reach, worth: Worth, at: int, limit: int) -> list[Memory]:
+        if reach.as_of is not None:  # the past is nowhere ordered
+            return worth.order(await everything(self, reach), at)[:limit]
+        return await self._readers.run(lambda db: self._estimates.foremost(db, reach, worth, at, limit))
+
     async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         return await self._readers.run(lambda db: source.around(db, rows_of(db), search, ids, each))
+
+    async def triples(
+        self, tenant: str, agent_id: str, *, subject: str | None = None, predicate: str | None = None,
+        at: At | None = None, limit: int | None = None,
+    ) -> list[Triple]:  # fmt: skip
+        return await self._readers.run(lambda db: graph.triples(db, tenant, agent_id, subject, predicate, at, limit))
+
+    async def triple_counts(self, tenant: str, agent_id: str, at: At) -> tuple[int, int, int]:
+        return await self._readers.run(lambda db: graph.counts(db, tenant, agent_id, at))
+
+    async def path(self, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: At) -> list[Triple]:
+        return await self._readers.run(lambda db: graph.path(db, tenant, agent_id, start, end, max_hops, at))
+
+    async def linked(self, reach: Reach, ids: Sequence[str], hops: int, at: At, most: int) -> dict[str, dict[str, int]]:
+        return await self._readers.run(lambda db: graph.linked(db, reach, ids, hops, at, most))
 
     async def drop_copies(self) -> None:
         for copy in self.files.before_migration():
@@ -215,7 +240,21 @@ class SqliteStore(Transactional):
             findings = upkeep.examine_rows(db, rows, progress)
             return findings + [upkeep.examine_index(self.catalogue, rows, s, repair) for s in upkeep.scopes(db)]
 
-        return await self._readers.run(read)
+        found = await self._readers.run(read)
+        return [*found, await self._examine_links(repair)]
+
+    async def _examine_links(self, repair: bool) -> Finding:
+        wrong = await self._readers.run(graph.links_differ)
+        if not wrong or not repair:
+            return Finding("links", not wrong, f"{wrong} links between memories are wrong" if wrong else "ok")
+
+        def work(db: apsw.Connection) -> None:
+            db.execute("BEGIN IMMEDIATE")
+            graph.rebuild_links(db)
+            db.execute("COMMIT")
+
+        await self._alone(work)
+        return Finding("links", True, f"{wrong} were wrong; rebuilt from the rows", repaired=True)
 
     async def begin_generation(self, name: str, dimension: int) -> tuple[int, bool]:
         return await self._alone(lambda db: generations.begin(db, name, dimension))

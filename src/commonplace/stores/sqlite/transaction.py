@@ -10,7 +10,8 @@ from typing import Any
 import apsw
 
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration
-from commonplace.stores.sqlite import pages, rows
+from commonplace.stores.graph import Triple
+from commonplace.stores.sqlite import graph, pages, rows
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.errors import Conflict
@@ -131,6 +132,7 @@ class SqliteTransaction:
             self._db.execute(_UPDATE, (*row, mid))
         if memory.aliases or current is not None:
             self._set_aliases(scope, mid, memory)
+        graph.tie(self._db, scope, mid, memory, fresh=current is None)
         self.touched[scope] = self.touched.get(scope, 0) + 1
         return memory
 
@@ -169,7 +171,7 @@ class SqliteTransaction:
         vids = self._db.execute(versions, (mid,)).fetchall()
         for generation in self._generations:
             self._db.executemany(f"DELETE FROM vectors_{generation} WHERE vid = ?", vids)
-        for table in ("aliases", "recalls", "versions", "memories"):
+        for table in ("aliases", "links", "recalls", "versions", "memories"):
             self._db.execute(f"DELETE FROM {table} WHERE mid = ?", (mid,))
         self._db.execute(
             "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?", (id,)
@@ -191,6 +193,33 @@ class SqliteTransaction:
         self._db.execute("INSERT INTO scopes(tenant_id, agent_id) VALUES(?, ?)", key)
         self._scopes[key] = self._db.last_insert_rowid()
         return self._scopes[key]
+
+    # statements
+
+    def triple(self, id: str) -> Triple | None:
+        return graph.one(self._db, self._state.id, id)
+
+    def triple_at(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
+        return graph.at(self._db, self._scope(agent_id), subject, predicate, at)
+
+    def triple_after(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
+        return graph.after(self._db, self._scope(agent_id), subject, predicate, at)
+
+    def triples_of(self, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
+        return graph.of(self._db, self._scope(agent_id), subject, mentions)
+
+    def triples_from(self, memory_id: str) -> list[Triple]:
+        return graph.derived_from(self._db, self._state.id, memory_id)
+
+    def put_triple(self, triple: Triple) -> None:
+        self._writing()
+        scope = self._scope(triple.agent_id, create=True)
+        assert scope is not None
+        graph.put(self._db, scope, triple)
+
+    def erase_triple(self, id: str) -> None:
+        self._writing()
+        graph.erase(self._db, self._state.id, id)
 
     # audit
 

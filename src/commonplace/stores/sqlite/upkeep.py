@@ -124,6 +124,19 @@ _CHECKS: tuple[tuple[str, str, str], ...] = (
         "WHERE m.seq > t.seq",
         "{} memories are ahead of their tenant's sequence",
     ),
+    (
+        "audit of statements",
+        "SELECT count(*) FROM triples t WHERE NOT EXISTS (SELECT 1 FROM audit_parts p WHERE p.memory_id = t.id)",
+        "{} statements have no audit entry",
+    ),
+    (
+        "statements",
+        "SELECT count(*) FROM triples a JOIN triples b ON b.scope_id = a.scope_id AND b.subject_key = a.subject_key "
+        "AND b.predicate = a.predicate AND b.valid_from >= a.valid_from "
+        "AND b.valid_from < coalesce(a.valid_to, 1 << 60) WHERE b.subject = a.subject AND b.tid <> a.tid "
+        "AND (b.valid_to IS NULL OR b.valid_to > b.valid_from)",
+        "{} statements hold while another of their subject and predicate does",
+    ),
 )
 
 

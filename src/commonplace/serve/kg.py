@@ -1,0 +1,105 @@
+"""The knowledge graph over HTTP: the part of memorywire's table of routes that is about statements and ties."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from commonplace.dialects import knowledge
+from commonplace.serve.binding import Binding, Call, Reply
+from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS, AssertRequest, EraseRequest, RetractRequest
+from commonplace.wire.validate import parse
+
+
+async def kg_assert(call: Call) -> Reply:
+    return Reply(await knowledge.state(call.engine, call.who, parse(AssertRequest, call.body)))
+
+
+async def kg_query(call: Call) -> Reply:
+    asked = call.query
+    found = await knowledge.query(
+        call.engine, call.who, asked["agent_id"], asked["subject"], predicate=asked.get("predicate"),
+        as_of=_number(asked.get("as_of")),
+    )  # fmt: skip
+    return Reply(found)
+
+
+async def kg_history(call: Call) -> Reply:
+    asked = call.query
+    found = await knowledge.history(
+        call.engine, call.who, asked["agent_id"], asked["subject"], predicate=asked.get("predicate")
+    )
+    return Reply(found)
+
+
+async def kg_path(call: Call) -> Reply:
+    asked = call.query
+    found = await knowledge.path(
+        call.engine, call.who, asked["agent_id"], asked["start"], asked["end"],
+        max_hops=int(asked.get("max_hops", 3)), as_of=_number(asked.get("as_of")),
+    )  # fmt: skip
+    return Reply(found)
+
+
+async def kg_neighbors(call: Call) -> Reply:
+    asked = call.query
+    found = await knowledge.neighbors(
+        call.engine, call.who, asked["agent_id"], asked["memory_id"], hops=int(asked.get("hops", 1))
+    )
+    return Reply(found)
+
+
+async def kg_retract(call: Call) -> Reply:
+    return Reply(await knowledge.retract(call.engine, call.who, parse(RetractRequest, call.body)))
+
+
+async def kg_erase(call: Call) -> Reply:
+    return Reply(await knowledge.erase(call.engine, call.who, parse(EraseRequest, call.body)))
+
+
+async def preview_kg_erase(call: Call) -> Reply:
+    return Reply(await knowledge.would_erase(call.engine, call.who, parse(EraseRequest, call.body)))
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+_NAMED = {"type": "string", "minLength": 1, "maxLength": 256, "required": True}
+_TERM = {"type": "string", "minLength": 1, "maxLength": MAX_CHARS}
+_ASKED = {**_TERM, "required": True}
+_TIME = {"type": "integer", "minimum": 0, "maximum": LAST_INSTANT}
+
+
+def _binding(
+    method: str, path: str, handler: Callable[[Call], Awaitable[Reply]], summary: str, response: str,
+    request: str | None = None, **more: Any,
+) -> Binding:  # fmt: skip
+    asked = None if request is None else f"memorywire/operations/{request}"
+    return Binding(method, f"/v0/{path}", handler, handler.__name__, summary, "memorywire", request=asked,
+                   response=f"memorywire/{response}", **more)  # fmt: skip
+
+
+BINDINGS = (
+    _binding("POST", "kg/assert", kg_assert, "State something; what held until then ends.", "types/triple",
+             "kg.assert", role="writer"),
+    _binding("GET", "kg", kg_query, "What is stated about a subject, now or at an instant.",
+             "operations/kg.response",
+             query={"agent_id": _NAMED, "subject": _ASKED, "predicate": _TERM, "as_of": _TIME}),
+    _binding("GET", "kg/history", kg_history, "Everything ever stated about a subject, oldest first.",
+             "operations/kg.response", query={"agent_id": _NAMED, "subject": _ASKED, "predicate": _TERM}),
+    _binding("GET", "kg/path", kg_path, "The fewest statements that lead from one thing to another.",
+             "operations/kg.path.response",
+             query={"agent_id": _NAMED, "start": _ASKED, "end": _ASKED, "as_of": _TIME,
+                    "max_hops": {"type": "integer", "minimum": 1, "maximum": 6}}),
+    _binding("GET", "kg/neighbors", kg_neighbors, "The memories tied to one, nearest first.",
+             "operations/kg.neighbors.response",
+             query={"agent_id": _NAMED, "memory_id": {**_NAMED, "maxLength": MAX_CHARS},
+                    "hops": {"type": "integer", "minimum": 0, "maximum": 3}}),
+    _binding("POST", "kg/retract", kg_retract, "End what holds of a subject and predicate now.", "types/triple",
+             "kg.retract", role="writer"),
+    _binding("POST", "kg/erase", kg_erase, "Erase everything ever stated about a subject.",
+             "operations/kg.erase.response", "kg.erase", role="writer"),
+    _binding("POST", "preview/kg/erase", preview_kg_erase, "What an erasure would remove; nothing is changed.",
+             "operations/kg.response", "kg.erase", role="writer"),
+)  # fmt: skip

@@ -1,0 +1,279 @@
+"""Statements: what is refused, who may make them, what the ledger keeps, and one line in time whoever writes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace.config import RedactionConfig
+from commonplace.embedders.hashing import Hashing
+from commonplace.engine import Engine
+from commonplace.engine.core import Settings
+from commonplace.engine.graph import LAST_INSTANT, MAX_CHARS
+from commonplace.sdk import Memory, SyncMemory
+from commonplace.stores.contract.subject import DAY_MS, WHO, FakeClock, Subject, driven
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, ValidationError
+from commonplace.wire.record import Principal
+
+Over = tuple[Subject, Any]
+FACT: dict[str, Any] = {"subject": "Alice", "predicate": "knows", "object": "Bob"}
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    *((name, value) for name in ("subject", "predicate", "object", "provenance")
+      for value in ("", " \t\n", "x" * (MAX_CHARS + 1), "half \ud800")),
+    ("confidence", -0.1), ("confidence", 1.1), ("confidence", True), ("confidence", float("nan")),
+    ("valid_from", -1), ("valid_from", LAST_INSTANT + 1), ("valid_from", 1.5), ("valid_from", True),
+])  # fmt: skip
+def test_what_is_no_statement_is_refused_by_name(over: Over, field: str, value: Any) -> None:
+    s, run = over
+    with pytest.raises(ValidationError) as refused:
+        run(s.engine.graph_assert(WHO, "agent", **{**FACT, field: value}))
+    assert refused.value.details == {"field": field}
+    assert field in refused.value.message
+    assert run(s.engine.graph_counts(WHO, "agent"))["triples"] == 0
+    assert run(s.store.audit("local")) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * MAX_CHARS, "naïve café", "日本語", "nul\0byte", "a\nb", "'; DROP TABLE triples; --"]
+)
+def test_names_come_back_as_they_went(over: Over, text: str) -> None:
+    s, run = over
+    made = run(s.engine.graph_assert(WHO, "agent", subject=f" {text}\t", predicate=text, object=text, provenance=text))
+    assert (made.subject, made.predicate, made.object, made.provenance) == (text,) * 4
+    assert list(run(s.engine.graph_query(WHO, "agent", text, predicate=text))) == [made]
+    assert list(run(s.engine.graph_query(WHO, "agent", f"  {text} "))) == [made]
+
+
+def test_what_cannot_be_asked_is_refused(over: Over) -> None:
+    s, run = over
+    for work in (
+        s.engine.graph_query(WHO, "agent", " "),
+        s.engine.graph_query(WHO, "agent", "Alice", as_of=-1),
+        s.engine.graph_query(WHO, "agent", "Alice", predicate=""),
+        s.engine.graph_path(WHO, "agent", "", "Bob"),
+        s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=0),
+        s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=7),
+        s.engine.graph_erase(WHO, "agent", " "),
+        s.engine.neighbors(WHO, "agent", "x", 4),
+    ):
+        with pytest.raises(ValidationError):
+            run(work)
+    with pytest.raises(NotFound):
+        run(s.engine.neighbors(WHO, "agent", "x", 1))
+    with pytest.raises(NotFound):
+        run(s.engine.graph_retract(WHO, "agent", "x"))
+
+
+def test_names_are_exact_in_statements_and_folded_on_the_way(over: Over) -> None:
+    s, run = over
+    run(s.engine.graph_assert(WHO, "agent", **FACT))
+    run(s.engine.graph_assert(WHO, "agent", subject="ALICE", predicate="knows", object="Carol"))
+    assert [t.object for t in run(s.engine.graph_query(WHO, "agent", "Alice"))] == ["Bob"]
+    assert list(run(s.engine.graph_query(WHO, "agent", "alice"))) == []
+    assert len(run(s.engine.graph_path(WHO, "agent", "bob", "carol"))) == 2
+
+
+READER = Principal("ruth", role="reader")
+ELSEWHERE = Principal("walt", role="admin", agents=("other",))
+
+
+@pytest.mark.parametrize(("who", "may_read"), [(READER, True), (ELSEWHERE, False)])
+def test_readers_read_writers_write_and_agents_are_walls(over: Over, who: Principal, may_read: bool) -> None:
+    s, run = over
+    made = run(s.engine.graph_assert(WHO, "agent", **FACT))
+    kept = run(s.remember("x"))
+    g = s.engine
+    writes = [
+        g.graph_assert(who, "agent", **FACT), g.graph_retract(who, "agent", made), g.graph_erase(who, "agent", "Alice"),
+        g.would_graph_erase(who, "agent", "Alice"),
+    ]  # fmt: skip
+    reads = [
+        g.graph_query(who, "agent", "Alice"), g.graph_history(who, "agent", "Alice"), g.graph_list(who, "agent"),
+        g.graph_path(who, "agent", "Alice", "Bob"), g.graph_counts(who, "agent"), g.neighbors(who, "agent", kept, 1),
+    ]  # fmt: skip
+    for work in writes + ([] if may_read else reads):
+        with pytest.raises(Forbidden):
+            run(work)
+    for work in reads if may_read else ():
+        run(work)
+    assert list(run(g.graph_query(WHO, "agent", "Alice"))) == [made]
+
+
+def test_the_ledger_says_what_began_and_what_ended(over: Over) -> None:
+    s, run = over
+    first = run(s.engine.graph_assert(WHO, "agent", **FACT, confidence=0.5, provenance="said so"))
+    s.clock.advance(10)
+    second = run(s.engine.graph_assert(Principal("walt"), "agent", **{**FACT, "object": "Carol"}))
+    run(s.engine.graph_retract(WHO, "agent", second))
+    entries = run(s.engine.audit(WHO))
+    assert [(e.operation, e.agent_id, e.principal, e.seq) for e in entries] == [
+        ("graph_assert", "agent", "local", 0), ("graph_assert", "agent", "walt", 0),
+        ("graph_retract", "agent", "local", 0)]  # fmt: skip
+    told = [[(p.memory_id, json.loads(p.payload)) for p in e.parts] for e in entries]
+    opened = {**FACT, "valid_from": first.valid_from, "valid_to": None, "confidence": 0.5, "provenance": "said so"}
+    assert told[0] == [(first.id, opened)]
+    assert told[1][0] == (first.id, {**FACT, "valid_to": s.clock()})
+    assert told[1][1][0] == second.id
+    assert run(s.engine.verify_audit(WHO)).first_bad is None
+    run(s.engine.graph_erase(WHO, "agent", "Alice"))
+    assert "Carol" not in repr(run(s.engine.audit(WHO)))
+    assert run(s.engine.verify_audit(WHO)).entries == 4
+
+
+def test_what_is_stated_changes_neither_sequence_nor_snapshots(over: Over) -> None:
+    s, run = over
+    id = run(s.remember("x"))
+    before = run(s.store.sequence("local"))
+    s.clock.advance(5)
+    run(s.engine.graph_assert(WHO, "agent", **FACT))
+    assert run(s.store.sequence("local")) == run(s.store.sequence("local", s.clock())) == before
+    assert [m.id for m in run(s.list(as_of=s.clock()))] == [id]
+    assert run(s.store.agents("local")) == {"agent": 1}
+
+
+def test_an_agent_that_only_states_things_has_no_memories(over: Over) -> None:
+    s, run = over
+    run(s.engine.graph_assert(WHO, "agent", **FACT))
+    assert run(s.engine.agents(WHO)) == {}
+    assert run(s.recall("Alice")) == run(s.list()) == []
+
+
+@pytest.mark.parametrize("mode", ["redact", "reject"])
+def test_a_secret_is_taken_out_of_everything_a_statement_says(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    secret = "-".join(["correct", "horse", "battery", "71"])
+    monkeypatch.setenv("STAPLE", secret)
+    config = RedactionConfig(mode=mode, secrets_env=("STAPLE",))
+
+    async def tell() -> None:
+        store = SqliteStore(tmp_path / "commonplace.db", clock)
+        engine = await Engine.open(store, Hashing(), clock=clock, settings=Settings(redaction=config))
+        told = {name: f"{name} {secret}" for name in ("subject", "predicate", "object", "provenance")}
+        if mode == "reject":
+            for name, text in told.items():
+                with pytest.raises(SecretLeakage):
+                    await engine.graph_assert(WHO, "agent", **{**FACT, name: text})
+        else:
+            made = await engine.graph_assert(WHO, "agent", **told)
+            assert made.object.startswith("object <REDACTED:")
+            assert len(await engine.graph_list(WHO, "agent")) == 1
+        source = mint_id(clock())  # an id is none, however much it looks like a key
+        assert (await engine.graph_assert(WHO, "agent", **FACT, provenance=source)).provenance == source
+        await engine.close()
+
+    asyncio.run(tell())
+    assert secret.encode() not in (tmp_path / "commonplace.db").read_bytes()
+
+
+def test_no_byte_of_an_erased_statement_is_left_after_closing(tmp_path: Path, clock: FakeClock) -> None:
+    mark = "zyxwvut-erase-me-7391"
+    path = tmp_path / "data" / "commonplace.db"
+
+    def traces() -> list[str]:
+        files = [p for p in path.parent.rglob("*") if p.is_file()]
+        return [p.name for p in files if mark.encode() in p.read_bytes()]
+
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        for i in range(60):
+            run(s.engine.graph_assert(WHO, "agent", subject=f"filler {i}", predicate="is", object="there" * 20))
+            clock.advance(1)
+            run(s.engine.graph_assert(WHO, "agent", subject=mark, predicate="is", object=f"{mark} {i}"))
+        source = run(s.remember("a source"))
+        run(s.engine.graph_assert(WHO, "agent", subject="Bob", predicate="is", object=mark, provenance=source))
+        assert traces()
+        assert len(run(s.engine.graph_erase(WHO, "agent", mark)).ids) == 60
+        run(s.forget(source, hard_delete=True))
+    assert traces() == []
+
+
+_CROWD = """
+import asyncio, sys
+from commonplace.embedders.hashing import open_embedder
+from commonplace.sdk import Memory
+
+async def main():
+    async with Memory("crowd", data=sys.argv[1], embedder=open_embedder("hashing")) as memory:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        await asyncio.gather(*(memory.graph_assert("Alice", "is_at", f"{sys.argv[2]} {i}") for i in range(20)))
+
+asyncio.run(main())
+"""
+
+
+def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
+    crowd = [
+        subprocess.Popen(
+            [sys.executable, "-c", _CROWD, str(tmp_path), str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )
+        for n in range(3)
+    ]  # fmt: skip
+    for process in crowd:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in crowd:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in crowd:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+
+    async def look() -> None:
+        async with Memory("crowd", data=tmp_path, embedder=Hashing()) as memory:
+            history = (await memory.graph_history("Alice"))["triples"]
+            assert len(history) == 60
+            assert len((await memory.graph_query("Alice"))["triples"]) == 1
+            assert sum(t["valid_to"] is None for t in history) == 1
+            real = [t for t in history if t["valid_to"] is None or t["valid_to"] > t["valid_from"]]
+            assert all(a["valid_to"] == b["valid_from"] for a, b in pairwise(real))
+            assert (await memory.verify_audit())["ok"]
+            assert [f for f in await memory.doctor(repair=False) if not f["ok"]] == []
+
+    asyncio.run(look())
+
+
+def test_the_sdk_states_and_asks(tmp_path: Path) -> None:
+    with SyncMemory("assistant", data=tmp_path, embedder="hashing") as memory:
+        made = memory.graph_assert("Alice", "works_at", "Acme", valid_from=1000, provenance="cv")
+        assert memory.graph_query("Alice") == {"subject": "Alice", "triples": [made]}
+        assert memory.graph_query("Alice", as_of=999)["triples"] == []
+        memory.graph_assert("Acme", "located_in", "Oslo")
+        way = memory.graph_path("Alice", "Oslo")
+        assert [t["object"] for t in way["triples"]] == ["Acme", "Oslo"]
+        a, b = (memory.remember(text, metadata={"entity_name": name}).id for text, name in
+                (("likes tea", "alice"), ("is cold", "OSLO")))  # fmt: skip
+        assert memory.neighbors(a, hops=2) == {"id": a, "neighbors": [{"id": b, "distance": 2}]}
+        found = memory.recall("tea", hops=2, min_score=0)
+        assert found.results[0].supporting == [b]
+        assert memory.graph_retract("Alice", "works_at")["valid_to"] is not None
+        assert len(memory.would_graph_erase("Alice")["triples"]) == 1
+        assert memory.graph_erase("Alice")["erased"] == [made["id"]]
+        with pytest.raises(ValidationError):
+            memory.graph_assert("Alice", "knows", "Bob", confidence=2)
+        with pytest.raises(ValidationError):
+            memory.graph_assert("Alice", "knows", "Bob", since=2)
+
+
+def test_a_day_later_the_answer_for_that_day_is_the_same(over: Over) -> None:
+    s, run = over
+    for n, object in enumerate(("Rome", "Oslo", "Bern")):
+        run(s.engine.graph_assert(WHO, "agent", subject="Alice", predicate="lives_in", object=object))
+        s.clock.advance(DAY_MS)
+        for day in range(n + 1):
+            at = s.clock() - (n + 1 - day) * DAY_MS
+            then = [t.object for t in run(s.engine.graph_query(WHO, "agent", "Alice", as_of=at))]
+            assert then == [("Rome", "Oslo", "Bern")[day]]

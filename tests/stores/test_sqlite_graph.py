@@ -1,0 +1,201 @@
+"""The graph's tables: an older database gains them in place, and what is derived is derived again."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from commonplace.engine.draft import Draft
+from commonplace.engine.governance import Decision
+from commonplace.stores.contract.subject import WHO, FakeClock, driven
+from commonplace.stores.sqlite import SqliteStore, graph, schema
+from commonplace.stores.sqlite.files import StoreFiles
+from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.record import Principal
+
+OLD = Path(__file__).with_name("data") / "m001.db.gz"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "commonplace.db"
+
+
+@pytest.fixture
+def old(path: Path) -> Path:
+    """A database as the first release of the schema left it: two plans, a note, a neighbour's, and one forgotten."""
+    path.parent.mkdir()
+    with gzip.open(OLD) as packed, path.open("wb") as file:
+        shutil.copyfileobj(packed, file)
+    return path
+
+
+def run_sql(path: Path, sql: str) -> list[Any]:
+    db = apsw.Connection(str(path))
+    try:
+        return db.execute(sql).fetchall()
+    finally:
+        db.close()
+
+
+def test_a_database_without_a_graph_gains_one_in_place(old: Path) -> None:
+    assert run_sql(old, "PRAGMA user_version") == [(1,)]
+    before = run_sql(old, "SELECT * FROM memories ORDER BY mid"), run_sql(old, "SELECT * FROM audit ORDER BY n")
+    clock = FakeClock(1_750_000_100_000)
+    with driven(SqliteStore(old, clock), clock) as (s, run):
+        listed = run(s.list(newest_first=False))
+        assert [m.content for m in listed] == ["the first plan", "the second plan", "about the first plan"]
+        first, second, note = (m.id for m in listed)
+        assert run(s.engine.neighbors(WHO, "agent", first, 1)) == {note: 1, second: 1}
+        assert run(s.engine.history(WHO, "agent", note))[0].content == "about the plan"
+        run(s.engine.graph_assert(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
+        assert all(f.ok for f in run(s.engine.doctor(WHO, repair=False)))
+    assert run_sql(old, "PRAGMA user_version") == [(schema.VERSION,)]
+    assert run_sql(old, "SELECT * FROM memories ORDER BY mid") == before[0]
+    assert run_sql(old, "SELECT * FROM audit ORDER BY n")[: len(before[1])] == before[1]
+    copies = {copy.name: copy for copy in StoreFiles(old).before_migration()}
+    assert run_sql(copies["before-m002_add_graph.db"], "PRAGMA user_version") == [(1,)]
+    assert run_sql(copies["before-m002_add_graph.db"], "SELECT * FROM memories ORDER BY mid") == before[0]
+    with driven(SqliteStore(old, clock), clock) as (s, run):
+        run(s.forget(first, hard_delete=True))
+    assert StoreFiles(old).before_migration() == []
+
+
+def test_a_new_database_leaves_no_copy_of_its_emptiness(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        run(s.remember("x"))
+    assert StoreFiles(path).before_migration() == []
+
+
+def test_an_erased_statement_is_in_no_copy_either(old: Path) -> None:
+    clock = FakeClock(1_750_000_100_000)
+    with driven(SqliteStore(old, clock), clock) as (s, run):
+        run(s.engine.graph_assert(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
+        assert StoreFiles(old).before_migration() != []
+        run(s.engine.graph_erase(WHO, "agent", "Plan"))
+        assert StoreFiles(old).before_migration() == []
+
+
+def test_an_erasure_names_the_backups_that_may_still_hold_it(path: Path, clock: FakeClock, tmp_path: Path) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        for who in (WHO, Principal("walt", role="writer")):
+            run(s.engine.graph_assert(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
+            if who is WHO:
+                run(s.engine.backup(WHO, tmp_path / "kept.db"))
+            gone = run(s.engine.graph_erase(who, "agent", "Plan"))
+            assert gone.backup_count == 1
+            assert gone.backups == ([str(tmp_path / "kept.db")] if who is WHO else [])
+        assert run(s.engine.graph_erase(WHO, "agent", "Plan")).backup_count == 0
+
+
+def test_links_that_went_wrong_are_found_and_derived_again(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        a = run(s.remember("a", entity_name="Kiln"))
+        b = run(s.remember("b", entity_name="kiln", metadata={"references": [a]}))
+    run_sql(path, "DELETE FROM links WHERE kind = 1; UPDATE links SET target = 'nonsense'")
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        assert run(s.engine.neighbors(WHO, "agent", a, 1)) == {}
+        (found,) = [f for f in run(s.engine.doctor(WHO, repair=False)) if not f.ok]
+        assert (found.check, found.detail) == ("links", "4 links between memories are wrong")
+        (mended,) = [f for f in run(s.engine.doctor(WHO)) if f.repaired]
+        assert (mended.check, mended.ok) == ("links", True)
+        assert run(s.engine.neighbors(WHO, "agent", a, 1)) == {b: 1}
+        assert all(f.ok and not f.repaired for f in run(s.engine.doctor(WHO)))
+
+
+NAMES = st.sampled_from(("Kiln", "kiln", "Pot", " ", None))
+OPERATIONS = st.sampled_from(("remember", "stage", "update", "forget", "erase", "merge", "archive", "decide"))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(OPERATIONS, NAMES, st.integers(0, 9), st.integers(0, 9)), max_size=20))
+def test_whatever_happens_links_are_what_the_rows_say(steps: list[tuple[str, str | None, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        clock = FakeClock()
+        with driven(SqliteStore(Path(folder) / "x.db", clock), clock) as (s, run):
+            ids, staged = [run(s.remember("first", entity_name="Kiln", aliases=["first"]))], list[str]()
+            for what, name, i, j in steps:
+                clock.advance(1000)
+                one, other = ids[i % len(ids)], ids[j % len(ids)]
+                refers: Any = {"references": [one, "first"] if i % 2 else other}
+                with contextlib.suppress(NotFound, ValidationError):
+                    if what == "remember":
+                        draft = {"entity_name": name, "metadata": refers, "supersedes": [other] if j % 3 == 0 else []}
+                        ids.append(run(s.remember(f"text {len(ids)}", **draft)))
+                    elif what == "stage":
+                        draft = Draft("agent", "semantic", "waits", entity_name=name, metadata=refers)
+                        made = run(s.engine.remember(WHO, draft, approval={"content": "x"}))
+                        staged.append(made.review_id)
+                        ids.append(made.id)
+                    elif what == "decide" and staged:
+                        run(s.engine.decide(WHO, staged.pop(), Decision(bool(i % 2), "Alice")))
+                    elif what == "update":
+                        run(s.update(one, entity_name=name, metadata=refers if j % 2 else {}))
+                    elif what in ("forget", "erase"):
+                        run(s.forget(one, hard_delete=what == "erase"))
+                    elif what == "merge":
+                        run(s.merge(one, other, strategy="merge_content"))
+                    elif what == "archive":
+                        run(s.expire("archive", older_than_days=1))
+            assert run(s.store._readers.run(graph.links_differ)) == 0
+
+
+def test_statements_that_went_wrong_are_told(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        for object in ("tea", "cocoa", "milk"):
+            run(s.engine.graph_assert(WHO, "agent", subject="Alice", predicate="likes", object=object))
+            clock.advance(1000)
+        assert all(f.ok for f in run(s.engine.doctor(WHO)))
+    run_sql(path, "UPDATE triples SET valid_to = NULL WHERE object = 'tea'")
+    run_sql(path, "UPDATE triples SET id = 'x' WHERE object = 'cocoa'")
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        wrong = {f.check: f.detail for f in run(s.engine.doctor(WHO)) if not f.ok}
+    assert wrong == {
+        "statements": "2 statements hold while another of their subject and predicate does",
+        "audit of statements": "1 statements have no audit entry",
+    }
+
+
+def test_every_lookup_of_the_graph_goes_through_an_index(path: Path, clock: FakeClock) -> None:
+    plans: list[str] = []
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        a = run(s.remember("a", entity_name="Kiln", aliases=["alias-a"]))
+        run(s.remember("b", entity_name="kiln", metadata={"references": [a]}))
+        run(s.engine.graph_assert(WHO, "agent", subject="Kiln", predicate="is", object="hot"))
+        seen: list[tuple[str, Any]] = []
+
+        def trace(cursor: apsw.Cursor, sql: str, values: Any) -> bool:
+            seen.append((sql, values))
+            return True
+
+        for db in s.store._readers._all:
+            db.exec_trace = trace
+        s.store._readers._pool._max_workers = 1
+        run(s.engine.neighbors(WHO, "agent", a, 2))
+        run(s.engine.graph_query(WHO, "agent", "Kiln"))
+        run(s.engine.graph_path(WHO, "agent", "hot", "Kiln"))
+        looked = [(sql, values) for sql, values in seen if " links" in sql or " triples" in sql]
+        assert looked
+        for db in s.store._readers._all:
+            db.exec_trace = None
+        for sql, values in looked:
+            plan = run_sql_with(path, f"EXPLAIN QUERY PLAN {sql}", values)
+            plans += [step for step in plan if "SCAN" in step and "SCAN l" not in step and "(subquery" not in step]
+    assert plans == []
+
+
+def run_sql_with(path: Path, sql: str, values: Any) -> list[str]:
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return [str(row[3]) for row in db.execute(sql, values)]
+    finally:
+        db.close()
