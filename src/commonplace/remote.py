@@ -59,7 +59,7 @@ class RemoteMemory:
         connections: int = 8,
     ) -> None:
         self.agent_id = agent_id or os.environ.get("COMMONPLACE_AGENT") or "default"
-        self._line = _Line(url, token or os.environ.get("COMMONPLACE_TOKEN"), timeout, connections)
+        self._line = Line(url, token or os.environ.get("COMMONPLACE_TOKEN"), timeout, connections)
 
     # the five operations
 
@@ -144,6 +144,40 @@ class RemoteMemory:
         decided = await self._line.call("POST", f"/v0/reviews/{_segment(review_id)}", _given(decision))
         return {name: value for name, value in decided.items() if name not in _DECIDED_TWICE}
 
+    # the knowledge graph
+
+    async def graph_assert(self, subject: str, predicate: str, object: str, **fields: Any) -> dict[str, Any]:
+        return await self._change("kg/assert", {"subject": subject, "predicate": predicate, "object": object, **fields})
+
+    async def graph_query(
+        self, subject: str, *, predicate: str | None = None, as_of: int | None = None, agent_id: str | None = None
+    ) -> dict[str, Any]:
+        whose = agent_id or self.agent_id
+        return await self._read("kg", agent_id=whose, subject=subject, predicate=predicate, as_of=as_of)
+
+    async def graph_history(
+        self, subject: str, *, predicate: str | None = None, agent_id: str | None = None
+    ) -> dict[str, Any]:
+        return await self._read("kg/history", agent_id=agent_id or self.agent_id, subject=subject, predicate=predicate)
+
+    async def graph_path(
+        self, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None, agent_id: str | None = None
+    ) -> dict[str, Any]:
+        whose = agent_id or self.agent_id
+        return await self._read("kg/path", agent_id=whose, start=start, end=end, max_hops=max_hops, as_of=as_of)
+
+    async def graph_retract(self, subject: str, predicate: str, **fields: Any) -> dict[str, Any]:
+        return await self._change("kg/retract", {"subject": subject, "predicate": predicate, **fields})
+
+    async def graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
+        return await self._change("kg/erase", {"subject": subject, **fields})
+
+    async def would_graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
+        return await self._preview("kg/erase", {"subject": subject, **fields})
+
+    async def neighbors(self, id: str, *, hops: int = 1, agent_id: str | None = None) -> dict[str, Any]:
+        return await self._read("kg/neighbors", agent_id=agent_id or self.agent_id, memory_id=id, hops=hops)
+
     # audit
 
     async def audit(
@@ -202,6 +236,9 @@ class RemoteMemory:
     async def _post(self, answer: type[M], operation: str, fields: dict[str, Any]) -> M:
         return parse(answer, await self._line.call("POST", f"/v0/{operation}", self._request(fields)))
 
+    async def _change(self, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+        return await self._line.call("POST", f"/v0/{path}", self._request(fields))
+
     async def _preview(self, operation: str, fields: dict[str, Any]) -> dict[str, Any]:
         return await self._line.call("POST", f"/v0/preview/{operation}", self._request(fields))
 
@@ -210,17 +247,27 @@ class RemoteMemory:
         return await self._line.call("GET", f"/v0/{path}?{asked}" if asked else f"/v0/{path}")
 
 
-class _Line:
-    """A few kept connections, each used by one thread at a time."""
+class Line:
+    """A few kept connections, each used by one thread at a time. Not more than `most_bytes` of an answer are read."""
 
-    def __init__(self, url: str, token: str | None, timeout: float, connections: int) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValidationError(f"{url!r} is not a server's address; write for example {DEFAULT_URL}", field="url")
+    def __init__(
+        self, url: str, token: str | None, timeout: float, connections: int, most_bytes: int | None = None
+    ) -> None:
+        wrong = ValidationError(f"{url!r} is not a server's address; write for example {DEFAULT_URL}", field="url")
+        try:
+            parts = urlsplit(url)
+            self._port = parts.port
+        except ValueError:  # a port or an address that cannot be one
+            raise wrong from None
+        plain = url.isprintable() and " " not in url and parts.path.isascii()
+        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+            raise wrong
+        if token and not (token.isascii() and token.isprintable() and " " not in token):
+            raise ValidationError("the token holds a character that no token has; copy it again", field="token")
         self._host, self._base = parts.hostname, parts.path.rstrip("/")
         self._secure = parts.scheme == "https"
-        self._port = parts.port
         self._timeout = timeout
+        self._most_bytes = most_bytes
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -234,7 +281,7 @@ class _Line:
         status, answer = await loop.run_in_executor(self._pool, self._exchange, method, self._base + path, data)
         try:
             document = json.loads(answer)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Unavailable(f"{self._host} answered {status} with something that is not JSON") from None
         if status >= 400:
             raise _fault(document)
@@ -246,11 +293,14 @@ class _Line:
         try:
             connection.request(method, path, data, self._headers)
             response = connection.getresponse()
-            answer = response.read()
+            answer = response.read(None if self._most_bytes is None else self._most_bytes + 1)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             why = getattr(error, "strerror", None) or type(error).__name__
             raise Unavailable(f"{self._host} could not be reached: {why}") from error
+        if self._most_bytes is not None and len(answer) > self._most_bytes:
+            connection.close()
+            raise Unavailable(f"{self._host} answered with more than {self._most_bytes:,} bytes")
         if response.will_close:
             connection.close()
         else:
@@ -291,8 +341,11 @@ def _fault(document: Any) -> Fault:
     error = document.get("error") if isinstance(document, dict) else None
     if not isinstance(error, dict):
         return Unavailable("the server answered with an error of an unknown shape")
-    kind = _FAULTS.get(error.get("code", ""), Unavailable)
-    return kind(error.get("message", "the server gave no reason"), **error.get("details", {}))
+    kind = _FAULTS.get(str(error.get("code", "")), Unavailable)
+    fault = kind(str(error.get("message", "the server gave no reason")))
+    if isinstance(error.get("details"), dict):
+        fault.details = error["details"]
+    return fault
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:

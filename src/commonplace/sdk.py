@@ -21,6 +21,7 @@ from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, relevance
 from commonplace.engine.core import Settings
 from commonplace.judges.registry import open_judge
+from commonplace.knowledge import GraphMemory
 from commonplace.stores.base import Primary, Progress
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import (
@@ -78,7 +79,7 @@ def _reopen(name: str) -> Embedder | None:
         return None
 
 
-class Memory:
+class Memory(GraphMemory):
     """One agent's memory. Opens its store at the first call; close it, or use `async with`.
 
     >>> async with Memory(agent_id="assistant") as memory:

@@ -22,6 +22,7 @@ SURFACE = {
     "remember", "recall", "forget", "merge", "expire", "get", "list", "history", "update", "status", "audit list",
     "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list",
     "reviews list", "reviews show", "reviews approve", "reviews reject",
+    "kg assert", "kg query", "kg history", "kg path", "kg neighbors", "kg retract", "kg erase",
 }  # fmt: skip
 
 
@@ -59,7 +60,7 @@ def test_every_command_explains_itself(cli, path: str) -> None:
     assert _flags(LEAVES[path]) >= EVERYWHERE
 
 
-@pytest.mark.parametrize("group", ["", "audit", "model", "reviews", "token"])
+@pytest.mark.parametrize("group", ["", "audit", "kg", "model", "mrp", "reviews", "token", "trust"])
 def test_groups_explain_themselves(cli, group: str) -> None:
     asked, alone = cli(*group.split(), "--help"), cli(*group.split())
     assert "Example:" in asked.out
@@ -71,7 +72,8 @@ def test_the_documentation_lists_every_command_and_option() -> None:
     sections = {match[1]: part for part in parts if (match := re.match(r"`commonplace ([a-z ]+)`", part))}
     everywhere = next(part for part in parts if part.startswith("Everywhere"))
     assert {path for path in sections if path in LEAVES} == set(LEAVES)
-    assert set(sections) - set(LEAVES) <= {"audit", "model", "reviews", "token"}
+    groups = {"audit", "identity", "kg", "model", "mrp", "palace", "reviews", "token", "trust"}
+    assert set(sections) - set(LEAVES) <= groups
     for flag in EVERYWHERE:
         assert f"`{flag}" in everywhere
     for path, found in LEAVES.items():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
+from uuid import uuid4
 
 import pytest
 from conftest import AGENTS, TENANTS, Guarded
@@ -17,6 +19,7 @@ from commonplace.serve.protocols import PROTOCOLS
 
 BINDINGS = {binding.operation: binding for protocol in PROTOCOLS for binding in protocol.bindings}
 MISSING = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
+NO_REF, NO_RUN = "mem_" + "0" * 32, "run_" + "0" * 32
 NOBODY = "zoe"  # an agent that exists nowhere
 
 
@@ -31,6 +34,9 @@ class Holding:
     other: str = ""
     review: str = ""
     record: str = ""
+    ref: str = ""
+    run: str = ""
+    triple: str = ""
 
 
 @dataclass
@@ -71,6 +77,13 @@ def memories(at: Holding) -> list[str]:
 
 
 #: How each operation would be used to reach what is not one's own.
+def mrp(type: str, **fields: Any) -> dict[str, Any]:
+    names = [name for name in fields if name.endswith("_id")]
+    header = {"timestamp": datetime.now(UTC).isoformat(), **{name: str(uuid4()) for name in names}}
+    rest = {name: value for name, value in fields.items() if name not in names}
+    return {"type": type, "version": "0.1", "header": header, **rest}
+
+
 ATTEMPTS: dict[str, Make] = {
     "remember": posted(type="semantic", content="planted"),
     "remember_batch": lambda own, agent, at: Attempt(
@@ -94,6 +107,14 @@ ATTEMPTS: dict[str, Make] = {
     "verify_audit": lambda own, agent, at: Attempt(),
     "health": lambda own, agent, at: Attempt(),
     "status": lambda own, agent, at: Attempt(),
+    "kg_assert": posted(subject=word, predicate="is_under", object="the planted"),
+    "kg_query": lambda own, agent, at: Attempt(query={"agent_id": agent, "subject": at.word}),
+    "kg_history": lambda own, agent, at: Attempt(query={"agent_id": agent, "subject": at.word}),
+    "kg_path": lambda own, agent, at: Attempt(query={"agent_id": agent, "start": at.word, "end": "the mat"}),
+    "kg_neighbors": lambda own, agent, at: Attempt(query={"agent_id": agent, "memory_id": at.memory, "hops": 3}),
+    "kg_retract": posted(subject=word, predicate="is_under"),
+    "kg_erase": posted(subject=word, mentions=True),
+    "preview_kg_erase": posted(subject=word, mentions=True),
     "embeddings": lambda own, agent, at: Attempt(body={"input": at.word}),
     "amp_store": lambda own, agent, at: Attempt(
         body={"record": {"id": at.record, "type": "note", "agent": agent, "content": "planted"}}
@@ -104,10 +125,40 @@ ATTEMPTS: dict[str, Make] = {
     "amp_delete": lambda own, agent, at: Attempt({"id": at.record}),
     "amp_status": lambda own, agent, at: Attempt(),
     "amp_agent_status": lambda own, agent, at: Attempt({"agent": agent}),
+    "mrp_request": lambda own, agent, at: Attempt(
+        query={"agent": agent},
+        body=mrp("memory_request", request_id=True, query={"natural": at.word}, requester={"agent_id": own}),
+    ),
+    "mrp_verify": lambda own, agent, at: Attempt(
+        query={"agent": agent},
+        body=mrp("memory_verify", verify_id=True, target={"memory_id": at.memory, "attestation_hash": "0" * 64}),
+    ),
+    "mrp_vouch": lambda own, agent, at: Attempt(
+        body={
+            "vouch": {
+                "id": f"by-{own}-for-{at.word}",
+                "created_at": "2026-01-01",
+                "voucher": {"agent_id": agent},
+                "subject": {"agent_id": at.word},
+                "claim": {"domain": "x", "statement": "y", "level": "expert"},
+            }
+        }
+    ),
+    "mrp_vouches": lambda own, agent, at: Attempt(query={"subject": at.memory}),
+    "openwop_discovery": lambda own, agent, at: Attempt(),
+    "openwop_ref": lambda own, agent, at: Attempt(body={"agent": agent}),
+    "openwop_run": lambda own, agent, at: Attempt(body={"memoryRef": at.ref}),
+    "openwop_end": lambda own, agent, at: Attempt({"runId": at.run}),
+    "openwop_list": lambda own, agent, at: Attempt(query={"memoryRef": at.ref if agent == own else agent}),
+    "openwop_get": lambda own, agent, at: Attempt({"id": at.memory}, {"memoryRef": agent}),
+    "openwop_put": lambda own, agent, at: Attempt(
+        body={"memoryRef": agent, "runId": at.run, "backend": "scratchpad", "entry": {"content": "planted"}}
+    ),
+    "openwop_delete": lambda own, agent, at: Attempt({"id": at.memory}, {"memoryRef": agent}),
 }
 #: Named with the caller's own agent these do something that is the caller's right.
 OWN_AGENT_IS_FINE = {"remember", "remember_batch", "expire", "preview_expire", "list", "audit", "recall", "amp_store",
-                     "amp_search", "amp_list", "amp_agent_status"}  # fmt: skip
+                     "amp_search", "amp_list", "amp_agent_status", "openwop_ref", "kg_assert"}  # fmt: skip
 
 
 def send(guarded: Guarded, token: str, binding: Binding, attempt: Attempt) -> Answer:
@@ -141,6 +192,10 @@ def holdings(guarded: Guarded) -> list[Holding]:
             record = {"type": "lesson", "title": it.word, "content": f"about {it.word}", "agent": agent}
             stored = guarded.server.post("/amp/store", {"record": record}, token=token)
             it.record = stored.json["id"]
+            fact = {"agent_id": agent, "subject": it.word, "predicate": "is_under", "object": "the mat"}
+            it.triple = guarded.server.post("/v0/kg/assert", fact, token=token).json["id"]
+            it.ref = guarded.server.post("/openwop/refs", {"agent": agent}, token=token).json["memoryRef"]
+            it.run = guarded.server.post("/openwop/runs", {"memoryRef": it.ref}, token=token).json["runId"]
             made.append(it)
     return made
 
@@ -153,12 +208,15 @@ def snapshot(guarded: Guarded) -> Any:
         for agent in (*AGENTS, NOBODY, "shared"):
             page = guarded.server.get(f"/v0/memories?agent_id={agent}&limit=1000", token=token).json["memories"]
             seen.append([{k: v for k, v in m.items() if "recall" not in k} for m in page])
+            asked = urlencode({"agent_id": agent, "subject": f"quartz{tenant}{agent}"})
+            seen.append(guarded.server.get(f"/v0/kg/history?{asked}", token=token).json["triples"])
         seen.append(guarded.server.get("/v0/reviews?status=all", token=token).json)
     return seen
 
 
 def marks(holding: Holding) -> list[str]:
-    return [holding.word, holding.memory, holding.other, holding.review, holding.record]
+    kept = [holding.memory, holding.other, holding.review, holding.record, holding.ref, holding.run]
+    return [holding.word, holding.triple, *kept]
 
 
 def normal(answer: Answer, *private: str) -> tuple[int, str]:
@@ -166,7 +224,8 @@ def normal(answer: Answer, *private: str) -> tuple[int, str]:
     text = answer.body.decode()
     for mark in private:
         text = text.replace(mark, "…")
-    return answer.status, re.sub(r'"(latency_ms|stored_at|search_time_ms|at)":[\d.]+', "", text)
+    text = re.sub(r'"(latency_ms|stored_at|search_time_ms|processing_time_ms|at)":[\d.]+', "", text)
+    return answer.status, re.sub(r'"(request_id|response_id|verify_id|timestamp)":"[^"]*"', "", text)
 
 
 def test_every_operation_has_its_attempt() -> None:
@@ -185,7 +244,9 @@ def test_nothing_outside_is_seen_changed_or_learnt(
         for target in holdings:
             if target is own:
                 continue
-            absent = Holding(target.tenant, target.agent, target.word, MISSING, MISSING, MISSING, MISSING)
+            absent = Holding(
+                target.tenant, target.agent, target.word, MISSING, MISSING, MISSING, MISSING, NO_REF, NO_RUN
+            )
             # The same agent name in another tenant names the caller's own agent.
             agents = [target.agent] if target.agent != own.agent else []
             agents += [] if operation in OWN_AGENT_IS_FINE else [own.agent]
@@ -194,7 +255,7 @@ def test_nothing_outside_is_seen_changed_or_learnt(
                     there = way(guarded, token, binding, make(own.agent, agent, target))
                     missing = way(guarded, token, binding, make(own.agent, agent, absent))
                     assert there.status < 500
-                    private = (*marks(target), MISSING, target.agent)
+                    private = (*marks(target), MISSING, NO_REF, NO_RUN, target.agent)
                     assert normal(there, *private) == normal(missing, *private), (own, target)
                     said = there.body.decode()
                     asked = str(make(own.agent, agent, target))

@@ -112,7 +112,10 @@ def test_an_address_that_leads_nowhere_is_said(tmp_path: Any) -> None:
         async with RemoteMemory(url) as memory:
             await memory.health()
 
-    with pytest.raises(ValidationError):
-        asyncio.run(ask("127.0.0.1:8420"))
+    for url in ("127.0.0.1:8420", "http://127.0.0.1:99999", "http://[", "http://127.0.0.1/a b", "http://127.0.0.1/é"):
+        with pytest.raises(ValidationError, match="is not a server's address"):
+            asyncio.run(ask(url))
+    with pytest.raises(ValidationError, match="no token has"):
+        RemoteMemory("http://127.0.0.1:1", "two\nlines")
     with pytest.raises(Unavailable, match="could not be reached"):
         asyncio.run(ask("http://127.0.0.1:1"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.wire import models, surface, types
+from commonplace.wire import knowledge, models, surface, types
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.models import Message, RememberRequest, RememberResponse, ReviewRequest, dump
 from commonplace.wire.validate import _inlined, check, parse, schema_names
@@ -19,7 +19,7 @@ from commonplace.wire.validate import _inlined, check, parse, schema_names
 MODELS: list[type[Message]] = sorted(
     (
         model
-        for model in (vars(models) | vars(types) | vars(surface)).values()
+        for model in (vars(models) | vars(types) | vars(surface) | vars(knowledge)).values()
         if isinstance(model, type) and issubclass(model, Message) and model.schema_name
     ),
     key=lambda model: model.schema_name,
@@ -194,6 +194,10 @@ _READ = {
 _REVIEW = {
     "id": "r1", "operation": "forget", "agent_id": "alice", "created_at": 0, "status": "pending", "requested_by": "bob",
 }  # fmt: skip
+_TRIPLE = {
+    "id": "t1", "agent_id": "alice", "subject": "tea", "predicate": "is", "object": "hot", "valid_from": 0,
+    "confidence": 1, "asserted_by": "bob",
+}  # fmt: skip
 SMALLEST: dict[str, dict[str, Any]] = {
     "RememberRequest": {"agent_id": "alice", "type": "semantic", "content": "tea"},
     "RememberResponse": {"id": "m1", "stored_at": 0, "stores": [], "pending_approval": False},
@@ -232,6 +236,14 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "AuditVerification": {"ok": True, "entries": 0, "head": ""},
     "HealthResponse": {"status": "ok", "version": "1", "store": "sqlite", "capabilities": []},
     "StatusResponse": {"version": "1", "agents": {}, "memories": 0, "pending_reviews": 0},
+    "TripleDocument": _TRIPLE,
+    "AssertRequest": {"agent_id": "alice", "subject": "tea", "predicate": "is", "object": "hot"},
+    "KnowledgeResponse": {"subject": "tea", "triples": [_TRIPLE]},
+    "PathResponse": {"start": "tea", "end": "hot", "triples": [_TRIPLE]},
+    "RetractRequest": {"agent_id": "alice", "subject": "tea", "predicate": "is"},
+    "EraseRequest": {"agent_id": "alice", "subject": "tea"},
+    "EraseResponse": {"subject": "tea", "erased": []},
+    "NeighborsResponse": {"id": "m1", "neighbors": [{"id": "m2", "distance": 1}]},
     "RpcRequest": {"jsonrpc": "2.0", "method": "memory.recall"},
     "RpcResponse": {"jsonrpc": "2.0", "result": {}},
     "ErrorEnvelope": {"error": {"code": "not_found", "message": "there is no such memory"}},

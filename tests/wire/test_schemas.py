@@ -30,7 +30,9 @@ def test_all_operations_types_and_the_error_are_there() -> None:
     expected |= {"update", "governance.review", "governance.decision", "decide", "remember.batch"}
     answers = ["list", "history", "preview", "preview.merge", "remember.batch", "reviews", "decide", "audit"]
     expected |= {f"{name}.response" for name in [*answers, "audit.verify", "health", "status"]}
-    types = {"semantic", "episodic", "procedural", "emotional", "fsm", "memory", "review"}
+    expected |= {"kg.assert", "kg.response", "kg.path.response", "kg.retract", "kg.erase", "kg.erase.response"}
+    expected |= {"kg.neighbors.response"}
+    types = {"semantic", "episodic", "procedural", "emotional", "fsm", "memory", "review", "triple"}
     assert set(MEMORYWIRE) == (
         {f"memorywire/operations/{name}" for name in expected}
         | {f"memorywire/types/{name}" for name in types}

@@ -17,6 +17,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
         print(f"commonplace {__version__}")
         return OK
+    if given[:1] == ["mcp"] and (code := _spawned(given[1:])) is not None:
+        return code
     collecting = gc.isenabled()
     gc.disable()  # a command is over before a collection pays; imports alone would run dozens
     try:
@@ -24,6 +26,23 @@ def main(args: Sequence[str] | None = None) -> int:
     finally:
         if collecting:
             gc.enable()
+
+
+def _spawned(args: list[str]) -> int | None:
+    """Started by an MCP client, which waits: without the command tree, unless there is something to explain."""
+    from commonplace.cli import spawned
+
+    told = spawned.read(args)
+    if told is None:
+        return None
+    try:
+        return spawned.start(told)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        from commonplace.cli import failing
+
+        return failing.report(error, as_json=False)
 
 
 def _run(args: list[str]) -> int:

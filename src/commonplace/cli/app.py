@@ -16,13 +16,15 @@ from commonplace.cli import PIPE_CLOSED
 
 #: Where each command is, in the order of the help; a run loads only the module it needs.
 COMMANDS = {
-    "demo": "demo", "serve": "serve",
+    "demo": "demo", "serve": "serve", "mcp": "mcp", "install": "install",
     "remember": "remembering", "recall": "finding",
     "get": "single", "list": "single", "history": "single", "update": "single",
     "forget": "changing", "merge": "changing", "expire": "changing",
+    "kg": "kg",
     "reviews": "reviews", "audit": "audit", "token": "token",
+    "ask": "ask", "mrp": "mrp", "trust": "trust", "identity": "identity",
     "status": "upkeep", "doctor": "upkeep", "backup": "upkeep", "compact": "upkeep", "reindex": "upkeep",
-    "model": "model",
+    "palace": "palace", "model": "model",
 }  # fmt: skip
 
 

@@ -51,6 +51,10 @@ def recall(
             autocompletion=options.offering("rrf", "max", "weighted"),
         ),
     ] = None,
+    hops: Annotated[
+        int | None,
+        typer.Option("--hops", metavar="N", help="Raise what is tied to other finds, up to N steps away, 1 to 3."),
+    ] = None,
     include_shared: Annotated[bool, typer.Option("--include-shared", help="Look in the shared space, too.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show why each one was found.")] = False,
     as_json: options.Json = False,
@@ -72,7 +76,7 @@ def recall(
         "filter": values.conditions(filter, where),
         "fresher_than_days": fresher_than_days,
         "as_of": None if as_of is None else values.instant(as_of, "--as-of", now, direction=-1),
-        "min_score": min_score, "judge": judge, "fusion": fusion,
+        "min_score": min_score, "judge": judge, "fusion": fusion, "hops": hops,
         "include_shared": include_shared or None, "explain": explain or None,
     }  # fmt: skip
     with Session(data, agent, existing=True) as run:

@@ -62,6 +62,10 @@ def remember(
     importance: Annotated[
         float | None, typer.Option("--importance", metavar="0–1", help="How much it matters, from 0 to 1.")
     ] = None,
+    share_with: Annotated[
+        list[str] | None,
+        typer.Option("--share-with", metavar="NAME", help="An agent of others that may be told it, or `*`; repeat it."),
+    ] = None,
     batch: Annotated[
         Path | None,
         typer.Option("--batch", metavar="FILE", help="Remember a JSONL file (`-`: stdin): a text or a request a line."),
@@ -87,6 +91,7 @@ def remember(
         "type": type, "user_id": user, "confidence": confidence, "source": source,
         "expires_at": None if expires is None else values.instant(expires, "--expires", now, direction=1),
         "approval_required": approval or None,
+        "privacy_intent": {"share_with": list(share_with)} if share_with else None,
         "metadata": values.metadata(
             metadata, metadata_json, tags=tag, title=title, session_id=session, speaker=speaker,
             importance=importance, event_time=when,
@@ -111,7 +116,14 @@ def remember(
         else:
             waiting = [r["id"] for r in run(run.memory.reviews()) if r.get("memory_id") == answer.id]
             line(f"{answer.id} waits for approval: commonplace reviews approve {waiting[0] if waiting else '…'}")
-        show.remarks(run.heard.notes)
+        show.remarks([_replaced(answer.redacted), *run.heard.notes])
+
+
+def _replaced(labels: list[str] | None) -> str | None:
+    """What to tell of secrets that were not kept."""
+    if not labels:
+        return None
+    return f"{'a secret was' if len(labels) == 1 else 'secrets were'} replaced before it was kept: {', '.join(labels)}"
 
 
 def _many(path: Path, defaults: dict[str, Any], as_json: bool, data: Path | None, agent: str | None) -> None:
@@ -142,6 +154,9 @@ def _many(path: Path, defaults: dict[str, Any], as_json: bool, data: Path | None
         line(f"remembered {len(ordered) - len(failed):,} of {plural(len(ordered), 'line')}{waiting}")
         for number, fault in failed:
             note(f"line {number}: {fault.message}")
+        for number, outcome in ordered:
+            if not isinstance(outcome, Fault) and outcome.redacted:
+                note(f"line {number}: {_replaced(outcome.redacted)}")
         show.remarks(notes)
     if failed:
         raise typer.Exit(max(exit_code(fault.code) for _, fault in failed))

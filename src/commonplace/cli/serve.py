@@ -46,6 +46,9 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option("--allow-host", metavar="NAME", help="Another name to answer to; repeatable.")
     ] = None,
+    openwop_host: Annotated[
+        bool, typer.Option("--openwop-host", help="Run OpenWOP's memory workflows at /v1/runs, to prove conformance.")
+    ] = False,
     log_level: Annotated[
         str,
         typer.Option(
@@ -74,6 +77,7 @@ def serve(
     config = configuration.load(
         data=data, agent=agent, host=host, port=port, store=store[0] if store else None, max_body=max_body,
         token_required=token_required or None, allowed_hosts=allow_host or None,
+        openwop_host=openwop_host or None,
     )  # fmt: skip
     from commonplace.serve.run import run
 
@@ -99,6 +103,12 @@ def _announce(config: Config, url: str, site: Site) -> None:
     line("Try it:")
     for operation, body in _FIRST_CALLS:
         line(f"  curl -s {url}/v0/{operation}{auth} -d '{json.dumps({'agent_id': config.agent, **body})}'")
+    line()
+    line("Connect an MCP client (Claude Code, Cursor, VS Code, …), either way:")
+    line("  commonplace install --client claude-code      which starts its own process on the same data")
+    headers = {} if site.gate.is_open else {"headers": {"Authorization": "Bearer $COMMONPLACE_TOKEN"}}
+    entry = {"mcpServers": {"commonplace": {"type": "http", "url": f"{url}/mcp", **headers}}}
+    line(f"  {json.dumps(entry)}")
     line()
     line(f"Read the API at {url}/docs. Stop with Ctrl-C.")
     sys.stdout.flush()

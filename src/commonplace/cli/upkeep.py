@@ -45,10 +45,23 @@ def status(as_json: options.Json = False, data: options.Data = None, agent: opti
             ("embedder", f"{embedder['name']}, {embedder['dimension']} dimensions" if embedder else "none (keywords)"),
             ("index", f"{plural(index['files'], 'file')}, {size(index['bytes'])}" if index.get("files") else None),
             ("audit", plural(found["audit_entries"], "entry")),
+            ("redaction", _redaction(found.get("redaction"))),
             ("version", found["version"]),
         ]
     )
     show.remarks([*needs(found), *(_model_problems() if wanted == "minilm" else [])])
+
+
+def _redaction(found: dict[str, Any] | None) -> str | None:
+    if found is None:
+        return None
+    words = {
+        "redact": "secrets are replaced",
+        "reject": "what holds secrets is refused",
+        "off": "off: secrets are kept",
+    }
+    registered = f", {found['registered']} registered by value" if found["registered"] else ""
+    return words[found["mode"]] + registered
 
 
 def needs(found: dict[str, Any]) -> list[str]:

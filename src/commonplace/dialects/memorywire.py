@@ -181,6 +181,7 @@ class Memorywire:
             stores=receipt.stores,
             pending_approval=receipt.review_id is not None,
             approval_url=self._review_url(receipt.review_id),
+            redacted=receipt.redacted or None,
         )
 
     def _forgotten(self, result: Forgotten) -> ForgetResponse:

@@ -26,6 +26,7 @@ class Recalled:
     query: str
     ids: list[str]
     at: int
+    counted: bool = True  # what is read within a run is told in the audit and counts for nothing
 
 
 class Behind:
@@ -72,7 +73,8 @@ class Behind:
 
 def _write(tx: Transaction, recalls: list[Recalled]) -> None:
     for r in recalls:
-        tx.recalled(r.ids, r.at)
+        if r.counted:
+            tx.recalled(r.ids, r.at)
         salt = new_salt()
         payload = {
             "query_hash": sha256_hex(salt, r.query.encode("utf-8", "surrogatepass")), "salt": salt.hex(),

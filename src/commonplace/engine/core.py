@@ -16,6 +16,7 @@ from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine.passages import indexed_text, passages
+from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
@@ -46,6 +47,7 @@ class Core:
         self.primary = primary
         self.clock = clock
         self.settings = settings or Settings()
+        self.redactor = Redactor(self.settings.redaction, self.settings.folder)
         self.embedding: CachedEmbedder | None = None
         self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None
@@ -85,6 +87,17 @@ class Core:
         require_role(who, role)
         if not who.may_use(agent_id):
             raise Forbidden(f"{who.name} may not use agent {agent_id!r}")
+
+    # secrets
+
+    def redact_text(self, text: str, field: str = "text", extra: Secrets | None = None) -> str:
+        """A text that is about to be kept, without secrets; refused instead where the operator has chosen that.
+        `extra` are those a caller knows of, such as a run's."""
+        return self.redactor.passed(text, field, extra)
+
+    def redact_document(self, document: Any, field: str, extra: Secrets | None = None) -> Any:
+        """As `redact_text`, for every string in a JSON document."""
+        return self.redactor.passed_document(document, field, extra)
 
     # derived data
 

@@ -46,6 +46,15 @@ class Receipt:
     stores: list[str]
     review_id: str | None = None
     memory: Memory | None = None
+    redacted: list[str] = field(default_factory=list)  # labels of the secrets that were replaced in it
+
+
+@dataclass(slots=True, frozen=True)
+class Snapshot:
+    """What was there when a run began: whoever reads at it gets the same answer however often they ask."""
+
+    seq: int  # the tenant's sequence then
+    at: int  # ms; what "yesterday" means in a question asked there
 
 
 @dataclass(slots=True)
@@ -63,6 +72,7 @@ class Query:
     explain: bool = False
     min_score: float | None = None  # on relevance; 0 turns the default cut-off off
     judge: Literal["auto", "off", "always"] = "auto"
+    snapshot: Snapshot | None = None  # instead of as_of
 
 
 @dataclass(slots=True)

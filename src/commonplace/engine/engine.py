@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.engine import (
+    asking,
     budgets,
     counting,
     expiring,
     forgetting,
     governance,
+    layers,
     ledger,
+    palaces,
     reading,
     replacing,
     upkeep,
@@ -21,9 +25,14 @@ from commonplace.engine import (
 )
 from commonplace.engine.behind import Behind, Recalled
 from commonplace.engine.core import Core, Settings, require_role
-from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection
+from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection, Snapshot
 from commonplace.engine.governance import Decided, Decision
+from commonplace.engine.knowledge import Knowledge
 from commonplace.engine.merge import Merged
+from commonplace.engine.peering import Peering
+from commonplace.engine.redaction import Secrets
+from commonplace.engine.refs import Refs
+from commonplace.engine.runs import Runs
 from commonplace.engine.writing import Item
 from commonplace.stores.base import AuditEntry, Page, Primary, Progress
 from commonplace.stores.where import Where
@@ -34,14 +43,17 @@ from commonplace.wire.record import Clock, Memory, Principal, system_clock
 _AUDIT_AT_ONCE = 1000
 
 
-class Engine:
+class Engine(Knowledge):
     """Over one primary store. Open it with `await Engine.open(...)` and close it when done."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
         self.embedder_note: str | None = None  # set by whoever chose the embedder
+        self.refs = Refs(core)
+        self.runs = Runs(core)
         self._behind = Behind(core)
         self._recalls = budgets.per_minute(core.settings.recalls_per_minute)
+        self.peering = Peering(core)
 
     @classmethod
     async def open(
@@ -66,11 +78,12 @@ class Engine:
         idempotency_key: str | None = None,
         approval: dict[str, Any] | None = None,
         reasoning: str | None = None,
+        secrets: Secrets | None = None,
     ) -> Receipt:
         """Keep a memory; with `approval`, the request to show a reviewer, it waits for one first."""
         if approval is not None:
-            return await governance.stage_remember(self.core, who, draft, approval, reasoning, idempotency_key)
-        return await writing.remember(self.core, who, draft, idempotency_key)
+            return await governance.stage_remember(self.core, who, draft, approval, reasoning, idempotency_key, secrets)
+        return await writing.remember(self.core, who, draft, idempotency_key, secrets)
 
     async def remember_many(self, who: Principal, items: Sequence[Item]) -> list[Receipt | Fault]:
         return await writing.remember_many(self.core, who, items)
@@ -79,8 +92,10 @@ class Engine:
         self._spend_recall(who, query.agents)
         recollection = await reading.recall(self.core, who, query)
         ids = [hit.memory.id for hit in recollection.hits]
-        recalled = Recalled(who, query.agents[0] if len(query.agents) == 1 else "*", query.text, ids, self.core.clock())
-        await self._behind.note(recalled)
+        agent = query.agents[0] if len(query.agents) == 1 else "*"
+        await self._behind.note(
+            Recalled(who, agent, query.text, ids, self.core.clock(), counted=query.snapshot is None)
+        )
         return recollection
 
     async def search(
@@ -94,6 +109,22 @@ class Engine:
         ids = [hit.memory.id for hit in found.hits]
         agent = query.agents[0] if len(query.agents) == 1 else "*"
         await self._behind.note(Recalled(who, agent, query.text, ids, self.core.clock()))
+        return found
+
+    async def ask(self, who: Principal, asked: asking.Asked, *, limit: int, show: int) -> asking.Answered:
+        """As `search`, with keywords and without a question, too; of `limit` that are looked at `show` are recalled."""
+        if not asked.agents:
+            return asking.Answered([], 0)
+        spent = [agent for agent in asked.agents if self._recalls and self._recalls.wait((who.tenant, agent))]
+        left = tuple(agent for agent in asked.agents if agent not in spent) or asked.agents
+        self._spend_recall(who, left)
+        found = await asking.ask(self.core, who, replace(asked, agents=left), limit)
+        if len(left) < len(asked.agents):
+            found.cut = found.cut or "some agents have used up their recalls of this minute"
+        text = asked.text if asked.text is not None else " ".join(asked.keywords)
+        agent = asked.agents[0] if len(asked.agents) == 1 else "*"
+        ids = [match.memory.id for match in found.matches[:show]]
+        await self._behind.note(Recalled(who, agent, text, ids, self.core.clock()))
         return found
 
     async def store(
@@ -145,8 +176,10 @@ class Engine:
 
     # single memories
 
-    async def get(self, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None) -> Memory:
-        return await reading.get(self.core, who, agent_id, ref, as_of=as_of)
+    async def get(
+        self, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
+    ) -> Memory:
+        return await reading.get(self.core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
 
     async def list(self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Any) -> Page:
         return await reading.listing(self.core, who, agents, where, **options)
@@ -185,6 +218,36 @@ class Engine:
     async def agent_names(self, who: Principal) -> Sequence[str]:
         """As `agents`, without counting."""
         return [agent for agent in await self.core.primary.agent_names(who.tenant) if who.may_use(agent)]
+
+    # palaces
+
+    async def palace_names(self, who: Principal) -> Sequence[str]:
+        return await palaces.palaces(self.core, who)
+
+    async def palace(self, who: Principal, name: str) -> palaces.Palace:
+        return await palaces.find(self.core, who, name)
+
+    async def create_palace(self, who: Principal, name: str, description: str | None = None) -> palaces.Palace:
+        return await palaces.create(self.core, who, name, description)
+
+    async def ensure_palace(self, who: Principal, name: str) -> palaces.Palace:
+        return await palaces.ensure(self.core, who, name)
+
+    async def identify_palace(self, who: Principal, name: str, identity: str | None) -> palaces.Palace:
+        return await palaces.identify(self.core, who, name, identity)
+
+    async def recall_layers(self, who: Principal, name: str, text: str, k: int, *, deep: bool = False) -> layers.Layers:
+        """A palace's recall; what the question itself found and is shown counts as recalled."""
+        palace = await palaces.find(self.core, who, name)
+        self._spend_recall(who, (name,))
+        found = await layers.recall(self.core, who, name, text, k, palace.identity, deep=deep)
+        await self._behind.note(Recalled(who, name, text, found.found, self.core.clock()))
+        return found
+
+    async def foremost(self, who: Principal, agent: str, where: Where = (), *, limit: int) -> Sequence[Memory]:
+        """By importance as it is now, the recalls of a moment ago counted."""
+        await self._behind.flush()
+        return await layers.foremost(self.core, who, agent, where, limit=limit)
 
     # reviews
 
@@ -240,6 +303,9 @@ class Engine:
 
     async def compact(self, who: Principal, progress: Progress | None = None) -> dict[str, Any]:
         await self._behind.flush()
+        if who.operates:
+            for tenant in await self.core.primary.tenants():
+                await self.runs.sweep(tenant)  # so that what idle runs noted is gone from the files, too
         return await upkeep.compact(self.core, who, progress)
 
     async def reindex(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:

@@ -49,5 +49,7 @@ def bound(memory: Memory, sources: Iterable[Memory]) -> Memory:
         return memory
     strictest = min(promised, key=lambda m: MAX_INTEGER if m.expires_at is None else m.expires_at)
     ends = [at for at in (memory.expires_at, strictest.expires_at) if at is not None]
-    privacy = {**strictest.privacy, **memory.privacy, "retain": strictest.privacy["retain"]}
+    # With whom something may be shared was said of what it said then, so that is nobody else's promise.
+    promise = {name: value for name, value in strictest.privacy.items() if name != "share_with"}
+    privacy = {**promise, **memory.privacy, "retain": strictest.privacy["retain"]}
     return replace(memory, privacy=privacy, expires_at=min(ends, default=None))

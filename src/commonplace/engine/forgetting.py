@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonplace.engine import filters, ledger, procedures
+from commonplace.engine import filters, graph, ledger, procedures
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Forgotten
 from commonplace.engine.merge import Merged, combine
 from commonplace.engine.reading import expired, readable
 from commonplace.engine.writing import IDEMPOTENCY, check_change
-from commonplace.stores.base import Entry, Reach, Record, Transaction
+from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
 from commonplace.stores.where import Condition
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import ValidationError
@@ -87,10 +87,15 @@ async def forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotte
         result.descendants = [m.id for m in await descendants(core, who, memories) if m.id not in gone]
     if request.hard_delete or any(erases(m) for m in memories):
         await core.primary.drop_copies()
-        paths = [record.value["path"] for record in await core.primary.records(SYSTEM, BACKUP)]
-        # Where they lie is the operator's business; that they still hold it is everybody's.
-        result.backups, result.backup_count = paths if who.operates else [], len(paths)
+        result.backups, result.backup_count = await backups(core, who)
     return result
+
+
+async def backups(core: Core, who: Principal) -> tuple[list[str], int]:
+    """The backups that may still hold what was erased, and how many."""
+    paths = [record.value["path"] for record in await core.primary.records(SYSTEM, BACKUP)]
+    # Where they lie is the operator's business; that they still hold it is everybody's.
+    return (paths if who.operates else []), len(paths)
 
 
 def _forget_now(
@@ -144,6 +149,8 @@ def forget_now(
 
     `reason` is the caller's, may quote the memory and so goes with it; `because` is the engine's own and stays.
     """
+    if reason is not None:
+        reason = core.redact_text(reason, "reason")
     done, parts = [], []
     for memory in memories:
         now = tx.get(memory.id)
@@ -153,8 +160,7 @@ def forget_now(
             continue
         done.append(now.id)
         if hard or erases(now):
-            erase(tx, core, now)
-            parts.append(ledger.part(None, {"id": now.id, "erased": True}))
+            parts += [ledger.part(None, {"id": now.id, "erased": True}), *erase(tx, core, now)]
         else:
             gone = tx.put(Entry(replace(now, status="deleted"), None, b""))
             why = {} if reason is None else {"reason": reason}
@@ -195,12 +201,14 @@ def _unquote(tx: Transaction, id: str) -> None:
             tx.drop_record(record.kind, record.key)
 
 
-def erase(tx: Transaction, core: Core, memory: Memory) -> None:
-    """Take it out of what the engine keeps about it, then out of the store."""
+def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
+    """Take it out of what the engine keeps about it, then out of the store; what else went with it."""
     _unquote(tx, memory.id)
+    derived = graph.erase_now(tx, [triple.id for triple in tx.triples_from(memory.id)])
     if core.embedding is not None:
         core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
     tx.erase(memory.id)
+    return derived
 
 
 async def descendants(core: Core, who: Principal, memories: Sequence[Memory]) -> list[Memory]:

@@ -12,6 +12,7 @@ from commonplace.engine.draft import Draft, Forgotten, Receipt
 from commonplace.engine.forgetting import REVIEW
 from commonplace.engine.merge import Merged
 from commonplace.engine.reading import readable, resolve
+from commonplace.engine.redaction import Secrets
 from commonplace.engine.writing import (
     IDEMPOTENCY,
     answer_again,
@@ -20,6 +21,7 @@ from commonplace.engine.writing import (
     conceive,
     idempotency_record,
     idempotency_slot,
+    without_secrets,
     write,
 )
 from commonplace.stores.base import Record, Transaction
@@ -53,9 +55,14 @@ class Decided:
 
 
 async def stage_remember(
-    core: Core, who: Principal, draft: Draft, request: dict[str, Any], reasoning: str | None, key: str | None = None
-) -> Receipt:
+    core: Core, who: Principal, draft: Draft, request: dict[str, Any], reasoning: str | None, key: str | None = None,
+    secrets: Secrets | None = None,
+) -> Receipt:  # fmt: skip
     check(core, who, draft)
+    draft, redacted = without_secrets(core, draft, key, secrets)
+    request = core.redact_document(request, "request", secrets)
+    if redacted:
+        request = {name: value for name, value in request.items() if name != "embedding"}  # made of the text as it was
     memory_id = mint_id(core.clock())
 
     def work(tx: Transaction) -> Receipt:
@@ -63,13 +70,15 @@ async def stage_remember(
             return answer_again(earlier, draft, core)
         diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
         value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
-        review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,))
+        review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,), secrets)
         receipt = Receipt(memory_id, tx.now, [], review_id=review_id)
         if key is not None:
             tx.put_record(idempotency_record(key, draft, receipt))
         return receipt
 
-    return await core.transact(who.tenant, work)
+    receipt = await core.transact(who.tenant, work)
+    receipt.redacted = redacted
+    return receipt
 
 
 async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotten:
@@ -80,7 +89,7 @@ async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Fo
     removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forgetting.standing(m, now)} for m in memories]
     diff = {"added": [], "removed": removed, "modified": []}
     ids = tuple(m.id for m in memories)
-    value = {"request": dump(request), "diff": diff, "ids": list(ids)}
+    value = {"request": core.redact_document(dump(request), "request"), "diff": diff, "ids": list(ids)}
 
     def work(tx: Transaction) -> str:
         return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, ids)
@@ -97,7 +106,7 @@ async def stage_merge(core: Core, who: Principal, request: MergeRequest) -> tupl
     if merged.changed:
         modified = [{"before": _shown(before[merged.survivor.id]), "after": _shown(merged.survivor)}]
     diff = {"added": [], "removed": [_shown(m) for m in merged.losers], "modified": modified}
-    value = {"request": dump(request), "diff": diff, "ids": list(before)}
+    value = {"request": core.redact_document(dump(request), "request"), "diff": diff, "ids": list(before)}
 
     def work(tx: Transaction) -> str:
         return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, tuple(before))
@@ -107,9 +116,11 @@ async def stage_merge(core: Core, who: Principal, request: MergeRequest) -> tupl
 
 def _stage(
     tx: Transaction, core: Core, who: Principal, operation: Operation, agent_id: str, value: dict[str, Any],
-    reasoning: str | None, about: tuple[str, ...],
+    reasoning: str | None, about: tuple[str, ...], secrets: Secrets | None = None,
 ) -> str:  # fmt: skip
     review_id = mint_id(core.clock())
+    if reasoning is not None:
+        reasoning = core.redact_text(reasoning, "reasoning", secrets)
     review = {
         "id": review_id, "operation": operation, "agent_id": agent_id, "reasoning": reasoning,
         "created_at": tx.now, "status": "pending", "requested_by": who.name, **value,
@@ -149,6 +160,7 @@ async def decide(core: Core, who: Principal, review_id: str, decision: Decision)
         raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
     if decision.merge_into and decision.forget:
         raise ValidationError("apply merges or forgets, not both", field="apply")
+    decision = _without_secrets(core, decision)
     if not decision.approved:
         rejected = await core.transact(who.tenant, lambda tx: _settle_review(tx, who, review_id, decision, "rejected"))
         return Decided(shown(rejected), None)
@@ -162,6 +174,16 @@ async def decide(core: Core, who: Principal, review_id: str, decision: Decision)
             return await _approve_merge(core, who, author, value, decision)
 
 
+def _without_secrets(core: Core, decision: Decision) -> Decision:
+    """What a reviewer writes is kept like everything else; an edited draft or reason is cleaned where it is used."""
+    return replace(
+        decision,
+        reviewer=core.redact_text(decision.reviewer, "reviewer"),
+        reason=None if decision.reason is None else core.redact_text(decision.reason, "reason"),
+        edited_request=core.redact_document(decision.edited_request, "request"),
+    )
+
+
 async def _approve_remember(
     core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
 ) -> Decided:
@@ -171,6 +193,7 @@ async def _approve_remember(
             raise ValidationError("the edited request must be a remember of the same agent", field="request")
         draft = as_edited(draft, decision.edited)
     check_draft(core, draft)
+    draft, redacted = without_secrets(core, draft)
 
     async def attempt() -> Decided:
         memory = conceive(author, draft, core.clock(), id=value["memory_id"])
@@ -180,7 +203,7 @@ async def _approve_remember(
         def work(tx: Transaction) -> Decided:
             kept = _settle_review(tx, who, value["id"], decision, "approved")
             written = write(tx, author, entry, "remember", review_id=value["id"])
-            receipt = Receipt(written.id, written.updated_at, [core.primary.name], memory=written)
+            receipt = Receipt(written.id, written.updated_at, [core.primary.name], memory=written, redacted=redacted)
             return Decided(shown(kept), receipt, apply(tx, written))
 
         return await core.transact(who.tenant, work)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from commonplace.engine.expiry import bound
-from commonplace.wire.record import Memory
+from commonplace.wire.record import EVERYONE, Memory
 
 Strategy = Literal["keep_canonical", "merge_content", "keep_highest_confidence"]
 
@@ -38,4 +38,15 @@ def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: Strategy)
         tags=list(dict.fromkeys(tag for m in oldest_first for tag in m.tags)),
         confidence=max(m.confidence for m in everyone),
     )
-    return Merged(bound(survivor, everyone), list(duplicates), changed=True)
+    survivor = bound(survivor, everyone)
+    privacy = {name: value for name, value in survivor.privacy.items() if name != "share_with"}
+    names = shared_with(everyone)
+    survivor = replace(survivor, privacy={**privacy, "share_with": names} if names else privacy)
+    return Merged(survivor, list(duplicates), changed=True)
+
+
+def shared_with(memories: Sequence[Memory]) -> list[str]:
+    """Who may be shown the text of all of these at once: whoever may be shown each of them."""
+    given = [list(memory.privacy.get("share_with") or ()) for memory in memories]
+    names = dict.fromkeys(name for each in given for name in each)
+    return [name for name in names if all(name in each or EVERYONE in each for each in given)]

@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine import fusion, relevance
+from commonplace.engine import fusion, hops, relevance
 from commonplace.engine.core import Core, missing
-from commonplace.engine.draft import Hit, Query, Recollection
+from commonplace.engine.draft import Hit, Query, Recollection, Snapshot
 from commonplace.engine.ranking import Ranked
 from commonplace.engine.recall.finding import find
 from commonplace.engine.understanding import ALL, Parts
@@ -34,14 +34,20 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
         raise ValidationError(
             f"query has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for", field="query"
         )
-    at = await _instant(core, who, query.as_of)
+    at = await _instant(core, who, query.as_of, query.snapshot)
     reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
-    found = await find(core, reach, text, query.k, parts=parts)
+    found = await find(core, reach, text, query.k, parts=parts, snapshot=query.snapshot)
     store = core.primary.name
     lists = {store: [(r.memory.id, r.score) for r in found.ranked]}
     fused = fusion.fuse(lists, query.fusion, quorum=query.quorum)  # type: ignore[arg-type]
+    near = await hops.nearest(core, reach, query, [id for id, _ in fused])
+    fused = fusion.boost_hops(fused, near) if near else fused
     by_id = {r.memory.id: (place, r) for place, r in enumerate(found.ranked)}
-    ordered = [replace(by_id[id][1], score=score * by_id[id][1].memory.demotion) for id, score in fused]
+    # Of demotions only today's are known, so a snapshot leaves them out of account.
+    ordered = [
+        replace(by_id[id][1], score=score if query.snapshot else score * by_id[id][1].memory.demotion)
+        for id, score in fused
+    ]
     ordered.sort(key=lambda r: -r.score)
     assessed = await relevance.assess(
         core.judge,
@@ -53,13 +59,17 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
         embedder_name=found.embedder,
         explain=query.explain,
     )
+    tied = await hops.supporting(core, reach, query, [h.found.memory.id for h in assessed.hits])
     hits = [
         Hit(
             h.found.memory,
             h.score,
             store,
             relevance=h.relevance,
-            explain=_why(store, *by_id[h.found.memory.id], fused=h.score) | (h.explain or {})
+            supporting=tied.get(h.found.memory.id, []),
+            explain=_why(store, *by_id[h.found.memory.id], fused=h.score)
+            | ({"hop": near[h.found.memory.id]} if h.found.memory.id in near else {})
+            | (h.explain or {})
             if query.explain
             else None,
         )
@@ -72,7 +82,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
         explain |= {"relevance": assessed.explain} if assessed.explain else {}
     latency = (time.perf_counter() - started) * 1000
     keywords_only = core.note if not found.dense and found.asked.telling else None
-    note = keywords_only or assessed.note or (assessed.reason if not hits else None)
+    note = keywords_only or assessed.note or (assessed.reason if not hits else None) or hops.cannot(core, query)
     return Recollection(hits, [store], latency, note=note, explain=explain)
 
 
@@ -84,7 +94,9 @@ def _why(store: str, place: int, r: Ranked, fused: float) -> dict[str, Any]:
     return why | ({"same_as": r.same_as} if r.same_as else {})
 
 
-async def _instant(core: Core, who: Principal, as_of: int | None) -> int | None:
+async def _instant(core: Core, who: Principal, as_of: int | None, snapshot: Snapshot | None = None) -> int | None:
+    if snapshot is not None:
+        return snapshot.seq
     return None if as_of is None else await core.primary.sequence(who.tenant, as_of)
 
 
@@ -110,15 +122,17 @@ def expired(memory: Memory, now: int) -> bool:
     return memory.expires_at is not None and memory.expires_at <= now
 
 
-async def get(core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None) -> Memory:
+async def get(
+    core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
+) -> Memory:
     core.require(who, agent_id, "reader")
-    if as_of is None:
+    at = await _instant(core, who, as_of, snapshot)
+    if at is None:
         return await resolve(core, who, agent_id, ref)
-    at = await _instant(core, who, as_of)
     versions = await core.primary.history(who.tenant, ref) if is_uuid(ref) else []
     if not versions and (aliased := await core.primary.find_alias(who.tenant, [agent_id], ref)):
         versions = await core.primary.history(who.tenant, aliased[0].id)
-    then = [v for v in versions if v.seq <= (at or 0)]
+    then = [v for v in versions if v.seq <= at]
     now = core.clock()
     if not then or then[-1].agent_id != agent_id or not readable(then[-1], now) or expired(versions[-1], now):
         raise missing(agent_id, ref)
@@ -142,13 +156,14 @@ async def listing(
     newest_first: bool = True,
     archived: bool = True,
     as_of: int | None = None,
+    snapshot: Snapshot | None = None,
 ) -> Page:
     for agent in agents:
         core.require(who, agent, "reader")
     if not 1 <= limit <= 1000:
         raise ValidationError(f"limit must be a whole number from 1 to 1000, not {limit}", field="limit")
     statuses: tuple[Status, ...] = READABLE if archived else ("live",)
-    at = await _instant(core, who, as_of)
+    at = await _instant(core, who, as_of, snapshot)
     reach = Reach(who.tenant, agents, where, statuses=statuses, now=core.clock(), as_of=at)
     return await core.primary.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
 

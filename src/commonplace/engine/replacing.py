@@ -11,7 +11,7 @@ from commonplace.engine.core import Core, MovedOn
 from commonplace.engine.draft import Draft, Receipt
 from commonplace.engine.expiry import bound
 from commonplace.engine.reading import readable
-from commonplace.engine.writing import check, conceive, write
+from commonplace.engine.writing import check, conceive, without_secrets, write
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal
@@ -63,6 +63,9 @@ async def store(
     """Create the record, or replace all of the one `ref` names. Without `agent` a new one goes to the shared space
     and a known one stays where it lives; with it only that agent's are known."""
     draft = replace(draft, agent_id=agent or SHARED_AGENT)
+    if ref is not None:
+        core.redactor.check_name(ref, "id")
+    draft, redacted = without_secrets(core, draft)
 
     async def attempt() -> Stored:
         if ref is None:
@@ -77,6 +80,7 @@ async def store(
         return await _replace(core, who, replace(draft, agent_id=held.agent_id), held)
 
     stored: Stored = await core.settle(attempt)
+    stored.receipt.redacted = redacted
     return stored
 
 

@@ -48,6 +48,7 @@ async def status(core: Core, who: Principal) -> dict[str, Any]:
         "note": core.note,
         "pending_reviews": sum(r.value["status"] == "pending" and governance.may_see(who, r.value) for r in reviews),
         "audit_entries": head[0],
+        "redaction": {"mode": core.redactor.mode, "registered": len(core.redactor.secrets)},
     }
     if isinstance(core.primary, Maintained):
         found |= await core.primary.sizes()

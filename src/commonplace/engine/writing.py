@@ -13,6 +13,7 @@ from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Draft, Receipt
 from commonplace.engine.expiry import bound, promised_end
 from commonplace.engine.reading import resolve
+from commonplace.engine.redaction import Secrets
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
@@ -32,8 +33,11 @@ class Item:
     idempotency_key: str | None = None
 
 
-async def remember(core: Core, who: Principal, draft: Draft, idempotency_key: str | None = None) -> Receipt:
+async def remember(
+    core: Core, who: Principal, draft: Draft, idempotency_key: str | None = None, secrets: Secrets | None = None
+) -> Receipt:
     check(core, who, draft)
+    draft, redacted = without_secrets(core, draft, idempotency_key, secrets)
     memory = conceive(who, draft, core.clock())
 
     async def attempt() -> Receipt:
@@ -41,6 +45,7 @@ async def remember(core: Core, who: Principal, draft: Draft, idempotency_key: st
         return await core.transact(who.tenant, lambda tx: _commit(tx, core, who, entry, draft, idempotency_key))
 
     receipt: Receipt = await core.settle(attempt)
+    receipt.redacted = redacted
     return receipt
 
 
@@ -50,11 +55,13 @@ async def remember_many(core: Core, who: Principal, items: Sequence[Item]) -> li
         raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(items)}", field="items")
     outcomes: list[Receipt | Fault | None] = [None] * len(items)
     accepted: list[tuple[int, Item, Memory]] = []
+    redacted: dict[int, list[str]] = {}
     now = core.clock()
     for i, item in enumerate(items):
         try:
             check(core, who, item.draft)
-            accepted.append((i, item, conceive(who, item.draft, now)))
+            draft, redacted[i] = without_secrets(core, item.draft, item.idempotency_key)
+            accepted.append((i, Item(draft, item.idempotency_key), conceive(who, draft, now)))
         except Fault as fault:
             outcomes[i] = fault
 
@@ -66,6 +73,8 @@ async def remember_many(core: Core, who: Principal, items: Sequence[Item]) -> li
         each = [done] * len(chunk) if isinstance(done, Fault) else done
         for (i, _, _), outcome in zip(chunk, each, strict=True):
             outcomes[i] = outcome
+            if isinstance(outcome, Receipt):
+                outcome.redacted = redacted[i]
     return [outcome for outcome in outcomes if outcome is not None]
 
 
@@ -113,6 +122,19 @@ def check_draft(core: Core, draft: Draft) -> None:
         raise ValidationError("aliases must differ from each other", field="aliases")
     if draft.embedding:
         core._given(draft.embedding)
+
+
+def without_secrets(
+    core: Core, draft: Draft, key: str | None = None, secrets: Secrets | None = None
+) -> tuple[Draft, list[str]]:
+    """The draft as it may be kept, and the labels of what was replaced in it. Everything that is kept of a request is
+    made from this one, the hash its idempotency key is held to included: no secret can be guessed from it."""
+    if key is not None:
+        core.redactor.check_name(key, "idempotency_key", secrets)
+    clean, labels = core.redactor.record(draft, secrets)
+    if clean is not draft:
+        check_draft(core, clean)
+    return clean, labels
 
 
 def conceive(who: Principal, draft: Draft, now: int, id: str | None = None) -> Memory:
@@ -207,6 +229,10 @@ async def update(
             )
         changed = change(current)
         check_change(core, current, changed)
+        redacted, _ = core.redactor.record(changed, before=current)
+        if redacted is not changed:
+            changed = redacted
+            check_change(core, current, changed)
         changed = bound(changed, [current])
         if changed.content != current.content:
             salt = new_salt()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import time
 from collections.abc import Mapping
 
@@ -17,14 +18,19 @@ REFRESH_SECONDS = 0.25
 _AGAIN_SECONDS = 0.05
 
 NOBODY = Principal("nobody", "", "reader", ())
+#: A process on the same data directory that uses the server's embedder: it may read no agent's memory here.
+BORROWER = Principal("borrower", "", "reader", ())
 _MISSING = "send `Authorization: Bearer TOKEN`; `commonplace token create` makes a token"
 
 
 class Gate:
     """Open only on loopback, while no token has ever been made and none is required."""
 
-    def __init__(self, engine: Engine, *, loopback: bool, token_required: bool = False, rate_limit: int = 0) -> None:
+    def __init__(
+        self, engine: Engine, *, loopback: bool, token_required: bool = False, rate_limit: int = 0, lent: str = ""
+    ) -> None:
         self._engine = engine
+        self._lent = f"Bearer {lent}".encode() if lent else b""
         self._may_be_open = loopback and not token_required
         self._budget = budgets.Budget(rate_limit, 2 * rate_limit) if rate_limit else None
         self._rate_limit = rate_limit
@@ -32,12 +38,16 @@ class Gate:
         self._loaded_at = float("-inf")
         self._loading = asyncio.Lock()
 
-    async def admit(self, authorization: str | None) -> tuple[Principal, bool]:
-        """Who it is, and whether they were let in without being asked."""
+    async def admit(self, authorization: str | None, stranger: Principal | None = None) -> tuple[Principal, bool]:
+        """Who it is, and whether they were let in without being asked; who sends no token at all is the stranger."""
+        if self._lent and hmac.compare_digest((authorization or "").encode(), self._lent):
+            return BORROWER, False
         known = await self._tokens(REFRESH_SECONDS)
         if self._may_be_open and not known:
             return Principal(), True
         if authorization is None:
+            if stranger is not None:
+                return stranger, False
             raise Unauthenticated(_MISSING)
         scheme, _, presented = authorization.partition(" ")
         if scheme.lower() != "bearer":

@@ -27,6 +27,7 @@ class Call:
     accept: str = ""
     open: bool = False  # nobody had to say who they are: open local mode
     spend: Callable[[], None] = lambda: None  # pays for one more operation than the request itself, or refuses
+    stranger: bool = False  # let in without a token, as `Binding.stranger` says
 
 
 @dataclass(slots=True, frozen=True)
@@ -60,6 +61,8 @@ class Binding:
     #: Query parameter → JSON Schema, with `required: true` beside it where the parameter must be given. A parameter
     #: that is not listed is refused, and one that is listed is checked, before the handler is called.
     query: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    #: Who a caller is that sends no token where tokens are asked for; None, here or from it, lets no such caller in.
+    stranger: Callable[[Engine], Principal | None] | None = None
 
 
 @dataclass(slots=True, frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from commonplace.serve.auth import BORROWER
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.envelope import envelope
 from commonplace.wire.errors import ValidationError
@@ -22,6 +23,9 @@ async def embeddings(call: Call) -> Reply:
     check(_SCHEMA, body)
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     vectors = await call.engine.embed(call.who, texts)
+    if call.who is BORROWER and call.engine.core.embedding is not None:
+        # Another process wrote this text and may erase it, which we would not hear of.
+        call.engine.core.embedding.discard(texts)
     dimension = int(vectors.shape[1])
     if body.get("dimensions", dimension) != dimension:
         raise ValidationError(f"dimensions must be {dimension}, the embedder's own", field="dimensions")

@@ -16,8 +16,11 @@ from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.exchange import check_query, decode, read_body, send_reply
 from commonplace.serve.front import Front
 from commonplace.serve.logs import log, whereabouts
+from commonplace.serve.mcp.places import PATHS, McpPlace
+from commonplace.serve.mcp.places import PROTOCOL as MCP
 from commonplace.serve.site import NOTE, Note, Site
 from commonplace.wire.errors import Fault, NotFound, Unavailable, ValidationError
+from commonplace.wire.record import Principal
 
 _CLIENT_GONE = 499  # what access logs call it; nobody is left to receive it
 
@@ -31,6 +34,8 @@ def application(site: Site) -> Front:
     # The more a path says the earlier it is tried: an id may hold slashes, and must not swallow `/history`.
     ordered = sorted(places.items(), key=lambda item: ("{" in item[0], item[0].endswith("}")))
     routes = [Route(path, place) for path, place in ordered]
+    if MCP in site.protocols:
+        routes += [Route(path, McpPlace(site, name)) for path, name in PATHS.items()]
     return Front(site, Router(routes, redirect_slashes=False, default=Nowhere(site)))
 
 
@@ -97,8 +102,10 @@ class Place:
         self, scope: Scope, receive: Receive, headers: Headers, binding: Binding, note: Note
     ) -> Reply:  # fmt: skip
         site, who, is_open = self._site, NOBODY, False
+        stranger: Principal | None = None
         if binding.role is not None:
-            who, is_open = await site.gate.admit(headers.get("authorization"))
+            stranger = binding.stranger(site.engine) if binding.stranger is not None else None
+            who, is_open = await site.gate.admit(headers.get("authorization"), stranger)
             note.principal = who.name
             require_role(who, binding.role)
             site.gate.spend(who)
@@ -108,7 +115,7 @@ class Place:
         query: dict[str, str] = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
         check_query(binding.operation, binding.query, query)
         call = Call(site.engine, who, scope["path_params"], query, body, headers.get("accept", ""), is_open,
-                    lambda: site.gate.spend(who))  # fmt: skip
+                    lambda: site.gate.spend(who), who is stranger)  # fmt: skip
         return await binding.handler(call)
 
     def _wrong_method(self, scope: Scope) -> Reply:

@@ -14,12 +14,13 @@ from commonplace.config import Config
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.sdk import open_engine
-from commonplace.serve import about, logs, tracing
+from commonplace.serve import about, lending, logs, tracing
 from commonplace.serve.auth import Gate
 from commonplace.serve.door import Door, is_loopback
 from commonplace.serve.http import application
+from commonplace.serve.mcp import places
 from commonplace.serve.metrics import Metrics
-from commonplace.serve.protocols import PROTOCOLS
+from commonplace.serve.protocols import spoken
 from commonplace.serve.site import Site
 from commonplace.stores.base import Maintained
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
@@ -59,17 +60,21 @@ def address(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def site_of(config: Config, engine: Engine, *, loopback: bool) -> Site:
+async def site_of(config: Config, engine: Engine, *, loopback: bool, lent: str = "") -> Site:
     """Everything a request needs; refused when anyone could reach a server that asks nobody who they are."""
-    gate = Gate(engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit)
+    gate = Gate(
+        engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit, lent=lent
+    )
     usable = await gate.usable()
     if not loopback and not usable:
         raise ValidationError(_REFUSED.format(host=config.host), field="host")
     door = Door(loopback, config.allowed_hosts)
+    protocols = spoken(config)
     site = Site(
-        engine, gate, door, Metrics(engine), PROTOCOLS, max_body=config.max_body, timeout=config.request_timeout
-    )
-    site.protocols = (*PROTOCOLS, about.protocol(site))
+        engine, gate, door, Metrics(engine), protocols, max_body=config.max_body, timeout=config.request_timeout,
+        agent=config.agent,
+    )  # fmt: skip
+    site.protocols = (*protocols, places.PROTOCOL, about.protocol(site))
     return site
 
 
@@ -99,12 +104,15 @@ async def serve(config: Config, announce: Announce) -> None:
         settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget)
         engine = await open_engine(config, settings=settings)
         try:
-            site = await site_of(config, engine, loopback=is_loopback(config.host))
+            offer = lending.offer(config.data)
+            site = await site_of(config, engine, loopback=is_loopback(config.host), lent=offer.token)
             site.tracer, end_traces = tracing.tracer(config.traces, engine.core.primary.name)
             server = _server(site)
             ready = asyncio.create_task(make_ready(site))
             announce(url, site)
+            offer.stand(_near(url))
             await server.serve(sockets=[sock])
+            offer.withdraw()
             ready.cancel()
             with suppress(asyncio.CancelledError):
                 await ready
@@ -113,6 +121,11 @@ async def serve(config: Config, announce: Announce) -> None:
             await engine.close()
     finally:
         sock.close()
+
+
+def _near(url: str) -> str:
+    """The address by which this machine reaches a server that listens on all of its addresses."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def _server(site: Site) -> uvicorn.Server:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from commonplace.config import MIB
+from commonplace.config import DEFAULT_AGENT, MIB
 from commonplace.engine import Engine
 from commonplace.serve import tracing
 from commonplace.serve.auth import Gate
@@ -56,6 +56,7 @@ class Site:
     max_body: int = 4 * MIB
     timeout: float = 60.0
     tracer: tracing.Tracer = tracing.silent
+    agent: str = DEFAULT_AGENT  # meant by MCP calls that name none
 
     def envelope(self, path: str) -> Callable[[Fault], Reply]:
         """How the protocol that owns a path says what went wrong, known to it or not."""

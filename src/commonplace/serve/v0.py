@@ -9,6 +9,7 @@ from typing import Any
 from commonplace import __version__
 from commonplace.dialects import paging
 from commonplace.dialects.memorywire import Memorywire, to_wire
+from commonplace.serve import kg
 from commonplace.serve.binding import Binding, Call, Lines, Protocol, Reply
 from commonplace.serve.envelope import envelope
 from commonplace.wire.errors import Fault, ValidationError
@@ -267,6 +268,7 @@ BINDINGS = (
              "operations/audit.verify.response", role="reviewer"),
     _binding("GET", "health", health, "Whether the server can work.", "operations/health.response"),
     _binding("GET", "status", status, "What the caller may see of the store.", "operations/status.response"),
+    *kg.BINDINGS,
 )  # fmt: skip
 
 PROTOCOL = Protocol("/v0", BINDINGS, envelope)

@@ -15,6 +15,7 @@ Role = Literal["reader", "writer", "reviewer", "admin"]
 MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "episodic", "procedural", "emotional")
 SHARED_AGENT = "shared"
 LOCAL_TENANT = "local"
+EVERYONE = "*"  # among those a memory is shared with
 MAX_CONTENT_CHARS = 262_144
 
 #: The one clock: integer milliseconds since the epoch.

@@ -58,10 +58,11 @@ def parse(model: type[M], data: Any) -> M:
         raise _in_pydantic_words(refusal) from None
 
 
-def portable_schema(name: str) -> dict[str, Any]:
+def portable_schema(name: str, *, nulls: bool = True) -> dict[str, Any]:
     """The schema for clients that reject unions: an object at the root, no $ref, and where several types are
-    possible none is named. Laxer than the schema itself, never stricter; the engine checks the rest."""
-    portable: dict[str, Any] = _without_unions(_inlined(name))
+    possible none is named. Laxer than the schema itself, never stricter; the engine checks the rest. Without
+    `nulls`, for documents that leave out what would be null, such a field has its other type and is not required."""
+    portable: dict[str, Any] = _without_unions(_inlined(name), nulls)
     for key in ("$schema", "$id"):
         portable.pop(key, None)
     return portable
@@ -124,21 +125,29 @@ def _resolve(node: Any, root: dict[str, Any]) -> Any:
     return {**inner, **beside}
 
 
-def _without_unions(node: Any) -> Any:
+def _without_unions(node: Any, nulls: bool = True) -> Any:
     if isinstance(node, list):
-        return [_without_unions(item) for item in node]
+        return [_without_unions(item, nulls) for item in node]
     if not isinstance(node, dict):
         return node
     lax = {key: value for key, value in node.items() if key not in _UNIONS}
+    if not nulls and isinstance(lax.get("type"), list) and len(said := [t for t in lax["type"] if t != "null"]) == 1:
+        lax["type"] = said[0]
+    if not nulls and isinstance(lax.get("required"), list):
+        lax["required"] = [field for field in lax["required"] if not _may_be_null(node["properties"].get(field))]
     if isinstance(lax.get("type"), list):
         lax = {"description": lax["description"]}
     # Below `properties` keys are field names, which may be spelled like keywords.
     return {
-        key: {field: _without_unions(rules) for field, rules in value.items()}
+        key: {field: _without_unions(rules, nulls) for field, rules in value.items()}
         if key == "properties"
-        else _without_unions(value)
+        else _without_unions(value, nulls)
         for key, value in lax.items()
     }
+
+
+def _may_be_null(rules: Any) -> bool:
+    return isinstance(rules, dict) and isinstance(rules.get("type"), list) and "null" in rules["type"]
 
 
 def _label(name: str) -> str:

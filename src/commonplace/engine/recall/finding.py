@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from commonplace.engine import weights as shipped
 from commonplace.engine.core import Core
+from commonplace.engine.draft import Snapshot
 from commonplace.engine.fusion import OVERFETCH
 from commonplace.engine.ranking import CLOSELY, REACH, Ranked, Shortlist
 from commonplace.engine.recall.features import whole
@@ -38,15 +39,21 @@ async def find(
     *,
     parts: Parts = ALL,
     weights: Mapping[str, float] = shipped.WEIGHTS,
+    snapshot: Snapshot | None = None,
 ) -> Found:
     """Asked again when the store's embedder is replaced meanwhile: another one's vectors say nothing here."""
-    found: Found = await core.settle(lambda: _find(core, reach, text, k, parts, weights))
+    if snapshot is not None:
+        parts = replace(parts, names=False)  # who speaks is only known of today
+    asked_at = snapshot.at if snapshot else core.clock()
+    found: Found = await core.settle(lambda: _find(core, reach, text, k, parts, weights, asked_at))
     return found
 
 
-async def _find(core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float]) -> Found:
+async def _find(
+    core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float], asked_at: int
+) -> Found:
     known = await core.primary.known(reach.tenant, reach.agents, reach.now)
-    asked = understand(text, known, core.clock(), parts)
+    asked = understand(text, known, asked_at, parts)
     vectors, info = await core.embedded([asked.sought]) if asked.telling else (None, core.embedder_info)
     search = Search(
         reach,

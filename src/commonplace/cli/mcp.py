@@ -1,0 +1,58 @@
+"""`commonplace mcp`: memory for one MCP client, on stdin and stdout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from commonplace.cli import options
+from commonplace.cli.spawned import Spawned, start
+
+_SETS = ("commonplace", "amp", "trusty", "all")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("mcp", rich_help_panel="Start here")(mcp)
+
+
+def mcp(
+    tools: Annotated[
+        str,
+        typer.Option(
+            "--tools",
+            metavar="SET",
+            help="Which tools: commonplace, amp, trusty or all.",
+            autocompletion=options.offering(*_SETS),
+        ),
+    ] = "commonplace",
+    palace: Annotated[
+        str | None,
+        typer.Option("--palace", metavar="NAME", help="The palace meant when a trusty tool names none."),
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option("--http", metavar="ADDR", help="Also serve trusty-memory's HTTP routes here, as 127.0.0.1:3031."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a client's configuration for this server instead of starting it.")
+    ] = False,
+    data: options.Data = None,
+    agent: options.Agent = None,
+) -> None:
+    """Serve memory to an MCP client that starts this command.
+
+    \b
+    Example:
+      commonplace mcp
+      commonplace mcp --tools trusty --palace my-project
+      commonplace mcp --agent reviewer --json
+    """
+    spawned = Spawned(tools, palace, http, agent, str(Path(data)) if data is not None else None)
+    if as_json:
+        from commonplace.cli.plain import emit
+
+        emit(spawned.client_configuration())
+        return
+    start(spawned)

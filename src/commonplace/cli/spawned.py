@@ -1,0 +1,64 @@
+"""What `commonplace mcp` was told, read without loading the command line's own libraries.
+
+Clients spawn this command once per conversation and wait for its first answer, so arguments as clients write them
+are taken here; help, mistakes and everything unusual are left to the full command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_FLAGS = {"--tools": "tools", "--palace": "palace", "--http": "http", "--agent": "agent", "--data": "data"}
+
+
+@dataclass(slots=True)
+class Spawned:
+    tools: str = "commonplace"
+    palace: str | None = None
+    http: str | None = None
+    agent: str | None = None
+    data: str | None = None
+
+    def client_configuration(self) -> dict[str, Any]:
+        given = [("--tools", self.tools if self.tools != "commonplace" else None), ("--palace", self.palace),
+                 ("--http", self.http), ("--agent", self.agent), ("--data", self.data)]  # fmt: skip
+        args = ["mcp", *(word for flag, value in given if value is not None for word in (flag, value))]
+        return {"mcpServers": {"commonplace": {"command": "commonplace", "args": args}}}
+
+
+def read(args: Sequence[str]) -> Spawned | None:
+    """The arguments after `mcp`; None when they are not plainly flags with values."""
+    found = Spawned()
+    words = iter(args)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag not in _FLAGS:
+            return None
+        if not equals:
+            value = next(words, "")
+        if not value or value.startswith("-"):
+            return None
+        setattr(found, _FLAGS[flag], value)
+    return found
+
+
+def start(spawned: Spawned) -> int:
+    from commonplace import config as configuration
+    from commonplace.serve.mcp import stdio
+    from commonplace.serve.mcp.sets import load
+    from commonplace.wire.palace_names import check_name
+
+    # One client asks one question at a time: a thread per core for linear algebra costs more than it gives.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    offered = load(spawned.tools)
+    if spawned.palace is not None:
+        check_name(spawned.palace)
+    config = configuration.load(data=spawned.data, agent=spawned.agent)
+    if sys.stdin is not None and sys.stdin.isatty():
+        print("commonplace mcp is spoken to by an MCP client; see `commonplace mcp --help`. Ctrl-D ends it.",
+              file=sys.stderr)  # fmt: skip
+    return stdio.run(config, offered, stdio.Options(spawned.palace, spawned.http))

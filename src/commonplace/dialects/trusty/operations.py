@@ -1,0 +1,165 @@
+"""The ten tools for one caller: arguments in, documents out."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from commonplace.dialects.trusty import drawers, rooms
+from commonplace.dialects.trusty.arguments import Arguments
+from commonplace.dialects.trusty.published import TOOLS
+from commonplace.engine import Engine
+from commonplace.engine.layers import Layers
+from commonplace.engine.reading import tagged
+from commonplace.stores.where import Where
+from commonplace.wire.errors import Fault, NotFound, ValidationError
+from commonplace.wire.models import ForgetRequest
+from commonplace.wire.record import Memory, Principal
+
+Document = dict[str, Any]
+
+TOP_K = 10
+LIST_LIMIT = 50
+
+
+class Trusty:
+    """Each tool takes its arguments and gives its answer; `palace` is meant when a call names none, and made."""
+
+    def __init__(self, engine: Engine, who: Principal, palace: str | None = None) -> None:
+        self._engine = engine
+        self._who = who
+        self._default = palace
+
+    async def call(self, tool: str, arguments: Any) -> Document:
+        """The answer; every refusal names the tool."""
+        if tool not in TOOLS:
+            raise NotFound(f"unknown tool: {tool}")
+        try:
+            answer: Document = await getattr(self, tool)(Arguments(tool, arguments))
+            return answer
+        except Fault as fault:
+            if not fault.message.startswith(f"{tool}: "):
+                fault.message = f"{tool}: {fault.message}"
+            raise
+
+    async def memory_remember(self, given: Arguments) -> Document:
+        palace, text = self._palace(given), given.required("text")
+        draft = drawers.to_draft(palace, text, given.text("room"), given.texts("tags"))
+        await self.open(palace)
+        receipt = await self._engine.remember(self._who, draft)
+        status = "stored" if receipt.review_id is None else "pending"
+        return {"drawer_id": receipt.id, "palace": palace, "status": status}
+
+    async def memory_recall(self, given: Arguments) -> Document:
+        return await self._recalled(given, deep=False)
+
+    async def memory_recall_deep(self, given: Arguments) -> Document:
+        return await self._recalled(given, deep=True)
+
+    async def _recalled(self, given: Arguments, *, deep: bool) -> Document:
+        palace, query, top_k = self._palace(given), given.required("query"), given.whole("top_k", TOP_K)
+        found = await self.recall(palace, query, top_k, deep=deep)
+        return {"palace": palace, "query": query, "results": drawers.recalled(found, self.now)}
+
+    async def palace_create(self, given: Arguments) -> Document:
+        name = given.required("name")
+        await self._engine.create_palace(self._who, name, given.text("description"))
+        return {"palace_id": name, "status": "created"}
+
+    async def palace_list(self, given: Arguments) -> Document:
+        return {"palaces": await self.palaces()}
+
+    async def kg_assert(self, given: Arguments) -> Document:
+        palace = self._palace(given)
+        subject, predicate, object = (given.required(name) for name in ("subject", "predicate", "object"))
+        confidence, provenance = given.number("confidence", 1.0), given.text("provenance")
+        await self.assert_fact(palace, subject, predicate, object, confidence, provenance)
+        return {"status": "asserted"}
+
+    async def kg_query(self, given: Arguments) -> Document:
+        palace, subject = self._palace(given), given.required("subject")
+        return {"subject": subject, "triples": await self.facts(palace, subject)}
+
+    async def memory_list(self, given: Arguments) -> Document:
+        palace, limit = self._palace(given), given.whole("limit", LIST_LIMIT)
+        found = await self.listing(palace, given.text("room"), given.text("tag"), limit)
+        return {"palace": palace, "drawers": [drawers.listed(memory, self.now) for memory in found]}
+
+    async def memory_forget(self, given: Arguments) -> Document:
+        palace, drawer_id = self._palace(given), given.required("drawer_id")
+        await self.forget(palace, drawer_id)
+        return {"status": "deleted", "drawer_id": drawer_id, "palace": palace}
+
+    async def palace_info(self, given: Arguments) -> Document:
+        palace = self._palace(given)
+        await self.open(palace)
+        count = await self._engine.count(self._who, (palace,))
+        return {"id": palace, "name": palace, "drawer_count": count, "data_dir": self.data_dir}
+
+    # what the tools and the companion server share
+
+    @property
+    def now(self) -> int:
+        return self._engine.core.clock()
+
+    @property
+    def data_dir(self) -> str | None:
+        """Where all palaces lie: the business of whoever looks after the server, and of nobody else."""
+        folder = self._engine.core.settings.folder
+        return str(folder.absolute()) if folder is not None and self._who.operates else None
+
+    def _palace(self, given: Arguments) -> str:
+        named = given.text("palace") or self._default
+        if named is None:
+            raise ValidationError(f"{given.tool}: missing 'palace' (no --palace default configured)", field="palace")
+        return named
+
+    async def open(self, palace: str) -> None:
+        """The palace must be there; only the default one is made when it is not."""
+        if palace == self._default:
+            await self._engine.ensure_palace(self._who, palace)
+        else:
+            await self._engine.palace(self._who, palace)
+
+    async def palaces(self) -> list[str]:
+        if self._default is not None:
+            await self.open(self._default)
+        return list(await self._engine.palace_names(self._who))
+
+    async def recall(self, palace: str, query: str, top_k: int, *, deep: bool) -> Layers:
+        await self.open(palace)
+        return await self._engine.recall_layers(self._who, palace, query, top_k, deep=deep)
+
+    async def listing(self, palace: str, room: str | None, tag: str | None, limit: int) -> list[Memory]:
+        await self.open(palace)
+        where: Where = (*((rooms.within(room),) if room else ()), *((tagged(tag),) if tag is not None else ()))
+        return list(await self._engine.foremost(self._who, palace, where, limit=limit))
+
+    async def forget(self, palace: str, drawer_id: str) -> None:
+        """Gone afterwards, whether or not it was there; deleted as every protocol but memorywire deletes, softly."""
+        id = uuid_of(drawer_id)
+        if id is None:
+            raise ValidationError(f"drawer_id must be a UUID, not {drawer_id[:80]!r}", field="drawer_id")
+        await self.open(palace)
+        await self._engine.forget(self._who, ForgetRequest(agent_id=palace, ids=[id]))
+
+    async def assert_fact(
+        self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
+    ) -> None:
+        await self.open(palace)
+        await self._engine.graph_assert(
+            self._who, palace, subject=subject, predicate=predicate, object=object,
+            confidence=min(max(confidence, 0.0), 1.0), provenance=provenance or None,
+        )  # fmt: skip
+
+    async def facts(self, palace: str, subject: str) -> list[Document]:
+        await self.open(palace)
+        return [drawers.triple(fact) for fact in await self._engine.graph_query(self._who, palace, subject)]
+
+
+def uuid_of(text: str) -> str | None:
+    """As our ids are spelled, however the caller spells it."""
+    try:
+        return str(UUID(text)) if text.isascii() else None
+    except ValueError:
+        return None

@@ -1,0 +1,155 @@
+"""The HTTP server beside an MCP process on stdio: trusty-memory's routes and its stream of events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.datastructures import Headers
+
+from commonplace.engine.core import require_role
+from commonplace.serve.auth import Gate
+from commonplace.serve.door import Door, is_loopback
+from commonplace.serve.events import Events
+from commonplace.serve.exchange import send_reply
+from commonplace.serve.http import application
+from commonplace.serve.metrics import Metrics
+from commonplace.serve.run import address, listen
+from commonplace.serve.site import NOTE, Note, Site
+from commonplace.serve.trusty import protocol
+from commonplace.wire.errors import Fault, ValidationError
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from commonplace.config import Config
+    from commonplace.engine import Engine
+    from commonplace.wire.record import Principal
+
+STREAM = "/sse"
+#: The stdio loop gives all of stopping less than two seconds.
+_STOP_SECONDS = 1
+_STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"),
+]  # fmt: skip
+
+
+def parsed(given: str) -> tuple[str, int]:
+    """`127.0.0.1:3031`, `[::1]:3031`, `localhost:0`."""
+    host, _, port = given.rpartition(":")
+    bare = host.strip("[]")
+    if not bare or (":" in bare and not host.startswith("[")) or not (port.isascii() and port.isdigit()):
+        raise ValidationError(f"--http takes an address such as 127.0.0.1:3031, not {given[:80]!r}", field="http")
+    if int(port) > 65535:
+        raise ValidationError(f"--http: there is no port {port[:80]}", field="http")
+    return bare, int(port)
+
+
+class Companion:
+    """Listens from the moment it is made, so that an address already taken is known at once."""
+
+    def __init__(self, config: Config, given: str, palace: str | None) -> None:
+        self._config = config
+        self._palace = palace
+        self._host, port = parsed(given)
+        self._socket: socket.socket = listen(self._host, port)
+        self.address = address(self._socket)
+        self._events = Events()
+        self._server: _Server | None = None
+        self._stopping = False
+
+    async def run(self, engine: Engine) -> None:
+        """Until `stop`; raises what keeps it from serving."""
+        try:
+            site = await self._site(engine)
+            app = _Streaming(site, self._events)
+            self._server = _Server(
+                uvicorn.Config(
+                    app, log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
+                    timeout_graceful_shutdown=_STOP_SECONDS,
+                )
+            )  # fmt: skip
+            self._server.should_exit = self._stopping
+            await self._server.serve(sockets=[self._socket])
+        finally:
+            self.close()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._events.end()
+        if self._server is not None:
+            self._server.should_exit = True
+
+    def close(self) -> None:
+        self._socket.close()
+
+    async def _site(self, engine: Engine) -> Site:
+        config, loopback = self._config, is_loopback(self._host)
+        gate = Gate(engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit)
+        if not loopback and not await gate.usable():
+            raise ValidationError(
+                f"refusing to listen on {self._host}, which other machines can reach, without tokens: make one with "
+                "`commonplace token create`, or listen on 127.0.0.1",
+                field="http",
+            )
+        table = protocol(self._palace, self._events)
+        return Site(
+            engine, gate, Door(loopback, config.allowed_hosts), Metrics(engine), (table,), max_body=config.max_body,
+            timeout=config.request_timeout,
+        )  # fmt: skip
+
+
+class _Server(uvicorn.Server):
+    """Signals belong to the stdio loop, which stops this server too."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Streaming:
+    """The table of routes, and beside it the one answer that never ends."""
+
+    def __init__(self, site: Site, events: Events) -> None:
+        self._site = site
+        self._events = events
+        self._rest = application(site)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == STREAM and scope["method"] == "GET":
+            await self._stream(scope, receive, send)
+        else:
+            await self._rest(scope, receive, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        scope[NOTE] = Note("stream")
+        try:
+            self._site.door.check("GET", headers)
+            who, _ = await self._site.gate.admit(headers.get("authorization"))
+            require_role(who, "reader")
+        except Fault as fault:
+            await send_reply(scope, send, self._site.refusal(scope, fault))
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM_HEADERS)})
+        sending = asyncio.create_task(self._send_all(send, who))
+        leaving = asyncio.create_task(_left(receive))
+        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.gather(sending, leaving, return_exceptions=True)
+
+    async def _send_all(self, send: Send, who: Principal) -> None:
+        async with contextlib.aclosing(self._events.listen(who)) as frames:
+            async for frame in frames:
+                await send({"type": "http.response.body", "body": frame, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,69 @@
+"""One JSON-RPC message from bytes, or what is wrong with it in a code every transport gives alike."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from commonplace.serve.mcp.table import Document
+
+PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
+
+
+class Problem(Exception):
+    """A JSON-RPC error: the request could not be carried out as a request. `id` is that of the request, if known."""
+
+    def __init__(self, code: int, message: str, data: Any = None, *, id: Any = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data, self.id = code, message, data, id
+
+    def document(self) -> Document:
+        error: Document = {"code": self.code, "message": self.message}
+        return error if self.data is None else error | {"data": self.data}
+
+    def response(self, id: Any = None) -> Document:
+        return {"jsonrpc": "2.0", "id": self.id if id is None else id, "error": self.document()}
+
+
+def decode(data: bytes) -> Document:
+    """A request, a notification or a response, in the shape it must have; raises Problem."""
+    try:
+        message = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise Problem(PARSE_ERROR, f"Parse error: not UTF-8 text, byte {error.start} is wrong") from None
+    except RecursionError:
+        raise Problem(PARSE_ERROR, "Parse error: nested too deeply") from None
+    except ValueError as error:
+        raise Problem(PARSE_ERROR, f"Parse error: {str(error)[:120]}") from None
+    if isinstance(message, list):
+        raise Problem(INVALID_REQUEST, "batches are not supported: send one message at a time")
+    if not isinstance(message, dict):
+        raise Problem(INVALID_REQUEST, "a message is an object {jsonrpc, id, method, params}")
+    _check(message)
+    return message
+
+
+def too_long(limit: int) -> Problem:
+    return Problem(INVALID_REQUEST, f"a message may have at most {limit:,} bytes")
+
+
+def is_answer(message: Document) -> bool:
+    return "method" not in message and ("result" in message or "error" in message)
+
+
+def _check(message: Document) -> None:
+    if is_answer(message):
+        return
+    method, id = message.get("method"), message.get("id")
+    known = isinstance(id, (str, int, float)) and not isinstance(id, bool)
+    named = id if known else None
+    if message.get("jsonrpc") != "2.0":
+        raise Problem(INVALID_REQUEST, 'jsonrpc must be "2.0"', id=named)
+    if not isinstance(method, str) or not method:
+        raise Problem(INVALID_REQUEST, "method must be a name such as tools/call", id=named)
+    if "id" in message and not known:
+        raise Problem(INVALID_REQUEST, "id must be text or a number")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,137 @@
+"""MCP over HTTP: one address for each set of tools, behind the same door and gate as every other protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import Any
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope, Send
+
+from commonplace.serve.binding import Protocol, Reply
+from commonplace.serve.envelope import STATUS
+from commonplace.serve.exchange import read_body, send_reply
+from commonplace.serve.logs import log, whereabouts
+from commonplace.serve.mcp.messages import INVALID_REQUEST, Problem, decode
+from commonplace.serve.mcp.sessions import RequestSession
+from commonplace.serve.mcp.sets import load
+from commonplace.serve.mcp.speaker import Report, Speaker
+from commonplace.serve.site import NOTE, Note, Site
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
+
+#: Where each set is served.
+PATHS = {"/mcp": "commonplace", "/mcp/amp": "amp", "/mcp/trusty": "trusty", "/mcp/all": "all"}
+SESSION = "commonplace.mcp.session"  # where a request's session lies in its ASGI scope
+_ASKED = ("agent", "palace")
+_MOST_CHARS = 256
+CLIENT_GONE = 499  # what access logs call it
+
+
+def envelope(fault: Fault) -> Reply:
+    """What goes wrong before a message is looked at: HTTP's status, and a JSON-RPC error of no request."""
+    error = {"code": INVALID_REQUEST, "message": fault.message, "data": {"code": fault.code}}
+    return Reply({"jsonrpc": "2.0", "id": None, "error": error}, STATUS.get(fault.code, STATUS[Unavailable.code]))
+
+
+#: Its routes are not bindings: the body is a conversation of its own, which the SDK reads.
+PROTOCOL = Protocol("/mcp", (), envelope)
+
+
+class McpPlace:
+    """One set of tools at one path. The SDK takes a second to load, so it is loaded by the first request."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        self._site = site
+        self._name = name
+        self._starting = asyncio.Lock()
+        self._manager: Any = None
+        self._living: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        note: Note = scope[NOTE]
+        note.operation = f"mcp_{self._name}"
+        headers = Headers(scope=scope)
+        try:
+            if scope["method"] != "POST":
+                await send_reply(scope, send, self._only_post(scope))
+                return
+            with self._site.tracer(note.operation, headers) as ended:
+                async with asyncio.timeout(self._site.timeout):
+                    scope[SESSION] = await self._session(scope, headers, note)
+                    body = await read_body(headers, receive, self._site.max_body)
+                decode(body)
+                # White space around a value is no part of it (RFC 9110), and the SDK compares values.
+                scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+                await (await self._started()).handle_request(scope, _again(body, receive), send)
+                ended(note.status)
+        except Problem as problem:
+            await send_reply(scope, send, Reply(problem.response(), 400))
+        except Fault as fault:
+            await send_reply(scope, send, self._site.refusal(scope, fault))
+        except TimeoutError:
+            reply = self._site.refusal(scope, Unavailable(f"the body did not arrive within {self._site.timeout:g} s"))
+            reply.headers["Connection"] = "close"
+            await send_reply(scope, send, reply)
+        except ClientDisconnect:
+            note.status = CLIENT_GONE
+
+    async def _session(self, scope: Scope, headers: Headers, note: Note) -> RequestSession:
+        who, _ = await self._site.gate.admit(headers.get("authorization"))
+        note.principal = who.name
+        self._site.gate.spend(who)
+        asked = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
+        for name, value in asked.items():
+            if name not in _ASKED or not 1 <= len(value) <= _MOST_CHARS:
+                raise ValidationError(f"an address ends in ?agent=NAME or ?palace=NAME, not in {name[:80]!r}")
+        return RequestSession(
+            self._site.engine, who, asked.get("agent", self._site.agent), asked.get("palace"), named="agent" in asked
+        )
+
+    async def _started(self) -> Any:
+        if self._manager is None:
+            async with self._starting:
+                if self._manager is None:
+                    sdk = await asyncio.to_thread(import_module, "commonplace.serve.mcp.sdk_http")
+                    speaker = Speaker(load(self._name), _reporter(self._name))
+                    made = sdk.manager(speaker, max_body=self._site.max_body, timeout=self._site.timeout)
+                    running = asyncio.Event()
+                    self._living = asyncio.create_task(_live(made, running))
+                    await running.wait()
+                    self._manager = made
+        return self._manager
+
+    def _only_post(self, scope: Scope) -> Reply:
+        fault = ValidationError(f"{scope['method'][:20]} does not work here: there are no streams to open; use POST")
+        reply = self._site.refusal(scope, fault)
+        reply.status = 405
+        reply.headers["Allow"] = "POST"
+        return reply
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body that was read once, for the SDK to read; then whatever else the client does."""
+    left = [body]
+
+    async def replay() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return replay
+
+
+async def _live(manager: Any, running: asyncio.Event) -> None:
+    """As long as the server: its end cancels this."""
+    async with manager.run():
+        running.set()
+        await asyncio.Event().wait()
+
+
+def _reporter(name: str) -> Report:
+    def report(operation: str, error: Exception) -> None:
+        fields = {"event": "bug", "operation": f"mcp_{name}:{operation}", **whereabouts(error)}
+        log.error("bug", extra={"fields": fields})
+
+    return report

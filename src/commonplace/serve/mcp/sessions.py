@@ -1,0 +1,83 @@
+"""Sessions: a process of its own on stdio, which opens the engine late; a request to a server, which has one."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from commonplace.wire.record import Principal
+
+if TYPE_CHECKING:
+    from commonplace.config import Config
+    from commonplace.engine import Engine
+
+#: How often an open session looks whether its embedding model has been idle for long enough to be let go.
+IDLE_CHECK_SECONDS = 60.0
+
+
+class OwnSession:
+    """One client, one process: everything heavy is loaded and opened at the first need, in the background."""
+
+    def __init__(self, config: Config, palace: str | None = None) -> None:
+        self.who = Principal()
+        self.agent = config.agent
+        self.palace = palace
+        self.config = config
+        self._opening = asyncio.Lock()
+        self._engine: Engine | None = None
+        self._idle: asyncio.Task[None] | None = None
+
+    async def engine(self) -> Engine:
+        if self._engine is None:
+            async with self._opening:
+                if self._engine is None:
+                    await self._open()
+        assert self._engine is not None
+        return self._engine
+
+    async def _open(self) -> None:
+        # Imports take longer than opening; in a thread of their own they leave the loop free to answer.
+        await asyncio.to_thread(import_module, "commonplace.serve.mcp.ours")
+        from commonplace.serve.mcp.opening import open_session_engine
+
+        engine = await open_session_engine(self.config)
+        self._engine = engine
+        self._idle = asyncio.create_task(self._let_go_when_idle(engine))
+
+    async def _let_go_when_idle(self, engine: Engine) -> None:
+        while True:
+            await asyncio.sleep(IDLE_CHECK_SECONDS)
+            if engine.core.embedding is not None and await asyncio.to_thread(engine.core.embedding.unload_if_idle):
+                unload = getattr(engine.core.judge, "unload", None)  # which is only ever asked after an embedding
+                if unload is not None:
+                    await asyncio.to_thread(unload)
+
+    async def close(self) -> None:
+        async with self._opening:
+            if self._idle is not None:
+                self._idle.cancel()
+            if self._engine is not None:
+                engine, self._engine = self._engine, None
+                await engine.close()
+
+
+class RequestSession:
+    """One request to a server: the engine is its, the caller is whoever the token says."""
+
+    def __init__(
+        self, engine: Engine, who: Principal, agent: str, palace: str | None = None, *, named: bool = False
+    ) -> None:
+        self.who = who
+        self.agent = agent if named else _meant(who, agent)
+        self.palace = palace
+        self._engine = engine
+
+    async def engine(self) -> Engine:
+        return self._engine
+
+
+def _meant(who: Principal, agent: str) -> str:
+    """Whoever may use only one agent means that one."""
+    alone = who.agents[0] if len(who.agents) == 1 and "*" not in who.agents[0] else None
+    return agent if alone is None or who.may_use(agent) else alone

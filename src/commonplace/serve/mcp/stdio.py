@@ -1,0 +1,296 @@
+"""MCP on stdin and stdout: a small JSON-RPC loop that answers its handshake before anything heavy is loaded.
+
+stdout carries messages and nothing else: the descriptor is taken away at the start, and whatever a library prints
+goes to stderr. A message is one line of at most `max_body` bytes. What is not a request is answered, where there is
+someone to answer, with -32700 (not JSON), -32600 (not one request: a batch, no object, too long), -32601 (no such
+method) or -32602 (wrong parameters), and the loop goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from commonplace.serve.mcp.messages import Problem, decode, is_answer, too_long
+from commonplace.serve.mcp.pipes import Input, Lines, Output
+from commonplace.serve.mcp.sessions import OwnSession
+from commonplace.serve.mcp.speaker import WAITING, Speaker
+from commonplace.serve.mcp.table import Document, ToolSet
+
+if TYPE_CHECKING:
+    from commonplace.config import Config
+
+#: Requests worked on at once; while there are as many, nothing more is read.
+MOST_IN_FLIGHT = 64
+#: How long what is in flight may take once the client is gone, and how long all of stopping may.
+GRACE_SECONDS = 1.2
+STOP_SECONDS = 1.8
+#: What is heavy waits for the handshake; when there is none for so long, it waits no more.
+HANDSHAKE_FIRST_SECONDS = 0.5
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(slots=True, frozen=True)
+class Options:
+    palace: str | None = None  # what trusty tools mean when they name none
+    http: str | None = None  # where to serve trusty-memory's HTTP routes as well
+
+
+class Conversation:
+    """One client's messages: each request is answered once, as soon as its answer is there."""
+
+    def __init__(self, speaker: Speaker, session: OwnSession, output: Output, limit: int) -> None:
+        self._speaker = speaker
+        self._session = session
+        self._output = output
+        self._limit = limit
+        self._era = speaker.offered.fallback
+        self._turns = asyncio.Semaphore(MOST_IN_FLIGHT)
+        self.in_flight: dict[Any, asyncio.Task[None]] = {}
+        self._last: asyncio.Task[None] | None = None  # begun, where each request waits for the one before
+        self.greeted = False  # whether the client has made itself known, so that heavy things may be loaded
+
+    def take(self, line: bytes) -> None:
+        try:
+            message = decode(line)
+        except Problem as problem:
+            self._refuse(problem)
+            return
+        if is_answer(message):
+            return  # and we never ask
+        id, method, params = message.get("id"), message["method"], message.get("params")
+        if "id" not in message:
+            self._notified(method, params)
+            return
+        if self._waits or method in WAITING:
+            self._begin(id, lambda: self._respond(id, method, params))
+        else:  # done before the next line is looked at
+            _to_the_end(self._respond(id, method, params))
+
+    @property
+    def _waits(self) -> bool:
+        """Whether what comes now must wait for what came before."""
+        return self._speaker.offered.in_order and bool(self.in_flight)
+
+    def _begin(self, id: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        before = self._last if self._waits else None
+        task = self._last = asyncio.ensure_future(work() if before is None else _after(before, work))
+        self.in_flight[id] = task
+        task.add_done_callback(lambda done: self._done(id, done))
+
+    def _refuse(self, problem: Problem) -> None:
+        async def say() -> None:
+            self._send(problem.response())
+
+        if self._waits:
+            self._begin(object(), say)
+        else:
+            self._send(problem.response())
+
+    def _done(self, id: Any, task: asyncio.Task[None]) -> None:
+        if self.in_flight.get(id) is task:
+            del self.in_flight[id]
+
+    def _notified(self, method: str, params: Any) -> None:
+        if method == "notifications/cancelled" and isinstance(params, dict):
+            id = params.get("requestId")
+            task = self.in_flight.get(id) if isinstance(id, (str, int, float)) else None
+            if task is not None:
+                task.cancel()
+
+    async def _respond(self, id: Any, method: str, params: Any) -> None:
+        try:
+            era = self._era if method == "initialize" else self._speaker.era_of(params, self._era)
+            if method in WAITING:
+                async with self._turns:
+                    result = await self._speaker.answer(self._session, era, method, params)
+            else:
+                result = await self._speaker.answer(self._session, era, method, params)
+        except Problem as problem:
+            self._send(problem.response(id))
+            return
+        if method == "initialize":
+            self._era = result["protocolVersion"]
+        self._send({"jsonrpc": "2.0", "id": id, "result": result})
+        self.greeted = True
+
+    def too_long(self) -> None:
+        self._refuse(too_long(self._limit))
+
+    def _send(self, document: Document) -> None:
+        self._output.send(_ENCODER.encode(document).encode("utf-8", "replace") + b"\n")
+
+
+async def _after(before: asyncio.Task[None], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    await asyncio.wait([before])
+    await work()
+
+
+def _to_the_end(answering: Any) -> None:
+    """Run a coroutine that waits for nothing."""
+    try:
+        answering.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("this method was not to wait")
+
+
+class Life:
+    """From the first byte to the last: reading, the engine's opening, and an end that leaves nothing behind."""
+
+    def __init__(self, config: Config, offered: ToolSet, options: Options, stdin: int, stdout: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._options = options
+        self._config = config
+        self._session = OwnSession(config, options.palace)
+        self._output = Output(stdout, self._loop, self.stop)
+        self._talk = Conversation(Speaker(offered, report), self._session, self._output, config.max_body)
+        self._lines = Lines(self._talk.take, self._talk.too_long, config.max_body)
+        self._input = Input(stdin, self._loop, self._heard)
+        self._stopping = asyncio.Event()
+        self._opening: asyncio.Task[None] | None = None
+        self._companion: Any = None
+        self._accompanying: asyncio.Task[None] | None = None
+        self._paused = False
+        self.failure: Exception | None = None
+
+    async def run(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            _on_signal(self._loop, number, self.stop)
+        _on_end_of_parent(self._loop, self.stop)
+        self._input.start()
+        if self._options.http is not None:
+            self._loop.call_later(HANDSHAKE_FIRST_SECONDS, self._accompany)
+        await self._stopping.wait()
+        await self._end()
+
+    def stop(self) -> None:
+        if not self._stopping.is_set():
+            self._stopping.set()
+            self._input.pause()
+            # Whatever hangs, in a library or a lock, the client is gone and so are we.
+            watchdog = threading.Timer(STOP_SECONDS, os._exit, (0,))
+            watchdog.daemon = True
+            watchdog.start()
+
+    def _heard(self, data: bytes | None) -> None:
+        if self._stopping.is_set():
+            return
+        if data is None:
+            self._lines.end()
+            self.stop()
+            return
+        self._lines.feed(data)
+        if self._talk.greeted and self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            if self._options.http is not None:
+                self._accompany()
+        if len(self._talk.in_flight) >= MOST_IN_FLIGHT and not self._paused:
+            self._paused = True
+            self._input.pause()
+            asyncio.create_task(self._go_on()).add_done_callback(lambda _: None)
+
+    async def _go_on(self) -> None:
+        while len(self._talk.in_flight) >= MOST_IN_FLIGHT:
+            await asyncio.wait(list(self._talk.in_flight.values()), return_when=asyncio.FIRST_COMPLETED)
+        self._paused = False
+        if not self._stopping.is_set():
+            self._input.resume()
+
+    async def _open(self) -> None:
+        """Ahead of the first call, which would otherwise wait for it."""
+        from commonplace.serve import logs
+
+        logs.configure("warning")
+        try:
+            engine = await self._session.engine()
+            if self._session.palace is not None:
+                await engine.ensure_palace(self._session.who, self._session.palace)
+        except Exception as error:  # said again, in words, to whoever calls a tool
+            report("opening", error)
+
+    def _accompany(self) -> None:
+        if self._accompanying is None and not self._stopping.is_set():
+            self._accompanying = asyncio.create_task(self._serve_http())
+
+    async def _serve_http(self) -> None:
+        """The HTTP server beside this loop: where one ends, so does the other."""
+
+        def listen() -> Any:
+            from commonplace.serve.companion import Companion
+
+            return Companion(self._config, str(self._options.http), self._options.palace)
+
+        try:
+            self._companion = await asyncio.to_thread(listen)
+            print(f"commonplace: listening on {self._companion.address}", file=sys.stderr, flush=True)
+            await self._companion.run(await self._session.engine())
+        except Exception as error:
+            self.failure = error
+        finally:
+            self.stop()
+
+    async def _end(self) -> None:
+        if self._companion is not None:
+            self._companion.stop()
+        working = [*self._talk.in_flight.values(), *([self._accompanying] if self._accompanying else [])]
+        if working:
+            await asyncio.wait(working, timeout=GRACE_SECONDS)
+        for task in [*self._talk.in_flight.values(), *([self._opening] if self._opening else [])]:
+            task.cancel()
+        while not self._output.empty:
+            await asyncio.sleep(0.01)  # the watchdog ends this when nobody reads
+        await self._session.close()
+
+
+def report(operation: str, error: Exception) -> None:
+    """What is our own fault, on stderr: its kind and its place, never its text, which may quote a memory."""
+    from commonplace.serve.logs import log, whereabouts
+    from commonplace.wire.errors import Fault
+
+    if isinstance(error, Fault):
+        log.warning("%s: %s", operation, error.message)
+    else:
+        log.error("bug", extra={"fields": {"event": "bug", "operation": operation, **whereabouts(error)}})
+
+
+def _on_signal(loop: asyncio.AbstractEventLoop, number: int, stop: Any) -> None:
+    try:
+        loop.add_signal_handler(number, stop)
+    except NotImplementedError:  # Windows
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+
+
+def _on_end_of_parent(loop: asyncio.AbstractEventLoop, stop: Any) -> None:
+    """A client that was killed closes stdin, unless another child of its inherited the other end."""
+    if not hasattr(os, "pidfd_open"):
+        return
+    try:
+        parent = os.pidfd_open(os.getppid())
+        loop.add_reader(parent, lambda: (loop.remove_reader(parent), stop()))
+    except OSError:  # not allowed here; then stdin alone tells
+        return
+
+
+def run(config: Config, offered: ToolSet, options: Options | None = None) -> int:
+    """Until stdin ends or a signal comes, which is 0; raises what kept the HTTP server beside it from serving."""
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+
+    async def live() -> Exception | None:
+        life = Life(config, offered, options or Options(), 0, stdout)
+        await life.run()
+        return life.failure
+
+    if (failure := asyncio.run(live())) is not None:
+        raise failure
+    return 0

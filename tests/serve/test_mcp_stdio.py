@@ -1,0 +1,410 @@
+"""`commonplace mcp` on stdin and stdout: its handshake, what it makes of bad input, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from running import SECONDS, cli, command, environment
+from spawned import MODERN, Spawned, enveloped, greeting, spawned
+
+from commonplace.serve.mcp.table import HANDSHAKE_ERAS
+
+STOP_SECONDS = 2.0
+
+
+@pytest.fixture(scope="module")
+def talker(tmp_path_factory: pytest.TempPathFactory):
+    with spawned(tmp_path_factory.mktemp("talker")) as one:
+        one.greet()
+        yield one
+
+
+# the handshake
+
+
+@pytest.mark.parametrize("era", HANDSHAKE_ERAS)
+def test_a_handshake_answers_in_the_era_it_was_asked_in(tmp_path: Path, era: str) -> None:
+    with spawned(tmp_path) as one:
+        answered = one.result("initialize", greeting(era))
+    assert answered["protocolVersion"] == era
+    assert answered["serverInfo"]["name"] == "commonplace"
+    assert ("title" in answered["serverInfo"]) is (era >= "2025-06-18")
+    assert answered["capabilities"].keys() - {"completions"} == {"tools", "resources", "prompts"}
+    assert ("completions" in answered["capabilities"]) is (era >= "2025-03-26")
+    assert "Recall before you answer" in answered["instructions"]
+
+
+def test_an_unknown_version_is_offered_the_newest_with_a_handshake(tmp_path: Path) -> None:
+    with spawned(tmp_path) as one:
+        assert one.result("initialize", greeting("2031-01-01"))["protocolVersion"] == HANDSHAKE_ERAS[-1]
+        assert one.result("initialize", greeting(MODERN))["protocolVersion"] == HANDSHAKE_ERAS[-1]
+
+
+@pytest.mark.parametrize(
+    ("era", "has"),
+    [
+        ("2024-11-05", set()),
+        ("2025-03-26", {"annotations"}),
+        ("2025-06-18", {"annotations", "title", "outputSchema"}),
+        ("2025-11-25", {"annotations", "title", "outputSchema"}),
+        (MODERN, {"annotations", "title", "outputSchema"}),
+    ],
+)
+def test_each_era_is_shown_only_what_it_knows(tmp_path: Path, era: str, has: set[str]) -> None:
+    with spawned(tmp_path) as one:
+        one.greet(era)
+        for tool in one.result("tools/list")["tools"]:
+            assert set(tool) == {"name", "description", "inputSchema"} | has
+        result = one.result("tools/call", {"name": "list", "arguments": {}})
+        assert json.loads(result["content"][0]["text"]) == {"memories": []}
+        assert ("structuredContent" in result) is (era >= "2025-06-18")
+
+
+def test_the_stateless_era_needs_no_handshake(tmp_path: Path) -> None:
+    with spawned(tmp_path) as one:
+        one.era = MODERN
+        found = one.result("server/discover")
+        assert found["supportedVersions"] == [MODERN]
+        assert found["resultType"] == "complete"
+        assert found["cacheScope"] == "private"
+        assert found["ttlMs"] > 0
+        assert found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "commonplace"
+        listed = one.result("tools/list")
+        assert (listed["resultType"], listed["cacheScope"]) == ("complete", "private")
+        called = one.result("tools/call", {"name": "list", "arguments": {}})
+        assert called["resultType"] == "complete"
+        assert "ttlMs" not in called
+        assert one.ask("ping")["error"]["code"] == -32601
+        assert one.ask("initialize", greeting("2025-11-25"))["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_a_version_nobody_speaks_is_refused_with_those_we_do(talker: Spawned) -> None:
+    wrong = talker.ask("tools/list", enveloped({}, "2031-01-01"))["error"]
+    assert wrong["code"] == -32022
+    assert wrong["data"] == {"supported": [MODERN], "requested": "2031-01-01"}
+    half = {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}
+    assert talker.ask("tools/list", half)["error"]["code"] == -32602
+
+
+def test_ping(talker: Spawned) -> None:
+    assert talker.result("ping") == {}
+
+
+# bad input: the documented code, and the loop lives on
+
+BAD = {
+    "broken UTF-8": (b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}\n', -32700, None),
+    "no JSON": (b"hello\n", -32700, None),
+    "half an object": (b'{"jsonrpc":"2.0","id":\n', -32700, None),
+    "NaN": (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}\n', -32700, None),
+    "nested deeply": (b"[" * 200_000 + b"\n", -32700, None),
+    "a huge number": (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}\n', -32700, None),
+    "a batch": (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]\n', -32600, None),
+    "an empty batch": (b"[]\n", -32600, None),
+    "a string": (b'"ping"\n', -32600, None),
+    "null": (b"null\n", -32600, None),
+    "no version": (b'{"id":7,"method":"ping"}\n', -32600, 7),
+    "no method": (b'{"jsonrpc":"2.0","id":7}\n', -32600, 7),
+    "a method of a number": (b'{"jsonrpc":"2.0","id":7,"method":5}\n', -32600, 7),
+    "an id of null": (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', -32600, None),
+    "an id of true": (b'{"jsonrpc":"2.0","id":true,"method":"ping"}\n', -32600, None),
+    "an id of a list": (b'{"jsonrpc":"2.0","id":[1],"method":"ping"}\n', -32600, None),
+    "10 MB in a line": (b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 10_000_000 + b'"}\n', -32600, None),
+    "an unknown method": (b'{"jsonrpc":"2.0","id":7,"method":"memory/all"}\n', -32601, 7),
+    "params that are a list": (b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":[1]}\n', -32602, 7),
+    "a call of nothing": (b'{"jsonrpc":"2.0","id":7,"method":"tools/call"}\n', -32602, 7),
+    "an unknown tool": (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}\n', -32602, 7),
+    "arguments that are a list": (
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get","arguments":[1]}}\n', -32602, 7,
+    ),
+    "a cursor we never gave": (b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"cursor":"x"}}\n', -32602, 7),
+    "an unknown resource": (
+        b'{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}\n', -32002, 7,
+    ),
+    "an unknown prompt": (b'{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"x"}}\n', -32602, 7),
+    "a version of a number": (
+        b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":5}}\n', -32602, 7,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_answered_and_the_loop_lives_on(talker: Spawned, what: str) -> None:
+    data, code, id = BAD[what]
+    talker.write(data)
+    answer = talker.read()
+    assert (answer["error"]["code"], answer["id"]) == (code, id)
+    assert answer["error"]["message"]
+    assert talker.result("ping") == {}
+
+
+def test_what_needs_no_answer_gets_none(talker: Spawned) -> None:
+    talker.write(b"\n  \r\n")
+    talker.write(b'{"jsonrpc":"2.0","id":3,"result":{}}\n{"jsonrpc":"2.0","method":"notifications/unheard"}\n')
+    talker.write(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}\n')
+    assert talker.result("ping") == {}
+
+
+def test_a_line_may_end_as_on_windows_and_arrive_in_pieces(talker: Spawned) -> None:
+    talker.write(b'{"jsonrpc":"2.0","id":"a b","meth')
+    talker.write(b'od":"ping"}\r\n{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n')
+    assert [talker.read()["id"], talker.read()["id"]] == ["a b", 1.5]
+
+
+def test_half_a_line_at_the_end_is_answered(tmp_path: Path) -> None:
+    with spawned(tmp_path) as one:
+        one.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n{"jsonrpc":"2.0","id":2,"met')
+        assert one.hang_up() == 0
+        assert one.read()["id"] == 1
+        assert one.read()["error"]["code"] == -32700
+        assert one.read() is None
+    with spawned(tmp_path) as one:
+        one.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')  # whole, only its end of line is missing
+        assert one.hang_up() == 0
+        assert one.read()["result"] == {}
+
+
+def test_input_may_be_a_file(tmp_path: Path) -> None:
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    with asked.open("rb") as stdin:
+        done = subprocess.run(
+            command("mcp"), stdin=stdin, capture_output=True, env=environment(tmp_path / "data"), timeout=SECONDS,
+            check=True,
+        )  # fmt: skip
+    assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+# many at once
+
+
+def test_answers_never_run_into_each_other(tmp_path: Path) -> None:
+    with spawned(tmp_path) as one:
+        one.greet()
+        ids = {
+            one.send("tools/call", {"name": "remember", "arguments": {"content": f"note {n} " + "x" * 20_000}})
+            for n in range(150)
+        }
+        assert {one.read()["id"] for _ in ids} == ids
+        big = one.send("tools/call", {"name": "list", "arguments": {"limit": 150}})
+        small = [one.send("ping") for _ in range(50)]
+        assert {one.read()["id"] for _ in range(51)} == {big, *small}
+        assert all(json.loads(line)["jsonrpc"] == "2.0" for line in one.lines)
+
+
+def test_a_cancelled_call_is_not_answered(tmp_path: Path) -> None:
+    with spawned(tmp_path) as one:
+        one.greet()
+        # In one write, so that the call is cancelled before it can be done: the engine is not even open.
+        call = {"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": "list", "arguments": {}}}
+        stop = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77, "reason": "no"}}
+        one.write(json.dumps(call).encode() + b"\n" + json.dumps(stop).encode() + b"\n")
+        assert one.call("list") == {"memories": []}
+        assert 77 not in [json.loads(line).get("id") for line in one.lines]
+
+
+def test_stdout_carries_messages_only(tmp_path: Path) -> None:
+    """What a library prints, in Python or below it, goes to stderr."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os, threading\n"
+        "def shout():\n"
+        "    print('from Python')\n"
+        "    os.write(1, b'from below\\n')\n"
+        "if os.environ.get('SHOUT'):\n"
+        "    threading.Timer(0.4, shout).start()\n"
+    )
+    with spawned(tmp_path / "data", PYTHONPATH=str(tmp_path), SHOUT="1") as one:
+        one.greet()
+        one.call("remember", content="Alice is allergic to peanuts")
+        deadline = time.monotonic() + SECONDS
+        os.set_blocking(one.process.stderr.fileno(), False)  # type: ignore[union-attr]
+        heard = b""
+        while b"from below" not in heard and time.monotonic() < deadline:
+            heard += one.process.stderr.read() or b""  # type: ignore[union-attr]
+        assert b"from Python" in heard
+        assert one.result("ping") == {}
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in one.lines)
+
+
+# the end
+
+
+def _in_flight(one: Spawned) -> None:
+    one.greet()
+    one.send("tools/call", {"name": "remember", "arguments": {"content": "Alice moved to Lisbon"}}, id=9)
+
+
+def test_at_the_end_of_input_what_is_in_flight_is_finished(tmp_path: Path) -> None:
+    with spawned(tmp_path) as one:
+        _in_flight(one)
+        began = time.monotonic()
+        assert one.hang_up() == 0
+        assert time.monotonic() - began < STOP_SECONDS
+        kept = one.read()
+        assert kept["id"] == 9
+        assert cli(tmp_path, "list")["memories"][0]["content"] == "Alice moved to Lisbon"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_finishes_what_is_in_flight(tmp_path: Path, number: signal.Signals) -> None:
+    with spawned(tmp_path) as one:
+        _in_flight(one)
+        assert one.result("ping") == {}  # so that the call has been read
+        began = time.monotonic()
+        assert one.signal(number) == 0
+        assert time.monotonic() - began < STOP_SECONDS
+        answered = [json.loads(line)["id"] for line in _all(one)]
+        assert 9 in answered
+        assert cli(tmp_path, "list")["memories"][0]["content"] == "Alice moved to Lisbon"
+
+
+def _all(one: Spawned) -> list[bytes]:
+    while one.read() is not None:
+        pass
+    return one.lines
+
+
+def test_a_client_that_stops_reading_does_not_keep_us(tmp_path: Path) -> None:
+    """The pipe is full, nobody empties it, and SIGTERM still ends the process."""
+    process = subprocess.Popen(
+        command("mcp"), env=environment(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        listing = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+        process.stdin.write(listing * 20)
+        process.stdin.flush()
+        process.stdout.read(1)
+        process.terminate()
+        began = time.monotonic()
+        assert process.wait(SECONDS) == 0
+        assert time.monotonic() - began < STOP_SECONDS + 1
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+_PARENT = """
+import subprocess, sys, time
+keep = subprocess.PIPE if sys.argv[1] == "pipe" else int(sys.argv[2])
+child = subprocess.Popen(sys.argv[3:], stdin=keep, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kind", ["pipe", "inherited"])
+def test_no_process_survives_a_parent_that_was_killed(tmp_path: Path, kind: str) -> None:
+    """Also not when somebody else holds the other end of its stdin."""
+    if kind == "inherited" and not hasattr(os, "pidfd_open"):
+        pytest.skip("this system has no way to watch a parent")
+    reading, writing = os.pipe()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, kind, str(reading), *command("mcp")], env=environment(tmp_path),
+        stdout=subprocess.PIPE, pass_fds=(reading,),
+    )  # fmt: skip
+    assert parent.stdout is not None
+    try:
+        child = int(parent.stdout.readline())
+        watched = os.pidfd_open(child)
+        if kind == "inherited":
+            os.write(writing, b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n')
+        _until_it_runs(child)
+        parent.kill()
+        parent.wait()
+        began = time.monotonic()
+        _wait_for_end(watched)
+        assert time.monotonic() - began < STOP_SECONDS + 1
+        os.close(watched)
+    finally:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+        os.close(reading)
+        os.close(writing)
+
+
+def _until_it_runs(pid: int) -> None:
+    """Until its own end is in place: it has taken stdout away, which is the first thing it does."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        links = [os.readlink(f"/proc/{pid}/fd/{n}") for n in (1, 2) if os.path.exists(f"/proc/{pid}/fd/{n}")]
+        if len(links) == 2 and links[0] == links[1]:
+            return
+    raise AssertionError("the server did not start")
+
+
+def _wait_for_end(pidfd: int) -> None:
+    import select
+
+    assert select.select([pidfd], [], [], SECONDS)[0], "the process outlived its client"
+
+
+def test_it_ends_while_the_model_is_at_work(tmp_path: Path) -> None:
+    """An embedder that hangs keeps nobody: the client is gone, and so is the process."""
+    module = tmp_path / "slow_embedder.py"
+    module.write_text(
+        "import time\nimport numpy as np\n"
+        "def embed(texts):\n"
+        "    if any('slow' in text for text in texts):\n"
+        "        time.sleep(60)\n"
+        "    return np.ones((len(texts), 8), np.float32)\n"
+    )
+    settings = {"PYTHONPATH": str(tmp_path), "COMMONPLACE_EMBEDDER": "callable:slow_embedder:embed"}
+    with spawned(tmp_path / "data", **settings) as one:
+        one.greet()
+        one.call("remember", content="quick")
+        one.send("tools/call", {"name": "remember", "arguments": {"content": "slow"}})
+        assert one.result("ping") == {}
+        began = time.monotonic()
+        assert one.hang_up() == 0
+        assert time.monotonic() - began < STOP_SECONDS + 0.5
+    assert [m["content"] for m in cli(tmp_path / "data", "list")["memories"]] == ["quick"]
+
+
+# the command
+
+
+def test_mistakes_are_told_on_stderr(tmp_path: Path) -> None:
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command("mcp", *args), env=environment(tmp_path), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=SECONDS, check=False,
+        )  # fmt: skip
+
+    wrong = run("--tools", "everything")
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert "commonplace, amp, trusty, all" in wrong.stderr
+    unknown = run("--colour", "red")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "--colour" in unknown.stderr
+    taken = run("--tools", "trusty", "--http", "nowhere")
+    assert (taken.returncode, taken.stdout) in ((0, ""), (1, ""))  # an input that ends at once may end it first
+    assert "Example:" in run("--help").stdout
+
+
+def test_a_clients_configuration_is_printed(tmp_path: Path) -> None:
+    printed = cli(tmp_path, "mcp", "--tools", "trusty", "--palace", "atlas")
+    args = ["mcp", "--tools", "trusty", "--palace", "atlas"]
+    assert printed == {"mcpServers": {"commonplace": {"command": "commonplace", "args": args}}}
+
+
+def test_a_store_that_cannot_be_opened_is_explained_to_the_model(tmp_path: Path) -> None:
+    (tmp_path / "commonplace.db").write_bytes(b"this is not a database, whatever its name says" * 100)
+    with spawned(tmp_path) as one:
+        one.greet()
+        result = one.result("tools/call", {"name": "recall", "arguments": {"query": "anything"}})
+        assert result["isError"] is True
+        assert "commonplace.db" in result["content"][0]["text"]
+        assert one.result("ping") == {}

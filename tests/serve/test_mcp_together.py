@@ -1,0 +1,169 @@
+"""Several processes on one data directory: what one keeps, forgets or erases the others see in their next call."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from running import SECONDS, cli, environment, running
+from spawned import Spawned, spawned
+
+from commonplace.config import load as configure
+from commonplace.embedders.hashing import open_embedder
+from commonplace.serve import lending
+from commonplace.serve.mcp import sessions
+from commonplace.serve.mcp.borrowing import Borrowing
+
+WRITERS = 4
+EACH = 25
+
+
+def test_four_servers_write_at_once_and_lose_nothing(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(spawned(tmp_path)) for _ in range(WRITERS)]
+        kept: list[list[str]] = [[] for _ in servers]
+        failed: list[BaseException] = []
+
+        def write(n: int) -> None:
+            try:
+                servers[n].greet()
+                for i in range(EACH):
+                    kept[n].append(servers[n].call("remember", content=f"writer {n} note {i}")["id"])
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=write, args=(n,)) for n in range(WRITERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        everything = {id for ids in kept for id in ids}
+        assert len(everything) == WRITERS * EACH
+        for server in servers:
+            assert {m["id"] for m in server.call("list", limit=1000)["memories"]} == everything
+
+
+def test_each_sees_the_others_at_once(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(spawned(tmp_path)) for _ in range(WRITERS)]
+        for server in servers:
+            server.greet()
+            server.call("recall", query="anything")  # so that each has opened its view of the store
+        for n, writer in enumerate(servers):
+            others = [server for server in servers if server is not writer]
+            kept = writer.call("remember", content=f"the codeword of round {n} is heron{n}")["id"]
+            assert all(_found(other, f"heron{n}") == [kept] for other in others)
+            writer.call("update", id=kept, content=f"the codeword of round {n} is plover{n}")
+            assert all("plover" in other.call("get", id=kept)["content"] for other in others)
+            gone = writer.call("remember", content=f"the phrase of round {n} is curlew{n}")["id"]
+            others[0].call("forget", ids=[kept])
+            others[1].call("forget", ids=[gone], hard_delete=True)
+            for server in servers:
+                assert _found(server, f"plover{n}") == _found(server, f"curlew{n}") == []
+                refused = server.result("tools/call", {"name": "get", "arguments": {"id": gone}})
+                assert refused["isError"] is True
+
+
+def _found(server: Spawned, word: str) -> list[str]:
+    found = server.call("recall", query=word, filter={"content": {"$contains": word}}, min_score=0)
+    return [hit["id"] for hit in found["results"]]
+
+
+def test_a_server_and_its_sessions_share_one_memory(tmp_path: Path) -> None:
+    with running(tmp_path) as server, spawned(tmp_path) as one:
+        one.greet()
+        body = {"agent_id": "default", "type": "semantic", "content": "The staging port is 5433"}
+        id = server.post("/v0/remember", body).json["id"]
+        assert one.call("get", id=id)["content"] == "The staging port is 5433"
+        waiting = one.call("remember", content="to be approved", approval_required=True)
+        assert waiting["approval_url"].startswith(f"{server.url}/v0/reviews/")
+
+
+# the embedder of a running server
+
+
+class Counting:
+    """Stands for a model that is costly to load."""
+
+    def __init__(self) -> None:
+        self.inner = open_embedder("hashing")
+        self.name, self.dimension = self.inner.name, self.inner.dimension
+        self.asked = 0
+
+    def embed(self, texts):
+        self.asked += 1
+        return self.inner.embed(texts)
+
+    def unload(self) -> None:
+        pass
+
+
+def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
+    own = Counting()
+    borrowing = Borrowing(own, tmp_path)
+    with running(tmp_path):
+        found = borrowing.embed(["Alice", "Bob"])
+        assert own.asked == 0
+        assert (found == own.inner.embed(["Alice", "Bob"])).all()
+    assert (tmp_path / lending.FILE).stat().st_mode & 0o777 == 0o600
+    assert lending.lender(tmp_path) is None, "the server withdrew its offer"
+    borrowing.embed(["Alice"])
+    assert own.asked == 1
+
+
+def test_a_server_that_was_killed_lends_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        assert lending.lender(tmp_path) is not None
+        server.process.kill()
+        server.process.wait()
+        assert (tmp_path / lending.FILE).read_text() != "", "it had no time to withdraw"
+        assert lending.lender(tmp_path) is None
+
+
+def test_what_is_lent_opens_nothing_else(tmp_path: Path) -> None:
+    cli(tmp_path, "remember", "a secret of Alice", "--agent", "alice")
+    cli(tmp_path, "token", "create", "--role", "admin")
+    with running(tmp_path, "--token-required") as server:
+        lent = lending.lender(tmp_path)
+        assert lent is not None
+        embedded = server.post("/v1/embeddings", {"input": "x"}, token=lent.token)
+        assert embedded.status == 200
+        recalled = server.post("/v0/recall", {"agent_id": "alice", "query": "secret"}, token=lent.token)
+        assert recalled.status == 403
+        written = server.post("/v0/remember", {"agent_id": "a", "type": "semantic", "content": "x"}, token=lent.token)
+        assert written.status == 403
+        assert server.get("/v0/status", token=lent.token).json["agents"] == {}
+
+
+def test_a_server_with_another_embedder_is_not_used(tmp_path: Path) -> None:
+    own = Counting()
+    own.name = "something-else"
+    with running(tmp_path):
+        Borrowing(own, tmp_path).embed(["Alice"])
+    assert own.asked == 1
+    assert environment(tmp_path)["COMMONPLACE_EMBEDDER"] == "hashing"
+
+
+def test_a_session_asks_again_and_again_whether_its_model_is_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "IDLE_CHECK_SECONDS", 0.001)
+
+    async def run() -> None:
+        session = sessions.OwnSession(configure(data=tmp_path, embedder="hashing"))
+        engine = await session.engine()
+        assert await session.engine() is engine
+        asked = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(
+            engine.core.embedding, "unload_if_idle", lambda: loop.call_soon_threadsafe(asked.set), raising=True
+        )
+        async with asyncio.timeout(SECONDS):
+            await asked.wait()
+        await session.close()
+
+    asyncio.run(run())
