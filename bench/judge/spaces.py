@@ -39,10 +39,10 @@ class Space:
     questions: list[Question] = field(default_factory=list)
 
 
-def judge_spaces() -> list[Space]:
-    """Of bench/data/judge. The judge was trained on all of them: only what does not use it may be fitted here."""
+def judge_spaces(files: str = "*") -> list[Space]:
+    """Of bench/data/judge. The judge was trained on most of them: only what does not use it may be fitted here."""
     spaces = []
-    for path in sorted((DATA / "judge").glob("*.jsonl")):
+    for path in sorted((DATA / "judge").glob(f"{files}.jsonl")):
         for entry in _lines(path):
             memories = [
                 _memory(m["id"], entry["space"], m["text"], m.get("speaker"), m.get("date")) for m in entry["memories"]

@@ -70,6 +70,7 @@ class Asked:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--invented", type=int, default=60_000, help="questions about invented facts to begin with")
+    parser.add_argument("--files", default="*", help="learn from these files of bench/data/judge only, as [a-s]_*")
     parser.add_argument("--questions", type=int, help="learn from so many questions only")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--rate", type=float, default=8e-5)
@@ -91,7 +92,7 @@ def main(chosen: argparse.Namespace) -> None:
     except ImportError as error:
         raise SystemExit(f"training needs the extra `train` ({error.name} is missing)") from error
 
-    spaces = judge_spaces()[: chosen.spaces]
+    spaces = judge_spaces(chosen.files)[: chosen.spaces]
     kept_back = [s for n, s in enumerate(spaces) if chosen.leave_out and n % chosen.leave_out == 0]
     seen = thinned(asked([s for s in spaces if s not in kept_back]), chosen.questions)
     unseen = thinned(asked(kept_back), chosen.check)

@@ -6,6 +6,7 @@ import json
 import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,8 @@ JSON_CLIENTS = [name for name, client in CLIENTS.items() if client.style != "tom
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -82,6 +85,45 @@ def test_every_client_has_a_snippet_and_a_place(name: str) -> None:
         assert clients.place(client, "user", Path("/home/alice"), Path("/work"), platform).is_relative_to("/home/alice")
 
 
+@pytest.mark.parametrize(
+    ("name", "platform", "environment", "expected"),
+    [
+        ("claude-code", "linux", {}, "/home/alice/.claude.json"),
+        ("claude-code", "darwin", {"CLAUDE_CONFIG_DIR": "/cfg"}, "/cfg/.claude.json"),
+        ("claude-desktop", "darwin", {}, "/home/alice/Library/Application Support/Claude/claude_desktop_config.json"),
+        ("codex", "linux", {"CODEX_HOME": "/cfg"}, "/cfg/config.toml"),
+        ("vscode", "linux", {}, "/home/alice/.config/Code/User/mcp.json"),
+        ("vscode", "linux", {"XDG_CONFIG_HOME": "/xdg"}, "/xdg/Code/User/mcp.json"),
+        ("vscode", "win32", {"XDG_CONFIG_HOME": "/xdg"}, "/home/alice/AppData/Roaming/Code/User/mcp.json"),
+        ("zed", "darwin", {}, "/home/alice/.config/zed/settings.json"),
+        ("zed", "win32", {}, "/home/alice/AppData/Roaming/Zed/settings.json"),
+        ("opencode", "linux", {"XDG_CONFIG_HOME": "/xdg"}, "/xdg/opencode/opencode.json"),
+        ("cursor", "linux", {"XDG_CONFIG_HOME": "/xdg"}, "/home/alice/.cursor/mcp.json"),
+    ],
+)
+def test_where_each_client_looks(name: str, platform: str, environment: dict[str, str], expected: str) -> None:
+    found = clients.place(CLIENTS[name], "user", Path("/home/alice"), Path("/work"), platform, environment)
+    assert found.as_posix() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("claude-code", {"type": "http", "url": "U"}), ("vscode", {"type": "http", "url": "U"}),
+        ("cursor", {"url": "U"}),
+        ("windsurf", {"serverUrl": "U"}), ("gemini", {"httpUrl": "U"}), ("codex", {"url": "U"}), ("zed", {"url": "U"}),
+        ("opencode", {"type": "remote", "url": "U"}),
+    ],
+)  # fmt: skip
+def test_each_client_is_told_an_address_in_its_own_words(name: str, expected: dict[str, str]) -> None:
+    assert clients.entry(CLIENTS[name], Server("commonplace", url="U")) == expected
+
+
+def test_an_entry_that_is_there_already_leaves_the_file_as_it_is_written() -> None:
+    compact = json.dumps({"mcpServers": {"commonplace": clients.entry(CLIENTS["cursor"], SERVER)}})
+    assert with_server(CLIENTS["cursor"], SERVER, compact, PATH) == compact
+
+
 def test_print_changes_nothing(cli, home: Path) -> None:
     ran = cli("install", "--client", "claude-code", "--print", "--agent", "alice")
     assert ran.code == 0
@@ -114,6 +156,42 @@ def test_it_is_written_with_a_copy_of_what_was_there(cli, home: Path) -> None:
     assert json.loads(settings.read_text()) == {}
 
 
+def test_line_ends_stay_as_they_are(cli, home: Path) -> None:
+    settings = home / ".codex" / "config.toml"
+    settings.parent.mkdir()
+    before = b'# mine\r\nmodel = "m"\r\n'
+    settings.write_bytes(before)
+    assert cli("install", "--client", "codex", "--yes").code == 0
+    assert settings.read_bytes().startswith(before)
+    assert b"\n" not in settings.read_bytes().replace(b"\r\n", b"")
+    assert settings.with_name("config.toml.before-commonplace").read_bytes() == before
+    assert cli("install", "--client", "codex", "--remove", "--yes").code == 0
+    assert settings.read_bytes() == before
+
+
+def test_settings_that_changed_meanwhile_are_not_written_over(cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = home / ".claude.json"
+    settings.write_text('{"a": 1}')
+
+    def with_server(*given: Any) -> str:
+        settings.write_text('{"a": 2}')  # as the client itself does all the time
+        return really(*given)
+
+    really = clients.with_server
+    monkeypatch.setattr(clients, "with_server", with_server)
+    ran = cli("install", "--client", "claude-code", "--yes")
+    assert ran.code == 1
+    assert "meanwhile" in ran.err
+    assert settings.read_text() == '{"a": 2}'
+
+
+def test_settings_that_are_no_text_are_left_alone(cli, home: Path) -> None:
+    (home / ".claude.json").write_bytes(b"\xff\xfe{\x00}\x00")
+    ran = cli("install", "--client", "claude-code", "--yes")
+    assert ran.code == 1
+    assert "--print" in ran.err
+
+
 def test_a_project_and_a_running_server(cli, home: Path) -> None:
     ran = cli("install", "--client", "vscode", "--scope", "project", "--url", "http://127.0.0.1:8420/mcp", "-y")
     assert ran.code == 0, ran.err
@@ -125,8 +203,8 @@ def test_a_project_and_a_running_server(cli, home: Path) -> None:
     ("args", "says"),
     [
         (["--client", "emacs"], "commonplace mcp"),
-        (["--client", "codex", "--scope", "project"], "--scope user"),
-        (["--client", "zed", "--url", "http://127.0.0.1:1/mcp"], "--url"),
+        (["--client", "windsurf", "--scope", "project"], "--scope user"),
+        (["--client", "claude-desktop", "--url", "http://127.0.0.1:1/mcp"], "--url"),
         (["--client", "cursor", "--tools", "everything"], "trusty"),
         (["--client", "cursor", "--remove", "--yes"], "no server called commonplace"),
     ],

@@ -232,6 +232,22 @@ def test_an_update_replaces_what_it_names_and_nothing_else(client: Client) -> No
         client.update("01890000-0000-7000-8000-000000000000", content="x")
 
 
+def test_whom_a_memory_is_shared_with_is_shown_and_can_change(client: Client) -> None:
+    id = client.remember(privacy_intent={"retain": 7, "share_with": ["bob"], "user_consent_id": "c1"})["id"]
+    before = client.run(client.s.get(id))
+    told = client.update(id, privacy_intent={"share_with": ["carol", "*"]})
+    assert told["privacy_intent"] == {"retain": 7, "share_with": ["carol", "*"], "user_consent_id": "c1"}
+    assert (told["version"], told["expires_at"]) == (2, before.expires_at), "the promise stays"
+    assert client.update(id, content="Alice plays the cello")["privacy_intent"] == told["privacy_intent"]
+    told = client.update(id, privacy_intent={"share_with": []})
+    assert told["privacy_intent"] == {"retain": 7, "user_consent_id": "c1"}
+    plain = client.remember("nothing is said of this one")["id"]
+    assert "privacy_intent" not in client.update(plain, confidence=0.5)
+    for wrong in ({}, {"share_with": [""]}, {"share_with": ["bob"], "retain": 900}, {"share_with": "bob"}):
+        with pytest.raises(ValidationError):
+            client.update(plain, privacy_intent=wrong)
+
+
 # batches
 
 

@@ -32,6 +32,7 @@ from commonplace.wire.validate import check
 
 Over = tuple[Subject, Callable[[Any], Any]]
 PRIVATE, PUBLIC = key()
+OTHER, _ = key()
 
 words = st.text(min_size=1, max_size=20).filter(lambda t: bool(t.strip()) and "\x00" not in t)
 plain = st.recursive(
@@ -193,6 +194,31 @@ def test_what_was_changed_since_is_attested_by_whoever_changed_it(over: Over) ->
     assert result["provenance"]["chain"][-1]["attestation"] == document["id"]
 
 
+def test_what_is_received_replaces_nothing_of_anyone_elses(over: Over) -> None:
+    talk = Talk(*over)
+    ours = talk.remember("The account of the club is 111")
+
+    def keep(private: str, content: str, *superseded: str, agent: str = "Babel") -> str:
+        made = attestation(content, agent=agent)
+        made["salience"]["supersedes"] = list(superseded)
+        made = signatures.sign_attestation(made, private)
+        kept = talk.run(talk.mrp().keep(made, from_agent="Babel", agent="alice"))["memory_id"]
+        assert verbatim(talk.run(talk.subject.get(kept, "alice"))) == made, "it goes out as it came"
+        return made["id"]
+
+    def superseded(content: str) -> list[str]:
+        (found,) = [m for m in talk.run(talk.subject.list("alice")) if m.content == content]
+        return found.supersedes
+
+    first = keep(PRIVATE, "The account is 222")
+    keep(PRIVATE, "The account is 333", ours, first, "not-here-yet")
+    assert superseded("The account is 333") == [first, "not-here-yet"]
+    keep(OTHER, "The account is 444", ours, first)
+    assert superseded("The account is 444") == [], "another hand under the same name"
+    keep(OTHER, "The account is 555", ours, agent="alice")
+    assert superseded("The account is 555") == [], "our own agent's name is no proof, either"
+
+
 @pytest.mark.parametrize("spoil", [
     lambda d: d["claim"].update(content="something else"),
     lambda d: d["salience"].update(confidence=1.0),
@@ -233,3 +259,20 @@ def test_what_redaction_would_change_is_refused(over: Over) -> None:
     with pytest.raises(SecretLeakage, match="would no longer verify"):
         talk.run(talk.mrp().keep(document, from_agent="Babel"))
     assert talk.run(talk.engine.agents(Principal())) == {}
+
+
+def test_where_a_received_memory_came_from_is_shown_beside_it(over: Over) -> None:
+    talk = Talk(*over)
+    document = attestation()
+    document["provenance"] |= {"witnesses": [{"agent": "carol", "timestamp": "2025-06-01T12:00:00Z"}], "chain": ["a0"]}
+    document = signatures.sign_attestation(document, PRIVATE)
+    kept = talk.run(talk.mrp().keep(document, from_agent="djclawd", agent="alice", share_with=["bob"]))["memory_id"]
+    shown = to_wire(talk.run(talk.subject.get(kept, "alice")))
+    check("memorywire/types/memory", shown)
+    assert shown["privacy_intent"] == {"share_with": ["bob"]}
+    assert shown["provenance"] == {
+        "source": "received", "from": "djclawd", "witnesses": document["provenance"]["witnesses"],
+        "chain": ["a0", {"attestation": document["id"], "agent": "Babel", "from": "djclawd"}],
+    }  # fmt: skip
+    ours = to_wire(talk.run(talk.subject.get(talk.remember("our own"), "alice")))
+    assert ours.keys().isdisjoint({"provenance", "privacy_intent"}), "nothing is shown that was not said"

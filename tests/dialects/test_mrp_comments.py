@@ -232,7 +232,7 @@ def test_the_documents_own_reply() -> None:
                references=["research/pruning-as-identity-2026-02-07.md"]),
         result("Salience-based retention strategies", 0.7, "Other", references=["architecture/salience-schema-v1.md"]),
     )  # fmt: skip
-    reply = reply_of(answer, "Babel", {"AgentA": ["djclawd"]})
+    reply = reply_of(answer, "Babel", lambda one: ["djclawd"] if one["agent"] == "AgentA" else [])
     assert replies.render(reply) == DOCUMENTS_REPLY
     # The document writes two blanks after its second title.
     assert replies.parse(DOCUMENTS_REPLY.replace("strategies", "strategies  ")) == reply

@@ -13,7 +13,7 @@ from commonplace.dialects.mrp import signatures
 from commonplace.dialects.mrp.verifying import CHECKS, WEIGHTS, aggregate
 from commonplace.engine.vouches import DECAY
 from commonplace.stores.contract.subject import DAY_MS, Subject
-from commonplace.wire.errors import Unauthenticated, ValidationError
+from commonplace.wire.errors import Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.record import Principal
 
 Over = tuple[Subject, Callable[[Any], Any]]
@@ -160,6 +160,51 @@ def test_vouches_count_by_who_gave_them(over: Over) -> None:
     answer = talk.send(talk.verification(found, "vouches"))
     assert answer["results"]["vouches"]["trusted_vouchers"] == ["djclawd"]
     assert answer["aggregate"]["trust_score"] == DECAY
+
+
+def test_vouches_for_another_key_do_not_count_and_are_not_named(over: Over) -> None:
+    talk = Talk(*over)
+    private, public = key()
+    talk.trust("djclawd", 3, voucher=True)
+    given = vouch("djclawd", "Babel")
+    given["subject"]["public_key"] = key()[1]
+    assert talk.vouched(given)
+    talk.run(talk.mrp().keep(signatures.sign_attestation(attestation("pruning"), private), from_agent="x"))
+    found = result(talk)
+    told = talk.send(talk.verification(found, "vouches"))["results"]["vouches"]
+    assert (told["status"], told["trusted_vouchers"]) == ("fail", [])
+    given = vouch("djclawd", "Babel")
+    given["subject"]["public_key"] = public
+    assert talk.vouched(given)
+    told = talk.send(talk.verification(found, "vouches"))["results"]["vouches"]
+    assert (told["status"], told["trusted_vouchers"]) == ("pass", ["djclawd"])
+
+
+def test_only_so_many_references_are_looked_up(over: Over) -> None:
+    talk = Talk(*over)
+    known = talk.remember("cutting")
+    talk.remember("pruning", metadata={"references": [*(f"note-{n}" for n in range(150)), known]})
+    told = talk.send(talk.verification(result(talk), "evidence"))["results"]["evidence"]
+    assert (told["status"], told["accessible_count"], told["total_count"]) == ("fail", 0, 151)
+    assert "51 lie elsewhere" in told["detail"]
+
+
+def test_what_fails_in_a_verification_is_told_only_to_whom_it_belongs(
+    over: Over, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    talk = Talk(*over)
+    talk.remember("pruning", shared=["*"])
+    found = result(talk)
+
+    def broken() -> Any:
+        raise Unavailable("cannot use the key in /somewhere")
+
+    monkeypatch.setattr(talk.engine.peering.identity, "keypair", broken)
+    with pytest.raises(Unavailable, match="somewhere"):
+        talk.send(talk.verification(found))
+    with pytest.raises(Unavailable, match="try again later") as said:
+        talk.send(talk.verification(found), via=talk.mrp(peer=True))
+    assert "somewhere" not in said.value.message
 
 
 def test_freshness_follows_the_category(over: Over) -> None:

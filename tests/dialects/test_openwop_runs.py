@@ -26,7 +26,7 @@ from commonplace.stores.base import Primary
 from commonplace.stores.contract.subject import DAY_MS, START, FakeClock, Subject, driven
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
+from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, ValidationError
 from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest, UpdateRequest
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
@@ -175,6 +175,7 @@ def test_erased_and_expired_entries_vanish_from_the_run(host: Host) -> None:
     assert host.get(expiring["id"], run=run) is None
     host.subject.clock.advance(HOUR_MS)
     assert host.contents(run=run) == []
+    assert host.get(shortened["id"], run=run) is None
 
 
 def test_an_expiry_extended_after_the_start_is_not_extended_within_the_run(host: Host) -> None:
@@ -300,6 +301,19 @@ def test_a_run_of_an_agent_is_for_all_who_may_use_the_agent(host: Host) -> None:
             document(who, "end_run", run)
 
 
+def test_a_reader_ends_only_runs_it_started(host: Host) -> None:
+    reader = host.as_("rea", role="reader")
+    own, others = document(reader, "start_run", {"memoryRef": "alice"})["runId"], host.start()
+    host.put("noted", run=others, backend="scratchpad")
+    document(reader, "end_run", own)
+    assert host.wait(host.engine.runs.use(reader.who, others.id)), "it may use it"
+    with pytest.raises(Forbidden, match="needs the role writer"):
+        document(reader, "end_run", others.id)
+    assert host.contents(run=others, backend="scratchpad") == ["noted"]
+    document(host.as_("wri"), "end_run", others.id)
+    assert left(host, others.id) == []
+
+
 def test_calls_within_a_run_may_leave_out_the_ref_it_was_started_with(host: Host) -> None:
     host.put()
     run = document(host, "start_run", {"memoryRef": "alice"})["runId"]
@@ -366,6 +380,16 @@ def test_notes_are_wrong_as_entries_are(host: Host) -> None:
             attempt(backend="scratchpad")
 
 
+def test_what_is_not_text_is_refused_or_unknown(host: Host) -> None:
+    run, half = host.start(), chr(0xD800)
+    for attempt in (host.list, lambda ref: host.put(ref=ref)):
+        with pytest.raises(ValidationError, match="memoryRef holds half of a surrogate pair"):
+            attempt(half)
+    for backend in ("longTerm", "scratchpad"):
+        assert host.get(half, run=run, backend=backend) is None
+        assert host.delete(half, run=run, backend=backend) is False
+
+
 def test_notes_of_a_namespace_are_its_own(host: Host) -> None:
     run, atlas = host.start(), host.ref(namespace="atlas")
     host.put("inside", ref=atlas, run=run, backend="scratchpad")
@@ -425,6 +449,7 @@ def test_after_a_restart_a_run_with_secrets_reads_and_no_longer_writes(tmp_path:
         ({"": "long enough"}, "a label in secrets"),
         (["long enough"], "secrets must be an object"),
         ({f"key{i}": f"long enough {i}" for i in range(101)}, "at most 100"),
+        ({f"key{i}": "long enough" * 5957 for i in range(5)}, "at most 262,144 characters together"),
     ],
 )
 def test_secrets_that_are_wrong_are_refused_without_being_repeated(host: Host, secrets: Any, sentence: str) -> None:

@@ -702,6 +702,7 @@ def test_every_missing_argument_is_named(trusty: Caller, tool: str, field: str) 
         ("memory_recall_deep", {"query": "x", "top_k": 1.5}, "'top_k' must be a whole number"),
         ("memory_list", {"limit": float("inf")}, "'limit' must be a whole number"),
         ("kg_assert", {"subject": "a", "predicate": "b", "object": "c", "confidence": "high"}, "'confidence' must be"),
+        ("kg_assert", {"subject": "a", "predicate": "b", "object": "c", "confidence": 10**400}, "'confidence' must be"),
         ("kg_assert", {"subject": " ", "predicate": "b", "object": "c"}, "subject must hold something"),
     ],
 )

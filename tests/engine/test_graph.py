@@ -65,7 +65,17 @@ def test_what_cannot_be_asked_is_refused(over: Over) -> None:
         s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=0),
         s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=7),
         s.engine.graph_erase(WHO, "agent", " "),
+        s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=1.5),
         s.engine.neighbors(WHO, "agent", "x", 4),
+        s.engine.neighbors(WHO, "agent", "x", "1"),
+        *(
+            ask(WHO, "agent", text)
+            for ask in (s.engine.graph_query, s.engine.graph_history, s.engine.graph_erase, s.engine.would_graph_erase)
+            for text in ("half \ud800", None, 7, b"x")
+        ),
+        s.engine.graph_path(WHO, "agent", "Alice", "half \ud800"),
+        s.engine.graph_retract(WHO, "agent", ("half \ud800", "knows")),
+        s.engine.neighbors(WHO, "agent", "half \ud800", 1),
     ):
         with pytest.raises(ValidationError):
             run(work)

@@ -15,22 +15,13 @@ from hypothesis import strategies as st
 
 from commonplace.engine import hops
 from commonplace.engine.draft import Query
+from commonplace.stores import walking
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.stores.contract.subject import START, WHO, FakeClock, Subject
-from commonplace.stores.graph import (
-    FANOUT,
-    REFERENCES,
-    WALK_NODES,
-    At,
-    Recorded,
-    Triple,
-    references,
-    shortest,
-    subject_of,
-    walk,
-)
+from commonplace.stores.graph import REFERENCES, At, Triple, references, subject_of
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.walking import FANOUT, PATH_NODES, WALK_NODES, Recorded, shortest, walk
 from commonplace.wire.record import Memory
 
 Over = tuple[Subject, Any]
@@ -94,16 +85,41 @@ def test_every_store_finds_the_shortest_ways(shape: Shape, steps: int) -> None:
             assert all(list(near.values()) == sorted(near.values()) for near in found.values())
             few = ids[::2]
             among = await store.linked(Reach("local", ("agent",), as_of=as_of), few, steps, At(START, given=True), 0)
-            for a, b in product(few, few):
-                within = None if a == b or expected[a, b] > steps else expected[a, b]
-                assert among[a].get(b) == within, (a, b, as_of)
-            assert not {other for near in among.values() for other in near} - set(few)
+            for a in few:
+                others = {b: expected[a, b] for b in few if b != a and expected[a, b] <= steps}
+                assert set(among[a].values()) == {min(others.values())} if others else among[a] == {}, (a, as_of)
+                assert among[a].items() <= others.items()
         await store.close()
 
     clock = FakeClock()
     asyncio.run(look(InMemory(clock)))
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(look(SqliteStore(Path(folder) / "x.db", clock)))
+
+
+WIDER: st.SearchStrategy[Shape] = st.tuples(
+    st.lists(st.tuples(st.sampled_from(NAMES), st.lists(st.integers(0, 13), max_size=2)), min_size=8, max_size=14),
+    st.lists(st.tuples(*[st.sampled_from(("ann", "Bob", "CID", "Dee", "Eve"))] * 2), max_size=5),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(WIDER, st.lists(st.booleans(), min_size=14, max_size=14), st.integers(1, 3))
+def test_the_nearest_of_what_was_found_is_the_nearest(shape: Shape, found: list[bool], steps: int) -> None:
+    drawn, statements = shape
+    memories = [
+        Memory(f"m{i}", "local", "agent", "semantic", "x", entity_name=name, created_at=START + i,
+               metadata={"references": [f"m{other}" for other in refers]})
+        for i, (name, refers) in enumerate(drawn)
+    ]  # fmt: skip
+    triples = [Triple(f"t{i}", "agent", a, f"p{i}", b, START) for i, (a, b) in enumerate(statements)]
+    expected = distances(memories, statements)
+    ids = [m.id for m, chosen in zip(memories, found, strict=False) if chosen]
+    nearest = walk(Recorded(memories, triples), ids, steps, 0)
+    for a in ids:
+        others = {b: expected[a, b] for b in ids if b != a and expected[a, b] <= steps}
+        assert list(nearest[a].values()) == sorted(others.values())[:1]
+        assert nearest[a].items() <= others.items()
 
 
 def test_no_more_is_looked_at_than_allowed() -> None:
@@ -129,6 +145,56 @@ def test_no_more_is_looked_at_than_allowed() -> None:
     found = walk(ties, ["a", "b"], 3, 0)
     assert ties.looked == 2 + WALK_NODES + 2
     assert found == {"a": {}, "b": {}}
+
+
+class Crowd:
+    """Memories that all have the same ties."""
+
+    def __init__(self, refers: list[str], thing: Any) -> None:
+        self.tied = refers, thing
+
+    def of(self, id: str) -> tuple[list[str], Any]:
+        return [other for other in self.tied[0] if other != id], self.tied[1]
+
+    def about(self, thing: Any) -> list[str]:
+        return []
+
+    beside = about
+
+
+@pytest.mark.parametrize("ties", [Crowd([], ("agent", "kiln")), Crowd(["0"], None)])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_of_thousands_found_together_no_pairs_are_made(
+    ties: Crowd, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrivals = 0
+
+    def counting(self: Any, *args: Any) -> bool:
+        nonlocal arrivals
+        arrivals += 1
+        return arrive(self, *args)
+
+    arrive = walking._Meetings.arrive
+    monkeypatch.setattr(walking._Meetings, "arrive", counting)
+    found = walk(ties, [str(i) for i in range(4000)], steps, 0)
+    assert {tuple(near.values()) for near in found.values()} == {(1,)}
+    assert arrivals < 12 * 4000
+
+
+def test_a_path_looks_at_no_more_than_allowed() -> None:
+    """Every thing is joined to sixty others, and nothing leads to the end."""
+
+    class Endless:
+        told = 0
+
+        def touching(self, name: str) -> list[Triple]:
+            self.told += 60
+            ends = [f"{name}.{i}" for i in range(60)] if name.startswith("a") else []
+            return [Triple(end, "agent", name, end, end, 0) for end in ends]
+
+    statements = Endless()
+    assert shortest(statements, "a", "b", 6) == []
+    assert statements.told < 2 * PATH_NODES
 
 
 def test_what_a_memory_refers_to_is_read_leniently() -> None:

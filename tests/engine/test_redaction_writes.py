@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,7 +22,7 @@ from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.draft import Draft, Query, Receipt
 from commonplace.engine.governance import Decision
-from commonplace.engine.redaction import Secrets
+from commonplace.engine.redaction import Secrets, scanning
 from commonplace.engine.writing import Item
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
@@ -148,6 +149,43 @@ def test_reasons_are_kept_without_secrets(over: Over) -> None:
     run(s.engine.stage_merge(WHO, joined))
     assert "it quoted <REDACTED:aws_access_key>" in everything(s, run)
     assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
+
+
+def test_a_merge_cannot_put_a_secret_together(over: Over) -> None:
+    s, run = over
+    one, two = run(s.remember("Bob's router password:")), run(s.remember("hunter22x"))
+    joined = MergeRequest(agent_id="agent", canonical=one, duplicates=[two], strategy="merge_content")
+    run(s.engine.stage_merge(WHO, joined))
+    (review,) = run(s.engine.reviews(WHO))
+    assert review["diff"]["modified"][0]["after"]["content"] == "Bob's router password:\n<REDACTED:password>"
+    merged = run(s.engine.merge(WHO, joined))
+    assert merged.survivor.content == run(s.get(one)).content == "Bob's router password:\n<REDACTED:password>"
+
+
+def test_a_merge_drops_what_was_registered_since(over: Over) -> None:
+    s, run = over
+    one, two = run(s.remember("it opens with swordfish 12345")), run(s.remember("more"))
+    s.engine.core.redactor.secrets = Secrets.of({"door": "swordfish 12345"})
+    run(s.engine.merge(WHO, MergeRequest(agent_id="agent", canonical=one, duplicates=[two], strategy="merge_content")))
+    assert run(s.get(one)).content == "it opens with <REDACTED:door>\nmore"
+
+
+def test_a_large_document_is_searched_beside_the_event_loop(over: Over, monkeypatch: pytest.MonkeyPatch) -> None:
+    s, run = over
+    threads: list[threading.Thread] = []
+    clean = scanning.clean
+
+    def watched(*arguments: Any) -> Any:
+        threads.append(threading.current_thread())
+        return clean(*arguments)
+
+    monkeypatch.setattr(scanning, "clean", watched)
+    large = {"log": ["token=" * 100] * 40, "key": KEY}
+    assert run(s.engine.remember(WHO, told(content="x", metadata=large))).redacted == ["aws_access_key"]
+    beside = set(threads)
+    threads.clear()
+    run(s.engine.remember(WHO, told()))
+    assert beside.isdisjoint(threads), "small ones are searched at once, large ones by another thread"
 
 
 def test_an_embedding_of_the_old_text_is_made_anew(over: Over) -> None:

@@ -76,6 +76,7 @@ BAD = {
     "a string": (b'"ping"', 400, -32600),
     "no version": (b'{"id":7,"method":"ping"}', 400, -32600),
     "an id of null": (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', 400, -32600),
+    "an endless id": (b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}', 400, -32600),
     "an unknown method": (b'{"jsonrpc":"2.0","id":7,"method":"memory/all"}', 200, -32601),
     "params that are wrong": (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":5}}', 200, -32602),
     "10 MB": (b'{"jsonrpc":"2.0","id":7,"method":"' + b"x" * 10_000_000 + b'"}', 413, -32600),
@@ -128,6 +129,55 @@ def test_tenants_and_agents_stay_apart(guarded: Guarded) -> None:
         assert "error" in read.json
     refused = call(server, "remember", {"content": "x"}, token=tokens["acme/reader"])
     assert refused["isError"] is True
+
+
+def _beyond_the_wall(id: str) -> dict[str, dict[str, Any]]:
+    """Every tool, asked for what is Cid's."""
+    cid, theirs, palace = {"agent_id": "cid"}, {"agent_id": "cid", "id": id}, {"palace": "cid"}
+    fact = {"subject": "auth", "predicate": "runs", "object": "2.4.1"}
+    return {
+        "remember": {"content": "x", **cid}, "recall": {"query": "rain", **cid}, "forget": {"ids": [id], **cid},
+        "merge": {"canonical": id, "duplicates": ["x"], **cid}, "expire": {"policy": {"type": "semantic"}, **cid},
+        "get": theirs, "list": cid, "update": {"content": "x", **theirs}, "history": theirs,
+        "graph_assert": {**fact, **cid}, "graph_query": {"subject": "auth", **cid}, "review_pending": cid,
+        "amp_store": {"record": {"type": "lesson", "title": "x", "content": "x", "agent": "cid"}},
+        "amp_search": {"query": "rain", "agent": "cid"}, "amp_get": {"id": id}, "amp_delete": {"id": id},
+        "amp_list": {"agent": "cid"}, "amp_status": {}, "amp_agent_status": {"agent": "cid"},
+        "memory_remember": {"text": "x", **palace}, "memory_recall": {"query": "rain", **palace},
+        "memory_recall_deep": {"query": "rain", **palace}, "palace_create": {"name": "cid"}, "palace_list": {},
+        "kg_assert": {**fact, **palace}, "kg_query": {"subject": "auth", **palace}, "memory_list": palace,
+        "memory_forget": {"drawer_id": id, **palace}, "palace_info": palace,
+    }  # fmt: skip
+
+
+def test_no_tool_resource_or_completion_reaches_another_agent(guarded: Guarded) -> None:
+    server, tokens = guarded.server, guarded.tokens
+    mine, other = tokens["acme/cid"], tokens["acme/bea"]
+    kept = call(server, "remember", {"content": "Cid walks in the rain", "metadata": {"tags": ["wet"]}}, token=mine)
+    id = kept["structuredContent"]["id"]
+    call(server, "remember", {"content": "Cid waits for rain", "approval_required": True}, token=mine)
+    call(server, "graph_assert", {"subject": "auth", "predicate": "likes", "object": "rain"}, token=mine)
+    before = call(server, "history", {"id": id}, token=mine)["structuredContent"]
+    asked = _beyond_the_wall(id)
+    listed = post(server, "/mcp/all", "tools/list", token=other).json["result"]["tools"]
+    assert {tool["name"] for tool in listed} == asked.keys(), "a new tool is to be tried here, too"
+    uris = [f"memory://cid/{id}", f"memory://bea/{id}", "memory://cid/recall?q=rain", "memory://c%69d/recall?q=rain"]
+    offered = {
+        "ref": {"type": "ref/resource", "uri": "memory://{agent}/{id}"},
+        "argument": {"name": "agent", "value": ""},
+    }
+    for path in ("/mcp/all", "/mcp/all?agent=cid&palace=cid"):
+        answers = [post(server, path, "tools/call", {"name": tool, "arguments": arguments}, token=other).json
+                   for tool, arguments in asked.items()]  # fmt: skip
+        answers += [post(server, path, "resources/read", {"uri": uri}, token=other).json for uri in uris]
+        told = json.dumps([answer.get("result", answer["error"]["message"] if "error" in answer else None)
+                           for answer in answers])  # fmt: skip
+        assert not [word for word in ("walks", "waits", "wet", "likes") if word in told]
+        names = post(server, path, "completion/complete", offered, token=other).json["result"]["completion"]["values"]
+        assert "cid" not in names
+        status = post(server, path, "resources/read", {"uri": "memory://status"}, token=other).json["result"]
+        assert "cid" not in json.loads(status["contents"][0]["text"])["agents"]
+    assert call(server, "history", {"id": id}, token=mine)["structuredContent"] == before, "nor changes it"
 
 
 def test_the_address_may_name_the_agent_and_the_palace(open_server: Running) -> None:

@@ -115,6 +115,7 @@ BAD = {
     "a method of a number": (b'{"jsonrpc":"2.0","id":7,"method":5}\n', -32600, 7),
     "an id of null": (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', -32600, None),
     "an id of true": (b'{"jsonrpc":"2.0","id":true,"method":"ping"}\n', -32600, None),
+    "an endless id": (b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}\n', -32600, None),
     "an id of a list": (b'{"jsonrpc":"2.0","id":[1],"method":"ping"}\n', -32600, None),
     "10 MB in a line": (b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 10_000_000 + b'"}\n', -32600, None),
     "an unknown method": (b'{"jsonrpc":"2.0","id":7,"method":"memory/all"}\n', -32601, 7),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import socket
 import threading
 from contextlib import ExitStack
 from pathlib import Path
@@ -122,6 +125,53 @@ def test_a_server_that_was_killed_lends_nothing(tmp_path: Path) -> None:
         server.process.wait()
         assert (tmp_path / lending.FILE).read_text() != "", "it had no time to withdraw"
         assert lending.lender(tmp_path) is None
+
+
+def test_a_server_lends_nothing_once_it_gives_up_its_address(tmp_path: Path) -> None:
+    with running(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port)) as unfinished:
+        unfinished.sendall(b"POST /v0/recall HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+        assert server.get("/v0/health").status == 200
+        assert lending.lender(tmp_path) is not None
+        server.process.send_signal(signal.SIGTERM)
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", server.port)).close()
+            except ConnectionRefusedError:
+                break
+        assert lending.lender(tmp_path) is None
+        assert server.process.poll() is None, "it still waits for what is in flight"
+
+
+def test_a_file_that_someone_else_could_read_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / lending.FILE
+    file.write_text("theirs")
+    monkeypatch.setattr(os, "getuid", lambda: file.stat().st_uid + 1)
+    offer = lending.offer(tmp_path)
+    offer.stand("http://127.0.0.1:1")
+    assert file.read_text() == "theirs"
+    offer.withdraw()
+    assert lending.lender(tmp_path) is None
+
+
+def test_a_pipe_in_the_files_place_makes_nobody_wait(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / lending.FILE)
+    lending.offer(tmp_path).stand("http://127.0.0.1:1")
+    assert lending.lender(tmp_path) is None
+
+
+def test_what_a_killed_server_left_is_never_believed_of_the_next(tmp_path: Path) -> None:
+    (tmp_path / lending.FILE).write_text('{"url": "http://127.0.0.1:1", "token": "stale"}')
+    assert lending.lender(tmp_path) is None
+    first, second = lending.offer(tmp_path), lending.offer(tmp_path)
+    first.stand("http://127.0.0.1:2")
+    second.stand("http://127.0.0.1:3")
+    found = lending.lender(tmp_path)
+    assert found is not None
+    assert (found.url, found.token) == ("http://127.0.0.1:2", first.token)
+    second.withdraw()
+    assert lending.lender(tmp_path) == found
+    first.withdraw()
+    assert lending.lender(tmp_path) is None
 
 
 def test_what_is_lent_opens_nothing_else(tmp_path: Path) -> None:

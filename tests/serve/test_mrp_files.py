@@ -23,7 +23,7 @@ from commonplace import Memory
 from commonplace.dialects.mrp import Mrp
 from commonplace.dialects.mrp.signatures import attestation_hash
 from commonplace.serve.mrp_files import LOOKS, Answered, Folder, watch
-from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check
@@ -361,6 +361,22 @@ def test_one_who_asks_too_often_waits(post: Post, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("COMMONPLACE_MRP_REQUESTS_PER_MINUTE")
     post.watch()
     assert len(post.names()) == 8, "nothing was lost"
+
+
+def test_answering_once_waits_for_those_who_asked_too_often(post: Post) -> None:
+    asked: list[str] = []
+
+    async def busy(document: Document) -> Document:
+        asked.append(document["header"]["request_id"])
+        if len(asked) <= 3:
+            raise RateLimited(f"try again in {len(asked)} s", retry_after=1)
+        raise Unavailable("done")
+
+    post.ask()
+    with Folder(post.folder, busy, responder="keeper", report=post.said.append) as folder:
+        asyncio.run(watch(folder, Looks(9), lambda answered: None, once=True))
+    assert len(asked) == 4
+    assert len(post.said) == 1, "the same thing is said once"
 
 
 def test_where_an_identity_is_required_nobody_in_particular_is_declined(

@@ -293,6 +293,23 @@ def test_a_memory_is_shared_from_the_shell(tmp_path: Path) -> None:
         assert contents(answered(server.post("/mrp/request", request(requester="dave")))) == set()
 
 
+def test_whom_a_memory_is_shared_with_changes_from_the_shell(tmp_path: Path) -> None:
+    id = cli(tmp_path, "remember", PRUNING)["id"]
+    (tmp_path / "commonplace.toml").write_text("[mrp]\npublic = true\n")
+    token(tmp_path)
+    with running(tmp_path) as server:
+        asked = request(requester="dave")
+        assert contents(answered(server.post("/mrp/request", asked))) == set()
+        shared = cli(tmp_path, "update", id, "--share-with", "dave")
+        assert shared["privacy_intent"] == cli(tmp_path, "get", id)["privacy_intent"] == {"share_with": ["dave"]}
+        asked = request(requester="dave")
+        assert contents(answered(server.post("/mrp/request", asked))) == {PRUNING}
+        cli(tmp_path, "update", id, "--no-share")
+        assert contents(answered(server.post("/mrp/request", asked))) == set(), "not even again"
+        assert "privacy_intent" not in cli(tmp_path, "get", id)
+    assert run(tmp_path, "update", id, "--no-share", "--share-with", "bob").returncode == 1
+
+
 def test_nothing_of_a_question_is_logged(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         answered(server.post("/mrp/request", request("what of quartzword?", "quartzname")))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import SECONDS, Answer, token
+from running import SECONDS, Answer, cli, token
 from spawned_trusty import SIGNALS, Client, http_call, spawned
 
 from commonplace.serve.companion import parsed as parsed_address
@@ -41,9 +41,9 @@ class Companion:
         assert list(answer.json) == ["id"]
         return str(answer.json["id"])
 
-    def stream(self) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def stream(self, **headers: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
-        connection.request("GET", "/sse")
+        connection.request("GET", "/sse", headers=headers)
         return connection, connection.getresponse()
 
 
@@ -267,6 +267,25 @@ def test_where_there_are_tokens_one_is_asked_for(tmp_path: Path) -> None:
         assert http_call(companion.port, "GET", "/api/v1/status", None, mine).json["data_root"] is None
 
 
+def test_a_stream_ends_with_the_token_it_was_opened_with(tmp_path: Path) -> None:
+    made = cli(tmp_path, "token", "create", "--role", "reader", "--agents", "home")
+    with spawned(tmp_path, "--palace", "home", "--http", "127.0.0.1:0") as client:
+        companion = Companion(client)
+        writer = {"Authorization": f"Bearer {token(tmp_path)}"}
+        reader = {"Authorization": f"Bearer {made['token']}"}
+        connection, response = companion.stream(**reader)
+        assert frame(response) == {"type": "connected"}
+        body = {"content": "x"}
+        assert http_call(companion.port, "POST", "/api/v1/palaces/home/drawers", body, writer).status == 200
+        assert frame(response)["type"] == "drawer_added"
+        cli(tmp_path, "token", "revoke", made["id"])
+        while http_call(companion.port, "GET", "/api/v1/palaces", None, reader).status == 200:
+            pass  # within the quarter of a second that a server may take to hear of it
+        assert http_call(companion.port, "POST", "/api/v1/palaces/home/drawers", body, writer).status == 200
+        assert response.read() == b""
+        connection.close()
+
+
 def test_other_machines_reach_it_only_where_tokens_are_asked_for(tmp_path: Path) -> None:
     with spawned(tmp_path, "--http", "0.0.0.0:0") as client:
         assert client.process.wait(SECONDS) == 1
@@ -301,6 +320,7 @@ def test_an_address_that_is_taken_ends_it_with_a_sentence(tmp_path: Path) -> Non
         with spawned(tmp_path, "--http", f"127.0.0.1:{taken.getsockname()[1]}") as client:
             assert client.process.wait(SECONDS) == 2
             assert "cannot listen on 127.0.0.1" in "".join(client.err)
+            assert "--http" in "".join(client.err)
             assert "Traceback" not in "".join(client.err)
 
 

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 import trusty_guide as guide
+from spawned import MODERN, enveloped, greeting
 from spawned_trusty import SIGNALS, Client, parsed, prefill, spawned
 
 from commonplace.engine.draft import Draft
+from commonplace.serve.mcp.table import HANDSHAKE_ERAS
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INTERNAL = -32700, -32600, -32601, -32603
 
@@ -173,6 +175,14 @@ def test_a_notification_is_never_answered(bound: Client, method: str) -> None:
 def test_only_six_methods_are_known(bound: Client, method: str) -> None:
     answer = bound.request(method)
     assert answer["error"] == {"code": NO_METHOD, "message": f"Method not found: {method}"}
+
+
+def test_a_client_of_the_stateless_era_is_sent_back_to_the_handshake(free: Client) -> None:
+    probed = free.request("server/discover", **enveloped({}))
+    assert probed["error"] == {"code": NO_METHOD, "message": "Method not found: server/discover"}
+    other = free.request("tools/list", **enveloped({}))["error"]
+    assert (other["code"], other["data"]["supported"]) == (-32022, list(HANDSHAKE_ERAS))
+    assert free.request("initialize", **greeting(MODERN))["result"]["protocolVersion"] == HANDSHAKE_ERAS[0]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gzip
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,76 @@ def test_a_database_without_a_graph_gains_one_in_place(old: Path) -> None:
     with driven(SqliteStore(old, clock), clock) as (s, run):
         run(s.forget(first, hard_delete=True))
     assert StoreFiles(old).before_migration() == []
+
+
+_OPEN = """
+import sys
+from pathlib import Path
+from commonplace.stores.sqlite import SqliteStore, files, schema
+
+step = schema.MIGRATIONS[1]
+if len(sys.argv) > 2:
+    def stops(db):
+        step(db)
+        print("inside", flush=True)
+        sys.stdin.read()
+
+    stops.__name__ = step.__name__
+    schema.MIGRATIONS = (schema.MIGRATIONS[0], stops, *schema.MIGRATIONS[2:])
+else:
+    print("ready", flush=True)
+    sys.stdin.readline()
+store = SqliteStore(Path(sys.argv[1]))
+import asyncio
+asyncio.run(store.close())
+"""
+
+
+def opening(path: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _OPEN, str(path), *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_processes_that_open_it_at_once_all_find_it_up_to_date(old: Path) -> None:
+    before = run_sql(old, "SELECT * FROM memories ORDER BY mid")
+    # Large enough that copying it takes a while: that is where they would get in each other's way.
+    run_sql(
+        old,
+        "CREATE TABLE ballast AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300) "
+        "SELECT randomblob(100000) AS x FROM n",
+    )
+    crowd = [opening(old) for _ in range(4)]
+    for process in crowd:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in crowd:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in crowd:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert run_sql(old, "PRAGMA user_version") == [(schema.VERSION,)]
+    (copy,) = StoreFiles(old).before_migration()
+    assert run_sql(copy, "PRAGMA user_version") == [(1,)]
+    assert run_sql(old, "SELECT * FROM memories ORDER BY mid") == run_sql(copy, "SELECT * FROM memories ORDER BY mid")
+    assert run_sql(old, "SELECT * FROM memories ORDER BY mid") == before
+
+
+def test_a_process_killed_inside_the_step_leaves_it_to_the_next(old: Path) -> None:
+    stopped = opening(old, "stop")
+    assert stopped.stdout is not None
+    assert stopped.stdout.readline() == "inside\n"
+    stopped.kill()
+    stopped.communicate(timeout=60)
+    assert run_sql(old, "PRAGMA user_version") == [(1,)]
+    assert run_sql(old, "SELECT count(*) FROM sqlite_schema WHERE name = 'links'") == [(0,)]
+    clock = FakeClock(1_750_000_100_000)
+    with driven(SqliteStore(old, clock), clock) as (s, run):
+        assert len(run(s.list())) == 3
+        assert all(f.ok for f in run(s.engine.doctor(WHO, repair=False)))
 
 
 def test_a_new_database_leaves_no_copy_of_its_emptiness(path: Path, clock: FakeClock) -> None:

@@ -196,7 +196,8 @@ def test_a_migration_that_breaks_off_changes_nothing(path: Path, monkeypatch: py
             SqliteStore(path)
         assert "half" not in tables(path)
         assert "extra" in tables(path)
-        assert len(StoreFiles(path).before_migration()) == 2
+        (copy,) = StoreFiles(path).before_migration()
+        assert "extra" not in tables(copy)
         migrated = (*schema.MIGRATIONS[:-1], lambda db: db.execute("CREATE TABLE whole(x)"))
         migrated[-1].__name__ = "m999_works"
         patched.setattr(schema, "MIGRATIONS", migrated)
@@ -204,6 +205,21 @@ def test_a_migration_that_breaks_off_changes_nothing(path: Path, monkeypatch: py
         with driven(SqliteStore(path, clock), clock) as (s, run):
             assert len(run(s.list())) == len(ids)
         assert "whole" in tables(path)
+
+
+def test_a_program_that_a_newer_one_has_overtaken_writes_no_more(path: Path, clock: FakeClock) -> None:
+    with driven(SqliteStore(path, clock), clock) as (s, run):
+        run(s.remember("before"))
+        db = apsw.Connection(str(path))
+        db.pragma("user_version", schema.VERSION + 1)
+        for _ in range(2):
+            with pytest.raises(StoreRefused) as why:
+                run(s.remember("after"))
+            assert "newer Commonplace" in why.value.message
+        assert [m.content for m in run(s.list())] == ["before"]
+        db.pragma("user_version", schema.VERSION)
+        db.close()
+        run(s.remember("after"))
 
 
 # groups

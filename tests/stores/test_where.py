@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from commonplace.engine import filters
 from commonplace.stores.base import Entry, Reach
 from commonplace.stores.sqlite import reader, schema
+from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
 from commonplace.stores.where import COLUMNS, DOCUMENTS, OPERATORS, Condition, Where, any_of, matches
 from commonplace.wire.errors import ValidationError
@@ -264,3 +265,14 @@ def test_parsing_gives_conditions_or_a_refusal_and_nothing_else(document: dict[s
         return
     assert all(c.op in OPERATORS and (c.path[0] in COLUMNS or c.path[0] == "metadata") for c in where)
     matches(MEMORY, where)
+
+
+def test_what_is_shared_is_found_by_an_index() -> None:
+    db = apsw.Connection(":memory:")
+    for migration in schema.MIGRATIONS:
+        migration(db)
+    for more in ((), (any_of(Condition(("project",), "eq", "x"), Condition(("tags",), "contains", "x")),)):
+        where = (Condition(("privacy", "share_with"), "in", ["*", "bob"]), *more)
+        condition, values = reach_sql(Reach("t", ("a",), where, now=1))
+        sql = f"EXPLAIN QUERY PLAN SELECT m.mid FROM memories m WHERE m.scope_id IN (1, 2) AND {condition}"
+        assert any("memories_shared" in row[3] for row in db.execute(sql, values)), more

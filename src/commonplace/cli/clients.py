@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -36,10 +36,14 @@ class Client:
     style: Literal["plain", "typed", "opencode", "zed", "toml"] = "plain"
     settings: bool = False  # whether `user` is below the platform's folder for settings, not below the home
     remote: str | None = "url"  # the key for an address; None where the client only starts commands
+    windows: tuple[str, ...] | None = None  # below the platform's folder for settings, where Windows has another place
+    variable: str = ""  # of the environment: the folder its settings of the user are in instead
 
 
 CLIENTS: dict[str, Client] = {
-    "claude-code": Client("Claude Code", (".claude.json",), (".mcp.json",), style="typed"),
+    "claude-code": Client(
+        "Claude Code", (".claude.json",), (".mcp.json",), style="typed", variable="CLAUDE_CONFIG_DIR"
+    ),
     "claude-desktop": Client(
         "Claude Desktop", ("Claude", "claude_desktop_config.json"), None, settings=True, remote=None
     ),
@@ -49,9 +53,12 @@ CLIENTS: dict[str, Client] = {
     ),
     "windsurf": Client("Windsurf", (".codeium", "windsurf", "mcp_config.json"), None, remote="serverUrl"),
     "gemini": Client("Gemini CLI", (".gemini", "settings.json"), (".gemini", "settings.json"), remote="httpUrl"),
-    "codex": Client("Codex", (".codex", "config.toml"), None, "mcp_servers", "toml"),
+    "codex": Client(
+        "Codex", (".codex", "config.toml"), (".codex", "config.toml"), "mcp_servers", "toml", variable="CODEX_HOME"
+    ),
     "zed": Client(
-        "Zed", (".config", "zed", "settings.json"), (".zed", "settings.json"), "context_servers", "zed", remote=None
+        "Zed", (".config", "zed", "settings.json"), (".zed", "settings.json"), "context_servers", "zed",
+        windows=("Zed", "settings.json"),
     ),
     "opencode": Client("opencode", (".config", "opencode", "opencode.json"), ("opencode.json",), "mcp", "opencode"),
 }  # fmt: skip
@@ -63,17 +70,27 @@ def executable() -> str:
     return str(beside) if beside.exists() else shutil.which("commonplace") or "commonplace"
 
 
-def place(client: Client, scope: Scope, home: Path, folder: Path, platform: str = sys.platform) -> Path:
+def place(
+    client: Client, scope: Scope, home: Path, folder: Path, platform: str = sys.platform,
+    environment: Mapping[str, str] | None = None,
+) -> Path:  # fmt: skip
     if scope == "project":
         if client.project is None:
             raise ValidationError(f"{client.title} has no settings of one project; use --scope user", field="scope")
         return folder.joinpath(*client.project)
     if client.user is None:
         raise ValidationError(f"{client.title} has settings of a project only; use --scope project", field="scope")
-    base = home
+    said = environment or {}
+    if moved := said.get(client.variable):
+        return Path(moved).expanduser() / client.user[-1]
+    parts = client.user
+    if platform == "win32" and (client.settings or client.windows):
+        return home.joinpath("AppData", "Roaming", *(client.windows or parts))
     if client.settings:
-        base = home / {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(platform, ".config")
-    return base.joinpath(*client.user)
+        parts = ("Library", "Application Support", *parts) if platform == "darwin" else (".config", *parts)
+    if parts[0] == ".config" and (moved := said.get("XDG_CONFIG_HOME")):
+        return Path(moved).joinpath(*parts[1:])
+    return home.joinpath(*parts)
 
 
 def entry(client: Client, server: Server) -> dict[str, Any]:
@@ -104,7 +121,10 @@ def with_server(client: Client, server: Server, text: str, path: Path) -> str:
     servers = settings.setdefault(client.key, {})
     if not isinstance(servers, dict):
         raise ValidationError(f"{path}: {client.key} is not an object; mend it first, or use --print")
-    servers[server.name] = entry(client, server)
+    wanted = entry(client, server)
+    if servers.get(server.name) == wanted:
+        return text
+    servers[server.name] = wanted
     return _written(settings, text)
 
 

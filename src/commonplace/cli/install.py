@@ -13,7 +13,7 @@ import typer
 
 from commonplace.cli import clients, options
 from commonplace.cli.plain import emit, line, note
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.errors import Conflict, ValidationError
 
 _SETS = ("commonplace", "amp", "trusty", "all")
 _KEPT = ".before-commonplace"
@@ -88,19 +88,34 @@ def install(
         text = clients.snippet(chosen, server)
         emit({"client": client, "snippet": text}) if as_json else print(text, end="")
         return
-    path = clients.place(chosen, "project" if scope == "project" else "user", Path.home(), Path.cwd())
-    before = path.read_text("utf-8") if path.exists() else ""
-    change = clients.without_server(chosen, name, before, path) if remove else clients.with_server(
-        chosen, server, before, path
+    path = _place(chosen, "project" if scope == "project" else "user")
+    before = _text(path)
+    plain = before.replace("\r\n", "\n")
+    change = clients.without_server(chosen, name, plain, path) if remove else clients.with_server(
+        chosen, server, plain, path
     )  # fmt: skip
-    _apply(chosen, path, before, change, yes=yes, as_json=as_json)
+    after = change.replace("\n", "\r\n") if "\r\n" in before else change
+    _apply(chosen, path, before, after, yes=yes, as_json=as_json)
+
+
+def _place(client: clients.Client, scope: clients.Scope) -> Path:
+    return clients.place(client, scope, Path.home(), Path.cwd(), environment=os.environ)
+
+
+def _text(path: Path) -> str:
+    """The settings to the letter, line ends included; none are as good as empty ones."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError:
+        raise Conflict(f"{path} is not UTF-8 text; add the server by hand, `--print` shows how") from None
 
 
 def _offer(as_json: bool) -> None:
-    home, folder = Path.home(), Path.cwd()
     found: list[dict[str, Any]] = []
     for name, client in clients.CLIENTS.items():
-        path = clients.place(client, "user", home, folder)
+        path = _place(client, "user")
         found.append({"client": name, "title": client.title, "settings": str(path), "there": path.parent.is_dir()})
     if as_json:
         emit({"clients": found})
@@ -137,6 +152,8 @@ def _apply(client: clients.Client, path: Path, before: str, after: str, *, yes: 
 
 def _write(path: Path, before: str, after: str) -> Path | None:
     """All of it or nothing, with the file's own permissions; through a link, to what it points at."""
+    if _text(path) != before:  # clients write to it, too, and someone was asked in between
+        raise Conflict(f"{path} was changed meanwhile, so nothing was written: run this again")
     real = path.resolve()
     real.parent.mkdir(parents=True, exist_ok=True)
     copy = None

@@ -93,7 +93,7 @@ async def _reply(
     """The reply to one request; none when it is to someone else."""
     import uuid
 
-    from commonplace.dialects.mrp import Mrp, replies
+    from commonplace.dialects.mrp import Mrp, authors, replies
     from commonplace.wire.errors import Fault
     from commonplace.wire.times import iso
 
@@ -111,8 +111,13 @@ async def _reply(
         answers = None if agent is None and addressed == name else addressed
         mrp = Mrp(engine, who, agent=answers, authenticated=author_is_trusted)
         response = await mrp.request(request)
-        vouched = (await engine.peering.acquainted(who.tenant)).vouched
-        shown = replies.reply_of(response, author, {each: found.vouchers for each, found in vouched.items()})
+        acquainted = await engine.peering.acquainted(who.tenant)
+
+        def vouchers(attestation: dict[str, Any]) -> list[str]:
+            trusted = authors.vouched_for(acquainted, attestation)
+            return trusted.vouchers if trusted is not None else []
+
+        shown = replies.reply_of(response, author, vouchers)
         reply["response"] = response
     except Fault as fault:
         shown = replies.refusal(author, fault.message)

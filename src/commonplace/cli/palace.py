@@ -46,8 +46,7 @@ def listing(as_json: options.Json = False, data: options.Data = None, agent: opt
     """
     with Session(data, agent, existing=True) as run:
         engine = run(run.memory.engine())
-        names = run(engine.palace_names(_local()))
-        found = [_told(run, engine, run(engine.palace(_local(), name))) for name in names]
+        found = [_told(run, engine, palace) for palace in run(engine.every_palace(_local()))]
     if as_json:
         emit({"palaces": found})
     elif not found:

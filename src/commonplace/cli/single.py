@@ -139,6 +139,11 @@ def update(
     ] = None,
     confidence: options.Confidence = None,
     expires: options.Expires = None,
+    share_with: Annotated[
+        list[str] | None,
+        typer.Option("--share-with", metavar="NAME", help="Who of others may be told it, all of them; `*` is anyone."),
+    ] = None,
+    no_share: Annotated[bool, typer.Option("--no-share", help="Share it with nobody any more.")] = False,
     expected_version: Annotated[
         int | None, typer.Option("--expected-version", metavar="N", help="Refuse if it is no longer this version.")
     ] = None,
@@ -152,12 +157,16 @@ def update(
     Example:
       commonplace update 1d2e3f --content "Alice is allergic to peanuts and kiwi"
       commonplace update 1d2e3f --metadata stars=5 --expected-version 2
+      commonplace update 1d2e3f --share-with Babel
     """
     if tag and no_tags:
         raise ValidationError("give --tag or --no-tags, not both", field="tags")
+    if share_with and no_share:
+        raise ValidationError("give --share-with or --no-share, not both", field="privacy_intent.share_with")
     changed: dict[str, Any] = {
         "content": content, "tags": [] if no_tags else tag or None, "confidence": confidence,
         "expires_at": None if expires is None else values.instant(expires, "--expires", system_clock(), direction=1),
+        "privacy_intent": {"share_with": share_with or []} if share_with or no_share else None,
     }  # fmt: skip
     with Session(data, agent, existing=True) as run:
         ref = run.id(id)

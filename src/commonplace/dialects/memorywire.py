@@ -290,18 +290,32 @@ def to_change(request: UpdateRequest) -> Callable[[Memory], Memory]:
     def change(memory: Memory) -> Memory:
         fields: dict[str, Any] = {n: getattr(request, n) for n in ("content", "confidence", "expires_at") if n in given}
         if "metadata" in given:
-            fields["metadata"] = request.metadata
+            fields["metadata"] = _without_kind(request.metadata or {}, memory)
             fields |= {**_LIFTED_BLANK, **lift(request.metadata or {})}
         if "tags" in given:
             metadata = fields.get("metadata", memory.metadata)
             fields["tags"] = request.tags
             if "tags" in metadata:
                 fields["metadata"] = {**metadata, "tags": request.tags}
+        if request.privacy_intent is not None:
+            promised = {name: value for name, value in memory.privacy.items() if name != "share_with"}
+            names = request.privacy_intent.share_with
+            fields["privacy"] = {**promised, "share_with": names} if names else promised
         return replace(memory, **fields)
 
     if not given - {"agent_id", "expected_version"}:
-        raise ValidationError("nothing to change: give content, metadata, tags, confidence or expires_at")
+        raise ValidationError(
+            "nothing to change: give content, metadata, tags, confidence, expires_at or privacy_intent"
+        )
     return change
+
+
+def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:
+    """Metadata that was read, changed and sent back, less the kind that only reading added to it."""
+    added = metadata.get("kind") == memory.kind != memory.metadata.get("kind")
+    if not added or memory.provenance.get("dialect", NAME) == NAME:
+        return metadata
+    return {name: value for name, value in metadata.items() if name != "kind"}
 
 
 def shown_metadata(memory: Memory) -> dict[str, Any]:
@@ -311,8 +325,9 @@ def shown_metadata(memory: Memory) -> dict[str, Any]:
         value = getattr(memory, name)
         if value is not None and name not in metadata:
             metadata[name] = value
-    if memory.tags and "tags" not in metadata:
-        metadata["tags"] = memory.tags
+    for name in ("tags", "supersedes"):
+        if (value := getattr(memory, name)) and name not in metadata:
+            metadata[name] = value
     if memory.provenance.get("dialect", NAME) != NAME and "kind" not in metadata:
         metadata["kind"] = memory.kind
     return metadata
@@ -339,6 +354,9 @@ def to_hit(hit: Hit) -> RecallHit:
     )
 
 
+_RECEIVED = ("source", "from", "witnesses", "chain")
+
+
 def to_wire(memory: Memory) -> dict[str, Any]:
     """A memory as `get`, `list` and `history` show it: nothing empty, the engine's secrets left out."""
     document: dict[str, Any] = {
@@ -360,6 +378,10 @@ def to_wire(memory: Memory) -> dict[str, Any]:
         value = getattr(memory, name)
         if value:
             document[name] = value
+    if memory.privacy:
+        document["privacy_intent"] = memory.privacy
+    if memory.provenance.get("source") == "received":
+        document["provenance"] = {name: memory.provenance[name] for name in _RECEIVED if name in memory.provenance}
     if memory.demotion != 1.0:
         document["demotion"] = memory.demotion
     return document

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from commonplace.engine import counting
 from commonplace.engine.core import Core
-from commonplace.engine.draft import Query
+from commonplace.engine.draft import Hit, Query
 from commonplace.engine.passages import indexed_text
 from commonplace.stores import text as analysis
 from commonplace.stores.base import Reach, Search
@@ -15,6 +15,7 @@ from commonplace.stores.where import Condition, Where, any_of
 from commonplace.wire.record import Memory, Principal
 
 MOST = counting.MOST_COUNTED  # memories looked at closely for one question
+FAINT = 0.1  # of the best one's relevance: what has less does not answer the question
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,7 +40,6 @@ class Answered:
     matches: list[Match]
     total: int
     cut: str | None = None  # what kept the answer from being complete
-    note: str | None = None
 
 
 def in_domain(domain: str) -> Condition:
@@ -64,12 +64,29 @@ async def ask(core: Core, who: Principal, asked: Asked, limit: int) -> Answered:
     if asked.keywords:
         return await _by_keywords(core, who, asked, limit)
     if asked.text is not None:
-        found = await counting.search(core, who, Query(asked.agents, asked.text, where=asked.where), limit, None)
-        matches = [Match(hit.memory, counting.relevance(hit)) for hit in found.hits]
-        return Answered(matches, found.total, note=found.note)
+        return await _by_words(core, who, Query(asked.agents, asked.text, where=asked.where), limit)
     reach = Reach(who.tenant, asked.agents, asked.where, now=core.clock())
     page = await core.primary.scan(reach, limit=limit)
     return Answered([Match(memory, 1.0) for memory in page.memories], await core.primary.count(reach))
+
+
+def least_relevance(hits: Sequence[Hit]) -> float:
+    """What a hit must have beside these: by meaning everything is found, nearer or further. Nothing where relevance is
+    not calibrated and so cannot be compared."""
+    known = [hit.relevance for hit in hits if hit.relevance is not None]
+    return FAINT * max(known) if known and len(known) == len(hits) else 0.0
+
+
+async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> Answered:
+    found = await counting.search(core, who, query, limit, None)
+    least = least_relevance(found.hits)
+    matches = [Match(hit.memory, counting.relevance(hit)) for hit in found.hits if counting.relevance(hit) >= least]
+    total = found.total
+    if len(matches) < len(found.hits):
+        total = len(matches)
+    elif least and total > len(matches):
+        total = (await counting.search(core, who, query, limit, least)).total
+    return Answered(matches, total)
 
 
 async def _by_keywords(core: Core, who: Principal, asked: Asked, limit: int) -> Answered:
@@ -80,17 +97,15 @@ async def _by_keywords(core: Core, who: Principal, asked: Asked, limit: int) -> 
     candidates.sort(key=lambda c: (-(c.keyword or 0.0), -c.memory.created_at, c.memory.id))
     holders = {c.memory.id: held(c.memory, asked.keywords) for c in candidates}
     holders = {id: words for id, words in holders.items() if words}
-    note = None
     if asked.text is not None and holders:
         only = Condition(("id",), "in", list(holders))
         query = Query(asked.agents, asked.text, where=(*asked.where, only))
         found = await counting.search(core, who, query, len(holders), None)
         matches = [Match(hit.memory, counting.relevance(hit), holders[hit.memory.id]) for hit in found.hits]
-        note = found.note
     else:
         share = {id: len(words) / len(asked.keywords) for id, words in holders.items()}
         matches = [
             Match(c.memory, share[c.memory.id], holders[c.memory.id]) for c in candidates if c.memory.id in holders
         ]
     matches.sort(key=lambda match: -len(match.held))
-    return Answered(matches[:limit], len(matches), cut, note)
+    return Answered(matches[:limit], len(matches), cut)

@@ -224,6 +224,9 @@ class Engine(Knowledge):
     async def palace_names(self, who: Principal) -> Sequence[str]:
         return await palaces.palaces(self.core, who)
 
+    async def every_palace(self, who: Principal) -> Sequence[palaces.Palace]:
+        return await palaces.every(self.core, who)
+
     async def palace(self, who: Principal, name: str) -> palaces.Palace:
         return await palaces.find(self.core, who, name)
 

@@ -277,6 +277,8 @@ def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], reques
     """What the merge would make, refused like an update if it is nothing we keep."""
     merged = combine(canonical, duplicates, request.strategy)
     if merged.changed:
+        # Neither text may hold a secret that only shows when they stand together, or that was registered since.
+        merged.survivor, _ = core.redactor.record(merged.survivor, before=canonical)
         joined = merged.survivor
         machines = any(procedures.is_machine(m.content) for m in (canonical, *duplicates))
         if machines and joined.type == "procedural" and joined.content != canonical.content:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -59,8 +60,8 @@ async def stage_remember(
     secrets: Secrets | None = None,
 ) -> Receipt:  # fmt: skip
     check(core, who, draft)
-    draft, redacted = without_secrets(core, draft, key, secrets)
-    request = core.redact_document(request, "request", secrets)
+    draft, redacted = await without_secrets(core, draft, key, secrets)
+    request = await to_thread(core.redact_document, request, "request", secrets)
     if redacted:
         request = {name: value for name, value in request.items() if name != "embedding"}  # made of the text as it was
     memory_id = mint_id(core.clock())
@@ -193,7 +194,7 @@ async def _approve_remember(
             raise ValidationError("the edited request must be a remember of the same agent", field="request")
         draft = as_edited(draft, decision.edited)
     check_draft(core, draft)
-    draft, redacted = without_secrets(core, draft)
+    draft, redacted = await without_secrets(core, draft)
 
     async def attempt() -> Decided:
         memory = conceive(author, draft, core.clock(), id=value["memory_id"])

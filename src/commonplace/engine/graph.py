@@ -89,15 +89,7 @@ async def state(
 
 def _clean(core: Core, field: str, text: str) -> str:
     """A name as it is kept; redaction runs here, on everything a statement says."""
-    if not isinstance(text, str):
-        raise ValidationError(f"{field} must be text", field=field)
-    try:
-        check_json(text)
-    except ValueError as why:
-        raise ValidationError(f"{field} {why}", field=field) from None
-    kept = core.redact_text(text.strip(), field)
-    if not kept:
-        raise ValidationError(f"{field} must hold something besides white space", field=field)
+    kept = core.redact_text(_asked(field, text), field)
     if len(kept) > MAX_CHARS:
         raise ValidationError(f"{field} has {len(kept):,} characters; at most {MAX_CHARS:,} are kept", field=field)
     return kept
@@ -113,10 +105,12 @@ def _check_instant(at: int, field: str) -> None:
 
 def _named_memory(tx: Transaction, agent_id: str, provenance: str | None) -> str | None:
     """The memory a provenance names, by id or alias, so that erasing that one finds what was derived from it."""
-    if provenance is None or is_uuid(provenance):
-        return provenance
-    aliased = tx.by_alias(agent_id, provenance)
-    return None if aliased is None else aliased.id
+    if provenance is None:
+        return None
+    spelled = tx.get(provenance) if is_uuid(provenance) else None
+    if spelled is None and (aliased := tx.by_alias(agent_id, provenance)) is not None:
+        return aliased.id  # which may look like an id of ours
+    return provenance if is_uuid(provenance) else None
 
 
 def _spoken(triple: Triple) -> dict[str, Any]:
@@ -173,8 +167,7 @@ async def path(
 ) -> list[Triple]:
     """The fewest statements that lead from one thing to another, each in either direction; [] when none do."""
     core.require(who, agent_id, "reader")
-    if not 1 <= max_hops <= MAX_PATH:
-        raise ValidationError(f"max_hops must be a whole number from 1 to {MAX_PATH}, not {max_hops}", field="max_hops")
+    _check_steps("max_hops", max_hops, 1, MAX_PATH)
     at = _at(core, as_of)
     return await core.primary.path(who.tenant, agent_id, _asked("start", start), _asked("end", end), max_hops, at)
 
@@ -182,13 +175,17 @@ async def path(
 async def neighbours(core: Core, who: Principal, agent_id: str, ref: str, hops: int) -> dict[str, int]:
     """The live memories within so many hops of this one, nearest first, with their distance."""
     core.require(who, agent_id, "reader")
-    if not 0 <= hops <= MAX_HOPS:
-        raise ValidationError(f"hops must be a whole number from 0 to {MAX_HOPS}, not {hops}", field="hops")
-    memory = await resolve(core, who, agent_id, ref)
+    _check_steps("hops", hops, 0, MAX_HOPS)
+    memory = await resolve(core, who, agent_id, _asked("memory_id", ref))
     if hops == 0:
         return {}
     reach = Reach(who.tenant, (agent_id,), now=core.clock())
     return (await core.primary.linked(reach, [memory.id], hops, At(core.clock()), NEIGHBOURS))[memory.id]
+
+
+def _check_steps(field: str, steps: int, least: int, most: int) -> None:
+    if isinstance(steps, bool) or not isinstance(steps, int) or not least <= steps <= most:
+        raise ValidationError(f"{field} must be a whole number from {least} to {most}, not {steps!r}", field=field)
 
 
 def _at(core: Core, as_of: int | None) -> At:
@@ -199,6 +196,12 @@ def _at(core: Core, as_of: int | None) -> At:
 
 
 def _asked(field: str, text: str) -> str:
+    if not isinstance(text, str):
+        raise ValidationError(f"{field} must be text", field=field)
+    try:
+        check_json(text)
+    except ValueError as why:
+        raise ValidationError(f"{field} {why}", field=field) from None
     if not text.strip():
         raise ValidationError(f"{field} must hold something besides white space", field=field)
     return text.strip()

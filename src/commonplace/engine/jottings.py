@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ from commonplace.engine.redaction import Secrets
 from commonplace.engine.refs import MemoryScope
 from commonplace.engine.runs import BACKENDS, Run, kind, must_live
 from commonplace.stores.base import Record, Transaction
-from commonplace.wire.canonical import mint_id
+from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
 
@@ -42,7 +43,7 @@ async def jot(
         raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
     core.redactor.check_name(scope.agent, "memoryRef", secrets)
     content = core.redact_text(content, "content", secrets)
-    tags = core.redact_document(list(tags), "tags", secrets)
+    tags = await to_thread(core.redact_document, list(tags), "tags", secrets)  # of tags there may be any number
     made = Jotting(mint_id(core.clock()), scope.agent, scope.namespace, content, tags, expires_at)
 
     def work(tx: Transaction) -> Jotting:
@@ -68,6 +69,8 @@ async def jottings(
 async def strike(core: Core, who: Principal, run: Run, backend: str, scope: MemoryScope, id: str) -> bool:
     """Drop one; whether it was there."""
     core.require(who, scope.agent, "writer")
+    if not is_uuid(id):
+        return False
 
     def work(tx: Transaction) -> bool:
         record = tx.record(kind(run.id, backend), id)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from commonplace.engine import ledger
 from commonplace.engine.core import Core
 from commonplace.stores.base import Reach, Record, Transaction
-from commonplace.wire.errors import NotFound, PayloadTooLarge
+from commonplace.wire.errors import NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.palace_names import check_name, valid
+from commonplace.wire.plain import check_json
 from commonplace.wire.record import Memory, Principal, Status
 
 PALACE = "palace"
@@ -29,7 +31,21 @@ class Palace:
 
 async def palaces(core: Core, who: Principal) -> list[str]:
     """Those that were made, and every agent with a memory whose name is one a palace can have."""
-    made = [record.key for record in await core.primary.records(who.tenant, PALACE)]
+    return await _names(core, who, [record.key for record in await core.primary.records(who.tenant, PALACE)])
+
+
+async def every(core: Core, who: Principal) -> list[Palace]:
+    """All of `palaces`, looked up together: one by one each would read them all."""
+    made = {record.key: _palace(record) for record in await core.primary.records(who.tenant, PALACE)}
+    found = []
+    for name in await _names(core, who, made):
+        palace = made.get(name) or await _unmade(core, who, name)
+        if palace is not None:  # its last memory may have been erased this moment
+            found.append(palace)
+    return found
+
+
+async def _names(core: Core, who: Principal, made: Iterable[str]) -> list[str]:
     names = {*made, *await core.primary.agent_names(who.tenant)}
     return sorted(name for name in names if valid(name) and who.may_use(name))
 
@@ -41,10 +57,10 @@ async def find(core: Core, who: Principal, name: str) -> Palace:
     for record in await core.primary.records(who.tenant, PALACE):
         if record.key == name:
             return _palace(record)
-    first = await _first(core, who, name)
-    if first is None:
+    unmade = await _unmade(core, who, name)
+    if unmade is None:
         raise NotFound(f"there is no palace {name!r}: make it with palace_create, or `commonplace palace create`")
-    return Palace(name, created_at=first.created_at)
+    return unmade
 
 
 async def create(core: Core, who: Principal, name: str, description: str | None = None) -> Palace:
@@ -93,10 +109,20 @@ async def identify(core: Core, who: Principal, name: str, identity: str | None) 
 def _clean(core: Core, field: str, text: str | None) -> str | None:
     """What is kept of a text, secrets taken out as everywhere; None when nothing is left."""
     kept = (text or "").strip()
+    try:
+        check_json(kept)
+    except ValueError as why:
+        raise ValidationError(f"{field} {why}", field=field) from None
     kept = core.redact_text(kept, field) if kept else kept
     if len(kept) > LONGEST_TEXT:
         raise PayloadTooLarge(f"{field} has {len(kept):,} characters; at most {LONGEST_TEXT:,} are kept", field=field)
     return kept or None
+
+
+async def _unmade(core: Core, who: Principal, name: str) -> Palace | None:
+    """The palace that an agent with a memory is, though nobody made it one."""
+    first = await _first(core, who, name)
+    return None if first is None else Palace(name, created_at=first.created_at)
 
 
 async def _first(core: Core, who: Principal, name: str) -> Memory | None:

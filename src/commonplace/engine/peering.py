@@ -25,9 +25,9 @@ class Acquainted:
     vouched: dict[str, Trusted]
 
     def trusted(self, agent_id: str, key: str | None = None) -> Trusted | None:
-        """What vouches make of an agent; with the keys they know it by, of nobody who shows another."""
+        """What vouches make of an agent; where they name its keys, only of who shows one of those."""
         found = self.vouched.get(agent_id)
-        return None if found is None or (found.keys and key is not None and key not in found.keys) else found
+        return None if found is None or (found.keys and key not in found.keys) else found
 
     def standing(self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None) -> Standing:
         vouched = proved is not None and self.trusted(agent_id, proved) is not None

@@ -19,8 +19,9 @@ from commonplace.wire.record import SHARED_AGENT, Memory, Principal
 _UUID_AT_END = re.compile(r"(?:.*_)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.DOTALL | re.IGNORECASE)
 _REPLACED = (
     "content", "type", "kind", "title", "project", "tags", "metadata", "user_id", "confidence", "importance", "source",
-    "expires_at", "event_time", "session_id", "speaker", "entity_name",
+    "expires_at", "event_time", "session_id", "speaker", "entity_name", "supersedes",
 )  # fmt: skip
+_ORIGIN = ("source", "from", "witnesses", "chain")  # of provenance
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ async def store(
     draft = replace(draft, agent_id=agent or SHARED_AGENT)
     if ref is not None:
         core.redactor.check_name(ref, "id")
-    draft, redacted = without_secrets(core, draft)
+    draft, redacted = await without_secrets(core, draft)
 
     async def attempt() -> Stored:
         if ref is None:
@@ -128,8 +129,12 @@ async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> St
 
 
 def inherit(fresh: Memory, replaced: Memory) -> Memory:
-    """What a record keeps when all of it is replaced: its identity, and promises to the person it is about."""
-    return bound(replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases), [replaced])
+    """What a record keeps when all of it is replaced: its identity, from whom it came, and promises to the person it is
+    about."""
+    origin = {name: replaced.provenance[name] for name in _ORIGIN if name in replaced.provenance}
+    kept = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases,
+                   provenance={**origin, **fresh.provenance})  # fmt: skip
+    return bound(kept, [replaced])
 
 
 def _receipt(core: Core, memory: Memory) -> Receipt:

@@ -67,7 +67,8 @@ class Replays:
                     first: dict[str, Any] = answer.value["response"]
                     return first
             tx.put_record(Record(SEEN, slot, known))
-            if versions is not None:
+            # A memory erased since it was read must not live on in what is kept here.
+            if versions is not None and all(_at(tx, id) == version for id, version in versions.items()):
                 tx.put_record(Record(ANSWER, slot, value, tuple(versions)))
             return response
 
@@ -98,6 +99,11 @@ def _drop(tx: Transaction, slots: Sequence[str]) -> None:
     for slot in slots:
         tx.drop_record(SEEN, slot)
         tx.drop_record(ANSWER, slot)
+
+
+def _at(tx: Transaction, id: str) -> int | None:
+    memory = tx.get(id)
+    return None if memory is None else memory.version
 
 
 def slot(*parts: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ IDLE_MS = 7 * 86_400_000
 TOUCHED_MS = 3_600_000  # a use is written down at most this often, and idle runs are looked for as often
 SECRET_CHARS = (8, 65_536)
 MOST_SECRETS = 100
+MOST_SECRET_CHARS = 262_144  # of all together: each is looked for in many spellings
 _ID = re.compile(r"run_[0-9a-f]{32}\Z")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _FORGOTTEN = (
@@ -71,7 +73,7 @@ class Runs:
         """From now on the run sees what is there now; `secrets` are kept out of everything it writes."""
         require_role(who, "reader")
         check_secrets(secrets or {})
-        held = Secrets.of(secrets) if secrets else None
+        held = await asyncio.to_thread(Secrets.of, secrets) if secrets else None
         if ref is not None:
             self._core.redactor.check_name(ref, "memoryRef", held)
         if secrets and self._core.settings.redaction.mode == "off":
@@ -113,7 +115,9 @@ class Runs:
         return run
 
     async def end(self, who: Principal, id: str) -> None:
-        await self.find(who, id)
+        run = await self.find(who, id)
+        if who.name != run.owner:
+            require_role(who, "writer")  # what others noted in it goes with it
         await self._finish(who.tenant, id)
 
     async def leave(self, who: Principal, run: Run, value: dict[str, Any], about: Sequence[str]) -> None:
@@ -214,6 +218,9 @@ def check_secrets(given: Any) -> None:
         if not isinstance(value, str) or not least <= len(value) <= most:
             sentence = f"secrets.{label} must be text of {least} to {most:,} characters"
             raise ValidationError(sentence, field=f"secrets.{label}")
+    if (size := sum(map(len, given.values()))) > MOST_SECRET_CHARS:
+        sentence = f"secrets must hold at most {MOST_SECRET_CHARS:,} characters together, not {size:,}"
+        raise ValidationError(sentence, field="secrets")
 
 
 def _keep(tx: Transaction, run: Run) -> None:

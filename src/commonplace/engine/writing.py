@@ -37,7 +37,7 @@ async def remember(
     core: Core, who: Principal, draft: Draft, idempotency_key: str | None = None, secrets: Secrets | None = None
 ) -> Receipt:
     check(core, who, draft)
-    draft, redacted = without_secrets(core, draft, idempotency_key, secrets)
+    draft, redacted = await without_secrets(core, draft, idempotency_key, secrets)
     memory = conceive(who, draft, core.clock())
 
     async def attempt() -> Receipt:
@@ -60,7 +60,7 @@ async def remember_many(core: Core, who: Principal, items: Sequence[Item]) -> li
     for i, item in enumerate(items):
         try:
             check(core, who, item.draft)
-            draft, redacted[i] = without_secrets(core, item.draft, item.idempotency_key)
+            draft, redacted[i] = await without_secrets(core, item.draft, item.idempotency_key)
             accepted.append((i, Item(draft, item.idempotency_key), conceive(who, draft, now)))
         except Fault as fault:
             outcomes[i] = fault
@@ -124,14 +124,14 @@ def check_draft(core: Core, draft: Draft) -> None:
         core._given(draft.embedding)
 
 
-def without_secrets(
+async def without_secrets(
     core: Core, draft: Draft, key: str | None = None, secrets: Secrets | None = None
 ) -> tuple[Draft, list[str]]:
     """The draft as it may be kept, and the labels of what was replaced in it. Everything that is kept of a request is
     made from this one, the hash its idempotency key is held to included: no secret can be guessed from it."""
     if key is not None:
         core.redactor.check_name(key, "idempotency_key", secrets)
-    clean, labels = core.redactor.record(draft, secrets)
+    clean, labels = await core.redactor.record_aside(draft, secrets)
     if clean is not draft:
         check_draft(core, clean)
     return clean, labels
@@ -229,7 +229,7 @@ async def update(
             )
         changed = change(current)
         check_change(core, current, changed)
-        redacted, _ = core.redactor.record(changed, before=current)
+        redacted, _ = await core.redactor.record_aside(changed, before=current)
         if redacted is not changed:
             changed = redacted
             check_change(core, current, changed)
@@ -245,7 +245,7 @@ async def update(
                 raise missing(agent_id, ref)
             if now.version != current.version:
                 raise MovedOn
-            fields = [n for n in ("content", "metadata", "tags", "confidence", "expires_at", "title")
+            fields = [n for n in ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")
                       if getattr(now, n) != getattr(changed, n)]  # fmt: skip
             # A demotion makes no version, so it may have come after the row was read.
             kept = replace(entry, memory=altered(entry.memory, demotion=now.demotion))

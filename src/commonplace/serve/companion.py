@@ -56,7 +56,7 @@ class Companion:
         self._config = config
         self._palace = palace
         self._host, port = parsed(given)
-        self._socket: socket.socket = listen(self._host, port)
+        self._socket: socket.socket = listen(self._host, port, "--http")
         self.address = address(self._socket)
         self._events = Events()
         self._server: _Server | None = None
@@ -136,18 +136,28 @@ class _Streaming:
             await send_reply(scope, send, self._site.refusal(scope, fault))
             return
         await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM_HEADERS)})
-        sending = asyncio.create_task(self._send_all(send, who))
+        sending = asyncio.create_task(self._send_all(send, who, headers.get("authorization")))
         leaving = asyncio.create_task(_left(receive))
         await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         for task in (sending, leaving):
             task.cancel()
         await asyncio.gather(sending, leaving, return_exceptions=True)
 
-    async def _send_all(self, send: Send, who: Principal) -> None:
+    async def _send_all(self, send: Send, who: Principal, authorization: str | None) -> None:
         async with contextlib.aclosing(self._events.listen(who)) as frames:
             async for frame in frames:
+                if not await self._welcome(authorization):
+                    break
                 await send({"type": "http.response.body", "body": frame, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+    async def _welcome(self, authorization: str | None) -> bool:
+        """A stream outlives the look at its token, which may have been revoked since."""
+        try:
+            await self._site.gate.admit(authorization)
+        except Fault:
+            return False
+        return True
 
 
 async def _left(receive: Receive) -> None:

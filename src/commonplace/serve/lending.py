@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,10 @@ except ImportError:  # Windows: nothing is lent there
     fcntl = None  # type: ignore[assignment]
 
 FILE = "server.json"
+#: Whoever looks whether the lock is held holds it for a moment: a server that finds it taken looks again.
+_TRIES, _AGAIN_SECONDS = 5, 0.002
+#: A pipe put in the file's place must not make anyone wait.
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(slots=True)
@@ -39,24 +46,27 @@ class Offer:
         if fcntl is None:
             return
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
         except OSError:
             return  # a folder that cannot be written to; the others load their own model
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # another server on the same data lends already
+            if not _ours(fd):
+                raise PermissionError(f"{self._path} belongs to someone else, who could read the token")
+            _lock(fd)
+            os.ftruncate(fd, 0)  # first of all: what a server that was killed left is held now, and would be believed
+            os.fchmod(fd, 0o600)
+            os.write(fd, json.dumps({"url": url, "token": self.token}).encode())
+        except OSError:  # another server on the same data lends already, or the disk is full
             os.close(fd)
             return
-        os.fchmod(fd, 0o600)
-        os.ftruncate(fd, 0)
-        os.write(fd, json.dumps({"url": url, "token": self.token}).encode())
         self._fd = fd
 
     def withdraw(self) -> None:
         if self._fd is not None:
-            os.ftruncate(self._fd, 0)
-            os.close(self._fd)
-            self._fd = None
+            fd, self._fd = self._fd, None
+            with suppress(OSError):
+                os.ftruncate(fd, 0)
+            os.close(fd)
 
 
 def offer(folder: Path) -> Offer:
@@ -68,11 +78,11 @@ def lender(folder: Path) -> Lender | None:
     if fcntl is None:
         return None
     try:
-        fd = os.open(folder / FILE, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        fd = os.open(folder / FILE, os.O_RDONLY | _FLAGS)
     except OSError:
         return None
     try:
-        if os.fstat(fd).st_uid != os.getuid() or not _held(fd):
+        if not _ours(fd) or not _held(fd):
             return None
         document: Any = json.loads(os.read(fd, 4096))
         return Lender(document["url"], document["token"])
@@ -80,6 +90,20 @@ def lender(folder: Path) -> Lender | None:
         return None
     finally:
         os.close(fd)
+
+
+def _ours(fd: int) -> bool:
+    found = os.fstat(fd)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
+
+
+def _lock(fd: int) -> None:
+    for _ in range(_TRIES - 1):
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_AGAIN_SECONDS)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _held(fd: int) -> bool:

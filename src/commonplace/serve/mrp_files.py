@@ -99,12 +99,13 @@ class Folder:
         self._unread: dict[str, tuple[_Ask, int]] = {}  # not JSON yet, and for how many looks it has not changed
         self._unsent: dict[str, tuple[_Ask, Document]] = {}  # answered, but the answer could not be written yet
         self._told: dict[str, str] = {}
+        self._postponed: set[str] = set()  # asked too often, so they are due later
         self._lock = -1
 
     @property
     def settled(self) -> bool:
         """Whether another look would find nothing that this one has not answered or given up."""
-        return not self._unread
+        return not self._unread and not self._postponed
 
     def __enter__(self) -> Folder:
         if not self.path.is_dir():
@@ -139,6 +140,7 @@ class Folder:
 
     async def look(self) -> AsyncIterator[Answered]:
         """Answers every request that has no answer yet, oldest first."""
+        self._postponed.clear()
         for ask in self._waiting():
             document = await self._answered(ask)
             if document is not None and self._publish(ask, document):
@@ -191,8 +193,9 @@ class Folder:
             return self._refusal(ask, "error", problem)
         try:
             return await self._answer(document)
-        except RateLimited as fault:
-            self._tell(ask.name, f"{ask.name}: {fault.message}; it is tried again")
+        except RateLimited:
+            self._postponed.add(ask.name)
+            self._tell(ask.name, f"{ask.name}: its requester has asked too often; it is tried again")
             return None
         except Fault as fault:
             return self._refusal(ask, "declined" if isinstance(fault, Unauthenticated) else "error", fault.message)

@@ -41,7 +41,7 @@ _REFUSED = (
 Announce = Callable[[str, Site], None]
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, flag: str = "--port") -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -51,7 +51,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         sock.close()
         why = getattr(error, "strerror", None) or str(error)
-        raise Unavailable(f"cannot listen on {host} port {port}: {why}; choose another with --port") from None
+        raise Unavailable(f"cannot listen on {host} port {port}: {why}; choose another with {flag}") from None
     return sock
 
 
@@ -107,12 +107,11 @@ async def serve(config: Config, announce: Announce) -> None:
             offer = lending.offer(config.data)
             site = await site_of(config, engine, loopback=is_loopback(config.host), lent=offer.token)
             site.tracer, end_traces = tracing.tracer(config.traces, engine.core.primary.name)
-            server = _server(site)
+            server = _server(site, offer)
             ready = asyncio.create_task(make_ready(site))
             announce(url, site)
             offer.stand(_near(url))
             await server.serve(sockets=[sock])
-            offer.withdraw()
             ready.cancel()
             with suppress(asyncio.CancelledError):
                 await ready
@@ -128,10 +127,15 @@ def _near(url: str) -> str:
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
-def _server(site: Site) -> uvicorn.Server:
+def _server(site: Site, offer: lending.Offer) -> uvicorn.Server:
     import uvicorn
 
-    return uvicorn.Server(
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            offer.withdraw()  # before the address is given up: the next to have it may be anyone
+            await super().shutdown(sockets)
+
+    return Server(
         uvicorn.Config(
             application(site), log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
             backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS, timeout_keep_alive=_KEEP_SECONDS,

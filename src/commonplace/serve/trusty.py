@@ -8,6 +8,7 @@ from commonplace.dialects.trusty import drawers
 from commonplace.dialects.trusty.operations import LIST_LIMIT, TOP_K, Trusty
 from commonplace.dialects.trusty.published import VERSION
 from commonplace.engine import graph
+from commonplace.engine.palaces import Palace
 from commonplace.serve import envelope as ours
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.events import Events
@@ -50,7 +51,7 @@ class Routes:
 
     async def status(self, call: Call) -> Reply:
         trusty = self._trusty(call)
-        told = [await self._info(call, name) for name in await trusty.palaces()]
+        told = [await self._info(call, palace) for palace in await trusty.every_palace()]
         totals = {f"total_{name}s": sum(each[f"{name}_count"] for each in told) for name in
                   ("drawer", "vector", "kg_triple")}  # fmt: skip
         return Reply({
@@ -77,7 +78,7 @@ class Routes:
     # palaces
 
     async def palaces(self, call: Call) -> Reply:
-        return Reply([await self._info(call, name) for name in await self._trusty(call).palaces()])
+        return Reply([await self._info(call, palace) for palace in await self._trusty(call).every_palace()])
 
     async def create_palace(self, call: Call) -> Reply:
         body = _body(call, "palace")
@@ -90,10 +91,10 @@ class Routes:
 
     async def palace(self, call: Call) -> Reply:
         await self._trusty(call).open(call.path["id"])
-        return Reply(await self._info(call, call.path["id"]))
+        return Reply(await self._info(call, await call.engine.palace(call.who, call.path["id"])))
 
-    async def _info(self, call: Call, name: str) -> dict[str, Any]:
-        palace = await call.engine.palace(call.who, name)
+    async def _info(self, call: Call, palace: Palace) -> dict[str, Any]:
+        name = palace.name
         count = await call.engine.count(call.who, (name,))
         vectors = count if call.engine.core.embedder_info is not None else 0
         facts = (await graph.counts(call.engine.core, call.who, name))["active"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from commonplace.stores.base import AuditEntry, Reach
-from commonplace.stores.graph import At, Recorded, Triple, shortest, walk
+from commonplace.stores.graph import At, Triple
+from commonplace.stores.walking import Recorded, shortest, walk
 
 
 @dataclass

@@ -308,6 +308,12 @@ class ExpireResponse(Message):
     stores: list[StoreOutcome]
 
 
+class Sharing(Message):
+    """The part of a privacy intent that may change; the rest is a promise."""
+
+    share_with: list[Text]
+
+
 class UpdateRequest(Message):
     """The body of PATCH /v0/memories/{id}; a field that is absent stays as it is."""
 
@@ -319,6 +325,7 @@ class UpdateRequest(Message):
     tags: Maybe[list[Text]] = None
     confidence: Maybe[Unit] = None
     expires_at: Maybe[Milliseconds] = None
+    privacy_intent: Maybe[Sharing] = None
     expected_version: Maybe[Positive] = None
 
 

@@ -22,7 +22,14 @@ from commonplace.wire.message import (
     Text,
     Unit,
 )
-from commonplace.wire.models import Diff, ErrorEnvelope, GovernedOperation, RememberResponse, ReviewDecision
+from commonplace.wire.models import (
+    Diff,
+    ErrorEnvelope,
+    GovernedOperation,
+    PrivacyIntent,
+    RememberResponse,
+    ReviewDecision,
+)
 from commonplace.wire.record import MemoryType, Status
 
 ReviewStatus = Literal["pending", "approved", "rejected"]
@@ -54,6 +61,8 @@ class MemoryDocument(Message):
     recalls: Maybe[Count] = None
     aliases: Maybe[list[Text]] = None
     supersedes: Maybe[list[Text]] = None
+    privacy_intent: Maybe[PrivacyIntent] = None
+    provenance: Maybe[JsonObject] = None
     demotion: Maybe[Unit] = None
 
 

@@ -42,10 +42,14 @@ def _texts(value: Any) -> bool:
 _LIFTED: dict[str, Callable[[Any], bool]] = {
     "title": _text, "project": _text, "tags": _texts, "session_id": _text, "speaker": _text, "entity_name": _text,
     "source": _text, "user_id": _name, "confidence": _unit, "importance": _unit, "event_time": _whole,
-    "expires_at": _whole,
+    "expires_at": _whole, "supersedes": _texts,
 }  # fmt: skip
 #: Values that a record without the field has, too.
-_BLANK: dict[str, Any] = {"tags": [], "confidence": 1.0}
+_BLANK: dict[str, Any] = {"tags": [], "confidence": 1.0, "supersedes": []}
+#: Where memorywire, in whose words reviewers read every remember, has them.
+_SHOWN_IN_METADATA = (
+    "title", "project", "tags", "session_id", "speaker", "entity_name", "importance", "event_time", "supersedes",
+)  # fmt: skip
 
 
 def to_draft(record: dict[str, Any]) -> Draft:
@@ -94,8 +98,10 @@ def checkpoint_content(record: dict[str, Any]) -> str:
 
 def to_request(draft: Draft) -> dict[str, Any]:
     """The draft as reviewers see every remember, whichever protocol it came by."""
-    shown = {"title": draft.title, "project": draft.project, "session_id": draft.session_id, "tags": draft.tags}
-    metadata = {**draft.metadata, **{name: value for name, value in shown.items() if value}, "kind": draft.kind}
+    # All of it, because what a reviewer edits is kept instead of what was staged.
+    shown = {name: getattr(draft, name) for name in _SHOWN_IN_METADATA}
+    shown = {name: value for name, value in shown.items() if value not in (None, [])}
+    metadata = {**draft.metadata, **shown, "kind": draft.kind}
     request: dict[str, Any] = {
         "agent_id": draft.agent_id, "type": draft.type, "content": draft.content, "metadata": metadata,
         "confidence": draft.confidence, "approval_required": True,
@@ -107,8 +113,10 @@ def to_request(draft: Draft) -> dict[str, Any]:
 
 
 def id_of(memory: Memory) -> str:
-    """The id its author chose, else one that says what it is."""
-    return memory.aliases[0] if memory.aliases else minted_id(memory.kind, memory.id)
+    """The id its author chose, else one that says what it is. What was received goes by another's id elsewhere, which
+    here may be that of another memory."""
+    chosen = memory.aliases and memory.provenance.get("source") != "received"
+    return memory.aliases[0] if chosen else minted_id(memory.kind, memory.id)
 
 
 def minted_id(kind: str, id: str) -> str:

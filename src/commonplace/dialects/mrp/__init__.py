@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.errors import Unavailable, ValidationError
 
 if TYPE_CHECKING:
     from commonplace.engine import Engine
@@ -55,19 +56,29 @@ class Mrp:
         """MEMORY_VERIFY → VERIFY_RESULT."""
         from commonplace.dialects.mrp import verifying
 
-        return await verifying.answer(self._engine, self._who, self._authenticated, self._agent, document)
+        answer = verifying.answer(self._engine, self._who, self._authenticated, self._agent, document)
+        return await self._reticent(answer)
 
     async def vouch(self, document: Any) -> Document:
         """{vouch: …} → {vouch_id, counted}."""
         from commonplace.dialects.mrp import keeping
 
-        return await keeping.vouch(self._engine, self._who, self._authenticated, document)
+        return await self._reticent(keeping.vouch(self._engine, self._who, self._authenticated, document))
 
     async def vouches(self, subject: str) -> Document:
         """{vouches: […]} about an agent, as they were given."""
         from commonplace.dialects.mrp import keeping
 
-        return await keeping.vouches_for(self._engine, self._who, subject)
+        return await self._reticent(keeping.vouches_for(self._engine, self._who, subject))
+
+    async def _reticent(self, answer: Awaitable[Document]) -> Document:
+        """What is wrong with this installation is the business of whom it belongs to."""
+        try:
+            return await answer
+        except Unavailable:
+            if self._authenticated:
+                raise
+            raise Unavailable("this could not be processed; try again later") from None
 
     async def keep(
         self,

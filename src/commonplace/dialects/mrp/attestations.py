@@ -95,7 +95,9 @@ def verbatim(memory: Memory) -> Document | None:
     if memory.provenance.get("dialect") != NAME or not isinstance(received, dict):
         return None
     came = to_draft(received, memory.agent_id)
-    same = all(getattr(came, name) == getattr(memory, name) for name in ("content", "confidence", "supersedes"))
+    # Of what it says it supersedes, only its own author's memories are taken over.
+    same = set(memory.supersedes) <= set(came.supersedes)
+    same = same and all(getattr(came, name) == getattr(memory, name) for name in ("content", "confidence"))
     return received if same else None
 
 

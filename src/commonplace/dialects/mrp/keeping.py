@@ -8,11 +8,12 @@ from commonplace.dialects.mrp import attestations
 from commonplace.dialects.mrp.messages import Document
 from commonplace.engine import Engine, vouches
 from commonplace.engine.trust import Standing
-from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
+from commonplace.wire.errors import Conflict, NotFound, SecretLeakage, ValidationError
 from commonplace.wire.record import Principal
 from commonplace.wire.times import milliseconds
 from commonplace.wire.validate import check
 
+_MOST_SUPERSEDED = 100
 _REDACTED = "it holds something that redaction would take out, and a changed attestation would no longer verify"
 
 
@@ -44,6 +45,9 @@ async def keep(
     attestations.check_signed(attestation, public_key or (bound.key if bound else None))
     _refuse_secrets(engine, attestation, "attestation")
     draft = attestations.to_draft(attestation, agent, from_agent)
+    if len(draft.supersedes) > _MOST_SUPERSEDED:
+        raise ValidationError(f"it supersedes more than {_MOST_SUPERSEDED} others", field="salience.supersedes")
+    draft.supersedes = [ref for ref in draft.supersedes if await _may_supersede(engine, who, ref, attestation)]
     if share_with:
         draft.privacy = {"share_with": list(share_with)}
     try:
@@ -56,6 +60,21 @@ async def keep(
     raise ValidationError(
         f"another memory of {agent} came under the id {attestation['id']!r:.300}; forget that one first", field="id"
     )
+
+
+async def _may_supersede(engine: Engine, who: Principal, ref: str, attestation: Document) -> bool:
+    """Whoever says that something replaces a memory of another's must not make it stand behind theirs here."""
+    try:
+        held = attestations.verbatim(await engine.find(who, ref))
+    except NotFound:
+        return True
+    except Conflict:  # several agents hold one under that id
+        return False
+    return held is not None and _hand(held) == _hand(attestation)
+
+
+def _hand(attestation: Document) -> tuple[Any, Any]:
+    return attestation["agent"], (attestation.get("signatures") or {}).get("public_key")
 
 
 def _refuse_secrets(engine: Engine, document: Document, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from commonplace.dialects.mrp.comments import MENTION
@@ -38,9 +38,13 @@ class Reply:
     total: int = 0
 
 
-def reply_of(response: Document, to: str, vouchers: Mapping[str, Sequence[str]] | None = None) -> Reply:
-    """A response as a reply to whoever asked; `vouchers` names who vouches for the agents that wrote the memories."""
-    items = tuple(_item(result, vouchers or {}) for result in response.get("results", ()))
+#: Who vouches for whoever wrote an attestation.
+Vouchers = Callable[[Document], Sequence[str]]
+
+
+def reply_of(response: Document, to: str, vouchers: Vouchers = lambda attestation: ()) -> Reply:
+    """A response as a reply to whoever asked."""
+    items = tuple(_item(result, vouchers) for result in response.get("results", ()))
     code = response["status"]["code"]
     message = one_line(response["status"].get("message", "")) if code in ("partial", *_REFUSALS) else ""
     total = max(int(response.get("meta", {}).get("total_matches", 0)), len(items))
@@ -93,7 +97,7 @@ def one_line(text: str) -> str:
     return MENTION.sub(lambda found: found[0].replace("@", "(at) ", 1), flat)
 
 
-def _item(result: Document, vouchers: Mapping[str, Sequence[str]]) -> Item:
+def _item(result: Document, vouchers: Vouchers) -> Item:
     attestation = result["attestation"]
     claim = attestation["claim"]
     title = one_line(claim["content"])
@@ -101,7 +105,7 @@ def _item(result: Document, vouchers: Mapping[str, Sequence[str]]) -> Item:
         title = title[:LONGEST_TITLE].rsplit(" ", 1)[0].rstrip() + "…"
     references = [each for each in claim.get("references", ()) if isinstance(each, str)]
     source = one_line(references[0]) if references else None
-    names = tuple(name for each in vouchers.get(attestation["agent"], ()) if (name := _name(each)))
+    names = tuple(name for each in vouchers(attestation) if (name := _name(each)))
     return Item(round(result["relevance_score"], 2), title or "(empty)", source or None, names)
 
 

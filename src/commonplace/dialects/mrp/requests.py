@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from commonplace.dialects.mrp import attestations, messages, signatures
+from commonplace.dialects.mrp import attestations, authors, messages, signatures
 from commonplace.dialects.mrp.messages import Caller, Document
 from commonplace.engine import Engine, asking, replays, trust
 from commonplace.engine.asking import Asked, Match
@@ -116,8 +116,9 @@ async def _outcome(engine: Engine, caller: Caller, query: Asked, document: Docum
     kept = found.matches
     cut = [found.cut] if found.cut else []
     total = found.total
+    pair = engine.peering.identity.keypair()
     if filters:
-        passing = [match for match in kept if _passes(match, filters, caller)]
+        passing = [match for match in kept if _passes(match, filters, caller, pair.public)]
         left_out, kept, total = len(kept) - len(passing), passing, len(passing)
         if left_out:
             cut.append(f"{left_out:,} {'more ' if passing else ''}did not pass the filters")
@@ -132,8 +133,9 @@ async def _outcome(engine: Engine, caller: Caller, query: Asked, document: Docum
             break
         chosen.append(match)
     form = preferences.get("format", "attestation")
-    private = engine.peering.identity.keypair().private
-    results = [_result(match, attestations.signed(match.memory, private), form, query, document) for match in chosen]
+    results = [
+        _result(match, attestations.signed(match.memory, pair.private), form, query, document) for match in chosen
+    ]
     code = "no_match" if not results else "partial" if cut else "success"
     counted = f"{len(results)} of {total:,}" if total > len(results) else f"{len(results)}"
     noun = "memory" if (total if total > len(results) else len(results)) == 1 else "memories"
@@ -143,25 +145,15 @@ async def _outcome(engine: Engine, caller: Caller, query: Asked, document: Docum
     return Outcome(code, message, results, [match.memory for match in chosen], max(total, len(results)))
 
 
-def _passes(match: Match, filters: Document, caller: Caller) -> bool:
+def _passes(match: Match, filters: Document, caller: Caller, key: str) -> bool:
     attestation = attestations.to_attestation(match.memory)
+    own_key = key if attestations.verbatim(match.memory) is None else None
     if filters.get("require_evidence") and not attestations.has_evidence(attestation):
         return False
-    name = attestations.author(match.memory)
-    vouched = caller.acquainted.trusted(name)
-    if filters.get("require_vouches") and vouched is None:
+    if filters.get("require_vouches") and authors.vouched_for(caller.acquainted, attestation, own_key) is None:
         return False
     least = float(filters.get("min_trust_level", 0))
-    return least <= 0 or author_level(match.memory, attestation, caller) >= least
-
-
-def author_level(memory: Memory, attestation: Document, caller: Caller) -> int:
-    name = attestations.author(memory)
-    peer = caller.acquainted.peers.get(name)
-    by_named, by_bound = attestations.signed_by(attestation, peer.key if peer else None)
-    own = attestations.verbatim(memory) is None
-    vouched = caller.acquainted.trusted(name) is not None
-    return trust.author_level(own=own, peer=peer, signed=by_named, by_bound_key=by_bound, vouched=vouched)
+    return least <= 0 or authors.level(caller.acquainted, attestation, own_key) >= least
 
 
 # what is answered

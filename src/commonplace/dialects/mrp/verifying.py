@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.dialects.mrp import attestations, messages, signatures
+from commonplace.dialects.mrp import attestations, authors, messages, signatures
 from commonplace.dialects.mrp.messages import Caller, Document
 from commonplace.engine import Engine
 from commonplace.engine.peering import reader
@@ -31,6 +31,7 @@ _BLANK: dict[str, Document] = {
     "freshness": {"age_days": 0},
     "consistency": {"conflicts": []},
 }
+_LOOKED_UP = 100  # references of one memory; each is a search of its own
 _UNKNOWN = "there is no such memory here for you"
 
 
@@ -61,7 +62,7 @@ async def answer(engine: Engine, who: Principal, authenticated: bool, agent: str
         elif name == "evidence":
             results[name] = await _evidence(engine, attestation, caller, agent)
         elif name == "vouches":
-            results[name], strength = _vouches(memory, caller)
+            results[name], strength = _vouches(attestation, caller)
         elif name == "freshness":
             results[name] = _freshness(attestation, engine.core.clock())
         else:
@@ -108,14 +109,14 @@ def _signature(engine: Engine, memory: Memory, attestation: Document, caller: Ca
 
 
 async def _evidence(engine: Engine, attestation: Document, caller: Caller, agent: str | None) -> Document:
-    """References to memories here are looked up; addresses elsewhere are never fetched."""
+    """References to memories here are looked up, the first hundred; addresses elsewhere are never fetched."""
     provenance = attestation["provenance"]
     references = [*(attestation["claim"].get("references") or ()), *(provenance.get("chain") or ())]
     witnesses = provenance.get("witnesses") or ()
     total, found, elsewhere = len(references) + len(witnesses), 0, 0
-    for reference in references:
+    for place, reference in enumerate(references):
         name = reference.get("attestation") if isinstance(reference, dict) else reference
-        if not isinstance(name, str) or "/" in name or ":" in name:
+        if place >= _LOOKED_UP or not isinstance(name, str) or "/" in name or ":" in name:
             elsewhere += 1
         elif await engine.peering.find(caller.who, caller.standing, name, agent) is not None:
             found += 1
@@ -131,9 +132,9 @@ async def _evidence(engine: Engine, attestation: Document, caller: Caller, agent
     return {"status": status, "accessible_count": found, "total_count": total, "detail": detail}
 
 
-def _vouches(memory: Memory, caller: Caller) -> tuple[Document, float]:
-    name = attestations.author(memory)
-    trusted = caller.acquainted.trusted(name)
+def _vouches(attestation: Document, caller: Caller) -> tuple[Document, float]:
+    name = attestation["agent"]
+    trusted = authors.vouched_for(caller.acquainted, attestation)
     vouchers = sorted(trusted.vouchers) if trusted else []
     detail = f"{len(vouchers)} trusted here vouch for {name}" if vouchers else f"nobody trusted here vouches for {name}"
     document = {"status": "pass" if vouchers else "fail", "vouch_count": len(vouchers), "trusted_vouchers": vouchers,

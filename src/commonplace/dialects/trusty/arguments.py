@@ -47,7 +47,10 @@ class Arguments:
             return default
         if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:
             raise self._wrong(name, "a number", value)
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # a whole number may have more digits than any fraction
+            raise self._wrong(name, "a number", value) from None
 
     def _text(self, name: str, value: Any) -> str:
         if not isinstance(value, str):

@@ -10,6 +10,7 @@ from commonplace.dialects.trusty.arguments import Arguments
 from commonplace.dialects.trusty.published import TOOLS
 from commonplace.engine import Engine
 from commonplace.engine.layers import Layers
+from commonplace.engine.palaces import Palace
 from commonplace.engine.reading import tagged
 from commonplace.stores.where import Where
 from commonplace.wire.errors import Fault, NotFound, ValidationError
@@ -125,6 +126,11 @@ class Trusty:
         if self._default is not None:
             await self.open(self._default)
         return list(await self._engine.palace_names(self._who))
+
+    async def every_palace(self) -> list[Palace]:
+        if self._default is not None:
+            await self.open(self._default)
+        return list(await self._engine.every_palace(self._who))
 
     async def recall(self, palace: str, query: str, top_k: int, *, deep: bool) -> Layers:
         await self.open(palace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -22,6 +23,7 @@ Labels = list[str]
 
 _TEXTS = ("title", "entity_name", "source", "speaker")
 _DOCUMENTS = ("tags", "metadata", "provenance")
+_LARGE = 16_384  # characters that can be searched before anyone else notices having waited
 #: What others look a memory up by: another spelling would make it another one, so a secret there is refused.
 _NAMES = ("agent_id", "user_id", "project", "session_id", "kind", "aliases", "supersedes", "privacy")
 
@@ -110,6 +112,14 @@ class Redactor:
             changes["embedding"] = None  # it was made of the text as it was
         return replace(record, **changes), list(dict.fromkeys(labels))
 
+    async def record_aside(
+        self, record: Record, extra: Secrets | None = None, before: Memory | None = None
+    ) -> tuple[Record, Labels]:
+        """As `record`, off the event loop where there is much to search: megabytes made to be slow take seconds."""
+        if len(record.content) + sum(map(len, _besides_content(record))) <= _LARGE:
+            return self.record(record, extra, before)
+        return await asyncio.to_thread(self.record, record, extra, before)
+
     def check_name(self, name: str, field: str, extra: Secrets | None = None) -> None:
         """Refuses a name that holds a secret: it cannot be replaced without naming something else."""
         from commonplace.engine.redaction import scanning
@@ -160,12 +170,12 @@ class Redactor:
         from commonplace.engine.redaction import scanning
 
         made: dict[Any, Any] = {}
+        alike: dict[Any, int] = {}
         for key, value in document.items():
-            kept = self._walk(key, extra, labels)
-            spelled, count = kept, 1
+            spelled = kept = self._walk(key, extra, labels)
             while kept in made:  # two secrets of one kind were keys: neither value may be lost
-                count += 1
-                kept = f"{spelled} ({count})"
+                alike[spelled] = alike.get(spelled, 1) + 1
+                kept = f"{spelled} ({alike[spelled]})"
             # Name and value lie apart, where no rule for texts would see them together.
             if isinstance(key, str) and isinstance(value, str) and (label := scanning.named_secret(key, value)):
                 labels.append(label)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +17,7 @@ _LABEL_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST_LABEL = 64
 _LABELLED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]{0,63})[ ]?=[ ]?(\S.*)\Z")
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
-_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_=-]+")
 NEUTRAL = "secret"
 
 
@@ -33,12 +34,14 @@ class Secrets:
                     f"the secret {label!r:.80} is too short to look for: it must have at least {LEAST} characters",
                     field="secrets",
                 )
-            if _squeezed(value) in "<REDACTED:" or _squeezed(value) in "[REDACTED:":
-                raise ValidationError(f"the secret {label!r:.80} is part of the marker that would replace it")
+            if _in_marker(value, NEUTRAL):
+                raise ValidationError(
+                    f"the secret {label!r:.80} is part of the marker that would replace it", field="secrets"
+                )
             kept.setdefault(value, label)
         values = sorted(kept, key=len, reverse=True)
-        grams = {value[i : i + LEAST].lower() for value in values for i in range(len(value) - LEAST + 1)}
-        self._labels = {value: _label(kept[value], grams) for value in values}
+        lowered = "\n".join(values).lower()
+        self._labels = {value: _label(kept[value], values, lowered) for value in values}
         self.labels = frozenset(self._labels.values())
         needles: dict[str, tuple[str, bool]] = {}
         for value in values:
@@ -66,13 +69,16 @@ class Secrets:
         if not found:
             return
         places = [i for i, c in enumerate(text) if not c.isspace() and ord(c) not in _INVISIBLE]
+        runs = [match.span() for match in _BASE64.finditer(text)] if any(encoded for _, _, encoded in found) else []
+        starts = [start for start, _ in runs]
         for needle, label, encoded in found:
             at = squeezed.find(needle)
             while at >= 0:
                 end = at + len(needle)
                 first, last = places[at], places[end - 1] + 1
                 if encoded:  # the letters at its edges hold bits of it, too
-                    first, last = _widened(text, first, last)
+                    first, last = runs[bisect_right(starts, first) - 1][0], runs[bisect_right(starts, last - 1) - 1][1]
+                    end = bisect_left(places, last)  # all of the run is covered, however often it is in there
                 yield first, last, label
                 at = squeezed.find(needle, end)
 
@@ -82,20 +88,15 @@ def _squeezed(text: str) -> str:
     return joined if joined.isascii() else joined.translate(_INVISIBLE)
 
 
-def _widened(text: str, first: int, last: int) -> tuple[int, int]:
-    while first > 0 and text[first - 1] in _BASE64:
-        first -= 1
-    while last < len(text) and text[last] in _BASE64:
-        last += 1
-    return first, last
-
-
-def _label(wanted: str, grams: set[str]) -> str:
+def _label(wanted: str, values: Iterable[str], lowered: str) -> str:
     """A label for a marker: it must not tell any part of a secret that is long enough to matter."""
     label = _LABEL_CHARS.sub("_", wanted).strip("_")[:_LONGEST_LABEL] or NEUTRAL
-    lowered = label.lower()
-    tells = any(lowered[i : i + LEAST] in grams for i in range(len(lowered) - LEAST + 1))
-    return NEUTRAL if tells else label
+    grams = (label[i : i + LEAST].lower() for i in range(len(label) - LEAST + 1))
+    return NEUTRAL if any(gram in lowered for gram in grams) or any(_in_marker(v, label) for v in values) else label
+
+
+def _in_marker(value: str, label: str) -> bool:
+    return any(_squeezed(value) in marker for marker in (f"<REDACTED:{label}>", f"[REDACTED:{label}]"))
 
 
 def _spellings(value: str) -> Iterator[tuple[str, bool]]:

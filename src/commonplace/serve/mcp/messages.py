@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from commonplace.serve.mcp.table import Document
@@ -55,7 +56,7 @@ def _check(message: Document) -> None:
     if is_answer(message):
         return
     method, id = message.get("method"), message.get("id")
-    known = isinstance(id, (str, int, float)) and not isinstance(id, bool)
+    known = (isinstance(id, (str, int)) and not isinstance(id, bool)) or (isinstance(id, float) and math.isfinite(id))
     named = id if known else None
     if message.get("jsonrpc") != "2.0":
         raise Problem(INVALID_REQUEST, 'jsonrpc must be "2.0"', id=named)

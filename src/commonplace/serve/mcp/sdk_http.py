@@ -28,7 +28,7 @@ def manager(speaker: Speaker, *, max_body: int, timeout: float) -> StreamableHTT
                 era = ctx.protocol_version
                 params = dict(ctx.params) if ctx.params is not None else None
                 if ctx.method != "initialize":
-                    era = speaker.era_of(params, era)
+                    era = speaker.era_of(ctx.method, params, era)
                 return await speaker.answer(session, era, ctx.method, params)
         except Problem as problem:
             raise MCPError(code=problem.code, message=problem.message, data=problem.data) from None

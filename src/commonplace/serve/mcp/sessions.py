@@ -24,19 +24,26 @@ class OwnSession:
         self.agent = config.agent
         self.palace = palace
         self.config = config
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[Engine] | None = None
         self._engine: Engine | None = None
         self._idle: asyncio.Task[None] | None = None
 
     async def engine(self) -> Engine:
-        if self._engine is None:
-            async with self._opening:
-                if self._engine is None:
-                    await self._open()
-        assert self._engine is not None
-        return self._engine
+        if self._engine is not None:
+            return self._engine
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(self._opened)
+        # Several calls wait for it, and one that is cancelled must not stop it halfway.
+        return await asyncio.shield(self._opening)
 
-    async def _open(self) -> None:
+    def _opened(self, task: asyncio.Task[Engine]) -> None:
+        """What failed is tried again by the next call; whoever waited has been told."""
+        self._opening = None
+        if not task.cancelled():
+            task.exception()
+
+    async def _open(self) -> Engine:
         # Imports take longer than opening; in a thread of their own they leave the loop free to answer.
         await asyncio.to_thread(import_module, "commonplace.serve.mcp.ours")
         from commonplace.serve.mcp.opening import open_session_engine
@@ -44,6 +51,7 @@ class OwnSession:
         engine = await open_session_engine(self.config)
         self._engine = engine
         self._idle = asyncio.create_task(self._let_go_when_idle(engine))
+        return engine
 
     async def _let_go_when_idle(self, engine: Engine) -> None:
         while True:
@@ -54,12 +62,13 @@ class OwnSession:
                     await asyncio.to_thread(unload)
 
     async def close(self) -> None:
-        async with self._opening:
-            if self._idle is not None:
-                self._idle.cancel()
-            if self._engine is not None:
-                engine, self._engine = self._engine, None
-                await engine.close()
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._engine is not None:
+            engine, self._engine = self._engine, None
+            await engine.close()
 
 
 class RequestSession:

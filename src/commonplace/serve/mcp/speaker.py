@@ -43,8 +43,10 @@ class Speaker:
         self.offered = offered
         self._report = report
 
-    def era_of(self, params: Any, negotiated: str) -> str:
+    def era_of(self, method: str, params: Any, negotiated: str) -> str:
         """The version a request is made in: its own where it says one, else what the handshake chose."""
+        if method == "server/discover" and not any(era in STATELESS_ERAS for era in self.offered.eras):
+            raise _no_method(method)  # what a client then tries is a handshake, which works
         meta = params.get("_meta") if isinstance(params, dict) else None
         if not isinstance(meta, dict) or eras.ENVELOPE_VERSION not in meta:
             return negotiated
@@ -71,9 +73,15 @@ class Speaker:
             return self._finish(session, await self._call(session, era, params), era)
         speak = self._methods(era).get(method)
         if speak is None:
-            raise Problem(NO_METHOD, f"Method not found: {method:.80}")
+            raise _no_method(method)
         found = speak(session, era, params)
-        result, ttl = found if isinstance(found, tuple) else await found
+        try:
+            result, ttl = found if isinstance(found, tuple) else await found
+        except Problem:
+            raise
+        except Exception as error:
+            self._report(method, error)
+            raise Problem(INTERNAL_ERROR, "this failed for a reason of our own; the server's log says where") from None
         return self._finish(session, result, era, ttl)
 
     def _finish(self, session: Session, result: Document, era: str, ttl_ms: int | None = None) -> Document:
@@ -185,9 +193,6 @@ class Speaker:
             raise Problem(INVALID_PARAMS, fault.message, {"uri": uri[:2000]}) from None
         except Fault as fault:
             raise Problem(INTERNAL_ERROR, fault.message, {"code": fault.code}) from None
-        except Exception as error:
-            self._report("resources/read", error)
-            raise Problem(INTERNAL_ERROR, "this failed for a reason of our own; the server's log says where") from None
         content = {"uri": uri, "mimeType": "application/json", "text": _ENCODER.encode(document)}
         return {"contents": [content]}, 0
 
@@ -239,6 +244,10 @@ class Speaker:
     def _one_page(self, params: Document) -> None:
         if params.get("cursor") is not None:
             raise Problem(self.offered.invalid_params, "there is only one page: leave out the cursor")
+
+
+def _no_method(method: str) -> Problem:
+    return Problem(NO_METHOD, f"Method not found: {method:.80}")
 
 
 def advice(tool: str, fault: Fault) -> str:

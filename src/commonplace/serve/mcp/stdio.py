@@ -54,8 +54,8 @@ class Conversation:
         self._limit = limit
         self._era = speaker.offered.fallback
         self._turns = asyncio.Semaphore(MOST_IN_FLIGHT)
-        self.in_flight: dict[Any, asyncio.Task[None]] = {}
-        self._last: asyncio.Task[None] | None = None  # begun, where each request waits for the one before
+        self.in_flight: set[asyncio.Task[None]] = set()
+        self._by_id: dict[Any, asyncio.Task[None]] = {}  # the last with that id: a client may use one twice
         self.greeted = False  # whether the client has made itself known, so that heavy things may be loaded
 
     def take(self, line: bytes) -> None:
@@ -81,9 +81,11 @@ class Conversation:
         return self._speaker.offered.in_order and bool(self.in_flight)
 
     def _begin(self, id: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        before = self._last if self._waits else None
-        task = self._last = asyncio.ensure_future(work() if before is None else _after(before, work))
-        self.in_flight[id] = task
+        # All of them, not only the last: that one may be cancelled while those before it are still at work.
+        before = list(self.in_flight) if self._waits else []
+        task = asyncio.ensure_future(_after(before, work) if before else work())
+        self.in_flight.add(task)
+        self._by_id[id] = task
         task.add_done_callback(lambda done: self._done(id, done))
 
     def _refuse(self, problem: Problem) -> None:
@@ -96,19 +98,20 @@ class Conversation:
             self._send(problem.response())
 
     def _done(self, id: Any, task: asyncio.Task[None]) -> None:
-        if self.in_flight.get(id) is task:
-            del self.in_flight[id]
+        self.in_flight.discard(task)
+        if self._by_id.get(id) is task:
+            del self._by_id[id]
 
     def _notified(self, method: str, params: Any) -> None:
         if method == "notifications/cancelled" and isinstance(params, dict):
             id = params.get("requestId")
-            task = self.in_flight.get(id) if isinstance(id, (str, int, float)) else None
+            task = self._by_id.get(id) if isinstance(id, (str, int, float)) else None
             if task is not None:
                 task.cancel()
 
     async def _respond(self, id: Any, method: str, params: Any) -> None:
         try:
-            era = self._era if method == "initialize" else self._speaker.era_of(params, self._era)
+            era = self._era if method == "initialize" else self._speaker.era_of(method, params, self._era)
             if method in WAITING:
                 async with self._turns:
                     result = await self._speaker.answer(self._session, era, method, params)
@@ -129,8 +132,8 @@ class Conversation:
         self._output.send(_ENCODER.encode(document).encode("utf-8", "replace") + b"\n")
 
 
-async def _after(before: asyncio.Task[None], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    await asyncio.wait([before])
+async def _after(before: list[asyncio.Task[None]], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    await asyncio.wait(before)
     await work()
 
 
@@ -200,7 +203,7 @@ class Life:
 
     async def _go_on(self) -> None:
         while len(self._talk.in_flight) >= MOST_IN_FLIGHT:
-            await asyncio.wait(list(self._talk.in_flight.values()), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(list(self._talk.in_flight), return_when=asyncio.FIRST_COMPLETED)
         self._paused = False
         if not self._stopping.is_set():
             self._input.resume()
@@ -241,10 +244,10 @@ class Life:
     async def _end(self) -> None:
         if self._companion is not None:
             self._companion.stop()
-        working = [*self._talk.in_flight.values(), *([self._accompanying] if self._accompanying else [])]
+        working = [*self._talk.in_flight, *([self._accompanying] if self._accompanying else [])]
         if working:
             await asyncio.wait(working, timeout=GRACE_SECONDS)
-        for task in [*self._talk.in_flight.values(), *([self._opening] if self._opening else [])]:
+        for task in [*self._talk.in_flight, *([self._opening] if self._opening else [])]:
             task.cancel()
         while not self._output.empty:
             await asyncio.sleep(0.01)  # the watchdog ends this when nobody reads

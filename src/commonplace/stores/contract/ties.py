@@ -9,7 +9,7 @@ from commonplace.engine.filters import parse
 from commonplace.engine.governance import Decision
 from commonplace.stores.contract.statements import state
 from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, Subject, drives
-from commonplace.stores.graph import FANOUT
+from commonplace.stores.walking import FANOUT
 from commonplace.wire.record import Principal
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 from dataclasses import dataclass
@@ -12,11 +13,14 @@ import apsw
 
 from commonplace.stores.base import Progress
 from commonplace.stores.sqlite import schema
+from commonplace.stores.sqlite.turnstile import Busy, Turnstile
 from commonplace.wire.errors import StoreRefused, Unavailable
 
+log = logging.getLogger("commonplace.sqlite")
 _MAGIC = b"SQLite format 3\x00"
 _CHECKED_WHOLE = 16 << 20  # files up to this size are checked page by page at open; it takes milliseconds
 BUSY_TIMEOUT_MS = 10_000
+MIGRATION_SECONDS = 600  # that one process waits while another brings a large store up to date
 
 #: The files that this process has open for writing, by device and inode.
 _open: dict[apsw.Connection, tuple[int, int]] = {}
@@ -155,7 +159,7 @@ def _refuse_foreign(files: StoreFiles) -> None:
     if not fresh and application != schema.APPLICATION_ID:
         raise _foreign(path)
     if version > schema.VERSION:
-        raise _newer(path, version)
+        raise newer(path, version)
     # With a write-ahead log beside it the file alone may look torn; SQLite itself recovers that case.
     if not files.wal.exists():
         _check_pages(path, whole=path.stat().st_size <= _CHECKED_WHOLE, fresh=fresh)
@@ -183,7 +187,7 @@ def _foreign(path: Path) -> StoreRefused:
     return StoreRefused(f"{path} is an SQLite database of another program. Choose another file with --data.")
 
 
-def _newer(path: Path, version: int) -> StoreRefused:
+def newer(path: Path, version: int) -> StoreRefused:
     return StoreRefused(
         f"{path} was written by a newer Commonplace (schema {version}; this one knows {schema.VERSION}). "
         "Nothing was changed. Upgrade commonplace, or choose another folder with --data."
@@ -191,15 +195,32 @@ def _newer(path: Path, version: int) -> StoreRefused:
 
 
 def _migrate(db: apsw.Connection, files: StoreFiles) -> None:
+    if db.pragma("user_version") == 0:
+        _take_steps(db, files)  # who gets the database's own lock first does it: there is nothing to copy
+    elif db.pragma("user_version") < schema.VERSION:
+        turnstile = Turnstile(files.lock)
+        try:
+            # One process makes the copy and takes the steps; the others wait here and find it done.
+            turnstile.acquire(MIGRATION_SECONDS)
+            _take_steps(db, files)
+        except Busy:
+            raise Unavailable(
+                f"another process has been at work on {files.database} for {MIGRATION_SECONDS} s; try again"
+            ) from None
+        finally:
+            turnstile.release()
+            turnstile.close()
+    if db.pragma("user_version") > schema.VERSION:
+        raise newer(files.database, db.pragma("user_version"))
+
+
+def _take_steps(db: apsw.Connection, files: StoreFiles) -> None:
     before = db.pragma("user_version")
-    if before == schema.VERSION:
-        return
-    # Another process may be migrating: whoever gets the write lock first does it, the rest find it done.
-    for number, step in enumerate(schema.MIGRATIONS, start=1):
-        if db.pragma("user_version") >= number:
-            continue
-        if before > 0:  # what begins now has nothing to lose
-            backup_to(db, files.backups / f"before-{step.__name__}.db")
+    due = list(enumerate(schema.MIGRATIONS, start=1))[before:]
+    if before > 0 and due:  # what begins now has nothing to lose
+        log.info("%s is brought up to date; a copy is made first", files.database)
+        backup_to(db, files.backups / f"before-{due[0][1].__name__}.db")
+    for number, step in due:
         db.execute("BEGIN IMMEDIATE")
         try:
             if db.pragma("user_version") < number:
@@ -211,8 +232,6 @@ def _migrate(db: apsw.Connection, files: StoreFiles) -> None:
         except BaseException:
             db.execute("ROLLBACK")
             raise
-    if db.pragma("user_version") > schema.VERSION:
-        raise _newer(files.database, db.pragma("user_version"))
 
 
 def backup_to(db: apsw.Connection, target: Path, progress: Progress | None = None) -> None:

@@ -9,21 +9,10 @@ from typing import Any
 import apsw
 
 from commonplace.stores.base import Reach
-from commonplace.stores.graph import (
-    FANOUT,
-    PATH_FANOUT,
-    At,
-    Recorded,
-    Thing,
-    Triple,
-    folded,
-    references,
-    shortest,
-    subject_of,
-    walk,
-)
+from commonplace.stores.graph import At, Triple, folded, references, subject_of
 from commonplace.stores.sqlite import pages, reader, rows
 from commonplace.stores.sqlite.sql_where import reach_sql
+from commonplace.stores.walking import FANOUT, PATH_FANOUT, Recorded, Thing, shortest, walk
 from commonplace.wire.record import Memory
 
 REFERS, ABOUT = 0, 1  # kinds of rows in `links`

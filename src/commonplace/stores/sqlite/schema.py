@@ -107,5 +107,12 @@ def m003_index_worth(db: apsw.Connection) -> None:
     db.execute("CREATE INDEX memories_by_worth ON memories(scope_id, created_at, status, importance, expires_at)")
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (m001_create_tables, m002_add_graph, m003_index_worth)
+def m004_index_shared(db: apsw.Connection) -> None:
+    # What others may be told is little of what there is, and they ask for nothing else.
+    db.execute("CREATE INDEX memories_shared ON memories(scope_id) WHERE privacy IS NOT NULL")
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (
+    m001_create_tables, m002_add_graph, m003_index_worth, m004_index_shared,
+)  # fmt: skip
 VERSION = len(MIGRATIONS)

@@ -14,7 +14,8 @@ from typing import Any
 
 import apsw
 
-from commonplace.stores.sqlite.files import StoreFiles, refusal
+from commonplace.stores.sqlite import schema
+from commonplace.stores.sqlite.files import StoreFiles, newer, refusal
 from commonplace.stores.sqlite.rows import one
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
 from commonplace.stores.sqlite.turnstile import Busy, Turnstile
@@ -195,6 +196,9 @@ class Writer:
         self._db.execute("BEGIN IMMEDIATE")
         (version,) = one(self._db, "PRAGMA data_version")
         if version != self._known.data_version:
+            (there,) = one(self._db, "PRAGMA user_version")
+            if there > schema.VERSION:  # a newer program has been here: what it derives from rows we would not
+                raise newer(self._files.database, there)
             meta = dict(self._db.execute("SELECT key, value FROM meta WHERE key IN ('generation', 'next_generation')"))
             generations = [meta["generation"], *([meta["next_generation"]] if "next_generation" in meta else [])]
             self._known = _Known(version, generations)

@@ -1,0 +1,175 @@
+"""One client's conversation on stdio: order, cancelling, ids used twice, and failures nobody foresaw."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from running import SECONDS
+
+from commonplace.config import load as configure
+from commonplace.serve.mcp import opening, sessions
+from commonplace.serve.mcp.messages import Problem
+from commonplace.serve.mcp.sessions import OwnSession
+from commonplace.serve.mcp.sets import load
+from commonplace.serve.mcp.speaker import Speaker
+from commonplace.serve.mcp.stdio import Conversation
+from commonplace.serve.mcp.table import HANDSHAKE_ERAS, Document
+from commonplace.wire.errors import Unavailable
+
+
+class Gates:
+    """A speaker whose answers wait until they are let go."""
+
+    def __init__(self, *, in_order: bool) -> None:
+        self.offered = SimpleNamespace(in_order=in_order, fallback=HANDSHAKE_ERAS[-1])
+        self.begun: list[str] = []
+        self.gates: dict[str, asyncio.Event] = {}
+
+    def era_of(self, method: str, params: Any, negotiated: str) -> str:
+        return negotiated
+
+    async def answer(self, session: Any, era: str, method: str, params: Document) -> Document:
+        self.begun.append(params["name"])
+        await self.gates.setdefault(params["name"], asyncio.Event()).wait()
+        return {"name": params["name"]}
+
+    def let_go(self, name: str) -> None:
+        self.gates.setdefault(name, asyncio.Event()).set()
+
+
+class Said:
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def send(self, line: bytes) -> None:
+        self.names.append(json.loads(line)["result"]["name"])
+
+
+def conversation(gates: Gates, said: Said) -> Conversation:
+    return Conversation(cast(Any, gates), cast(Any, None), cast(Any, said), 1000)
+
+
+def call(name: str, id: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}}).encode()
+
+
+def cancelled(id: Any) -> bytes:
+    told = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
+    return json.dumps(told).encode()
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_a_call_that_is_cancelled_lets_none_overtake_the_one_before_it() -> None:
+    async def run() -> None:
+        gates, said = Gates(in_order=True), Said()
+        talk = conversation(gates, said)
+        for n, name in enumerate(("first", "second", "third")):
+            talk.take(call(name, n))
+        await settle()
+        talk.take(cancelled(1))
+        await settle()
+        assert gates.begun == ["first"]
+        gates.let_go("third")
+        gates.let_go("first")
+        await settle()
+        assert said.names == ["first", "third"]
+        assert not talk.in_flight
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_an_id_used_twice_loses_no_call(in_order: bool) -> None:
+    async def run() -> None:
+        gates, said = Gates(in_order=in_order), Said()
+        talk = conversation(gates, said)
+        talk.take(call("one", 7))
+        talk.take(call("other", 7))
+        await settle()
+        assert len(talk.in_flight) == 2, "both are waited for when the client leaves"
+        gates.let_go("one")
+        gates.let_go("other")
+        await settle()
+        assert said.names == ["one", "other"]
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_call_does_not_stop_the_opening_that_others_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        go, opened = asyncio.Event(), 0
+        really = opening.open_session_engine
+
+        async def slowly(config: Any) -> Any:
+            nonlocal opened
+            opened += 1
+            await go.wait()
+            return await really(config)
+
+        monkeypatch.setattr(opening, "open_session_engine", slowly)
+        session = OwnSession(configure(data=tmp_path, embedder="hashing"))
+        first, second = asyncio.create_task(session.engine()), asyncio.create_task(session.engine())
+        async with asyncio.timeout(SECONDS):
+            while not opened:
+                await asyncio.sleep(0)
+            first.cancel()
+            await asyncio.wait([first])
+            go.set()
+            assert await session.engine() is await second
+        assert (first.cancelled(), opened) == (True, 1)
+        await session.close()
+
+    asyncio.run(run())
+
+
+def test_an_opening_that_failed_is_tried_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        damaged = tmp_path / "commonplace.db"
+        damaged.write_bytes(b"no database" * 1000)
+        session = OwnSession(configure(data=tmp_path, embedder="hashing"))
+        with pytest.raises(Unavailable, match="damaged"):
+            await session.engine()
+        damaged.unlink()
+        assert await session.engine() is await session.engine()
+        await session.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/read", {"uri": "memory://status"}),
+        (
+            "completion/complete",
+            {
+                "ref": {"type": "ref/resource", "uri": "memory://{agent}/{id}"},
+                "argument": {"name": "agent", "value": ""},
+            },
+        ),
+    ],
+)
+def test_what_nobody_foresaw_is_reported_and_answered(method: str, params: Document) -> None:
+    class Broken(sessions.RequestSession):
+        async def engine(self) -> Any:
+            raise RuntimeError("Alice's diary")
+
+    reported: list[str] = []
+    speaker = Speaker(load("commonplace"), lambda operation, error: reported.append(operation))
+    session = Broken(cast(Any, None), sessions.Principal(), "default")
+    with pytest.raises(Problem) as problem:
+        asyncio.run(speaker.answer(session, HANDSHAKE_ERAS[-1], method, params))
+    assert problem.value.code == -32603
+    assert "diary" not in problem.value.message
+    assert reported == [method]
