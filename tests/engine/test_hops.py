@@ -33,6 +33,14 @@ SHAPES: st.SearchStrategy[Shape] = st.tuples(
 )
 
 
+def remembered(drawn: list[tuple[str | None, list[int]]]) -> list[Memory]:
+    return [
+        Memory(f"m{i}", "local", "agent", "semantic", "x", entity_name=name, created_at=START + i,
+               metadata={"references": [f"m{other}" for other in refers]})
+        for i, (name, refers) in enumerate(drawn)
+    ]  # fmt: skip
+
+
 def distances(memories: list[Memory], statements: list[tuple[str, str]]) -> dict[tuple[str, str], float]:
     """Every pair's distance by relaxing all paths: what the walk must find without looking at everything."""
     names = {"ann", "bob", "cid", "dee", "eve"}
@@ -59,11 +67,7 @@ def distances(memories: list[Memory], statements: list[tuple[str, str]]) -> dict
 @given(SHAPES, st.integers(1, 3))
 def test_every_store_finds_the_shortest_ways(shape: Shape, steps: int) -> None:
     drawn, statements = shape
-    memories = [
-        Memory(f"m{i}", "local", "agent", "semantic", "x", entity_name=name, created_at=START + i,
-               metadata={"references": [f"m{other}" for other in refers]})
-        for i, (name, refers) in enumerate(drawn)
-    ]  # fmt: skip
+    memories = remembered(drawn)
 
     def work(tx: Transaction) -> None:
         for memory in memories:
@@ -107,11 +111,7 @@ WIDER: st.SearchStrategy[Shape] = st.tuples(
 @given(WIDER, st.lists(st.booleans(), min_size=14, max_size=14), st.integers(1, 3))
 def test_the_nearest_of_what_was_found_is_the_nearest(shape: Shape, found: list[bool], steps: int) -> None:
     drawn, statements = shape
-    memories = [
-        Memory(f"m{i}", "local", "agent", "semantic", "x", entity_name=name, created_at=START + i,
-               metadata={"references": [f"m{other}" for other in refers]})
-        for i, (name, refers) in enumerate(drawn)
-    ]  # fmt: skip
+    memories = remembered(drawn)
     triples = [Triple(f"t{i}", "agent", a, f"p{i}", b, START) for i, (a, b) in enumerate(statements)]
     expected = distances(memories, statements)
     ids = [m.id for m, chosen in zip(memories, found, strict=False) if chosen]

@@ -136,10 +136,15 @@ def test_a_process_killed_inside_the_step_leaves_it_to_the_next(old: Path) -> No
     stopped.communicate(timeout=60)
     assert run_sql(old, "PRAGMA user_version") == [(1,)]
     assert run_sql(old, "SELECT count(*) FROM sqlite_schema WHERE name = 'links'") == [(0,)]
+    (copy,) = StoreFiles(old).before_migration()
+    for left in (".partial", ".partial-journal"):  # as of one that was killed while it copied
+        copy.with_name(copy.name + left).write_bytes(b"x" * 5000)
     clock = FakeClock(1_750_000_100_000)
     with driven(SqliteStore(old, clock), clock) as (s, run):
         assert len(run(s.list())) == 3
         assert all(f.ok for f in run(s.engine.doctor(WHO, repair=False)))
+    assert StoreFiles(old).before_migration() == [copy]
+    assert run_sql(copy, "PRAGMA integrity_check") == [("ok",)]
 
 
 def test_a_new_database_leaves_no_copy_of_its_emptiness(path: Path, clock: FakeClock) -> None:

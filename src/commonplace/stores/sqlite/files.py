@@ -238,7 +238,8 @@ def backup_to(db: apsw.Connection, target: Path, progress: Progress | None = Non
     """A consistent copy while others read and write, put in place only when it is complete."""
     _make_private_folder(target.parent)
     partial = target.with_name(target.name + ".partial")
-    partial.unlink(missing_ok=True)
+    for left in (partial, Path(f"{partial}-journal")):  # by one that was killed: its journal must not be played back
+        left.unlink(missing_ok=True)
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # nobody else's from its first byte on
     try:
         copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
