@@ -166,3 +166,19 @@ def test_ctrl_c_is_quiet(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     _break(monkeypatch, KeyboardInterrupt())
     told = cli("list")
     assert (told.code, told.out, told.err.strip()) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("get", "\udcff"),
+        ("history", "\udcff"),
+        ("list", "--agent", "\udcff"),
+        ("audit", "list", "--operation", "\udcff"),
+    ],
+)
+def test_what_is_not_text_is_not_a_bug(cli, args: tuple[str, ...]) -> None:
+    assert cli("remember", "tea").code == 0
+    ran = cli(*args)
+    assert ran.code == 1
+    assert "is not text" in ran.err

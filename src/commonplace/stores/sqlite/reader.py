@@ -46,6 +46,8 @@ class Readers:
                 return read(db)
         except (apsw.CorruptError, apsw.NotADBError) as error:
             raise refusal(self._files.database, str(error)) from error
+        except UnicodeEncodeError:  # of a name or an id that was asked for: nothing is kept that is not text
+            raise ValidationError("what was asked for holds half of a surrogate pair, which is not text") from None
         except apsw.Error as error:
             raise Unavailable(f"{self._files.database} could not be read: {error}") from error
 
