@@ -15,6 +15,7 @@ DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
 _WHOLE = {"index_mb": "of megabytes", "port": "", "max_body": "of bytes", "request_timeout": "of seconds",
           "rate_limit": "of requests a second", "recall_budget": "of recalls a minute"}  # fmt: skip
+_LAST_PORT = 65_535
 _MAY_BE_ZERO = {"port", "rate_limit", "recall_budget"}
 _TRUE_OR_FALSE = {"token_required", "openwop_host"}
 _LISTS = {"allowed_hosts"}
@@ -77,6 +78,8 @@ class Config:
 def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     """Settings as a caller with these flags gets them; a flag that is None was not given."""
     folder = Path(data or os.environ.get("COMMONPLACE_DATA") or _platform_folder()).expanduser()
+    if folder.is_file():
+        raise ValidationError(f"{folder} is a file; the data directory is a folder", field="data")
     settings: dict[str, Any] = _file(folder / "commonplace.toml")
     settings |= {k: v for k in _KNOWN if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
     settings |= {k: v for k, v in flags.items() if v is not None}
@@ -157,6 +160,8 @@ def _whole(name: str, value: Any) -> int:
     least = 0 if name in _MAY_BE_ZERO else 1
     if number < least:
         raise ValidationError(f"{name} must be at least {least}, not {number}", field=name)
+    if name == "port" and number > _LAST_PORT:
+        raise ValidationError(f"port must be at most {_LAST_PORT}, not {number}", field=name)
     return number
 
 

@@ -182,3 +182,31 @@ def test_what_is_not_text_is_not_a_bug(cli, args: tuple[str, ...]) -> None:
     ran = cli(*args)
     assert ran.code == 1
     assert "is not text" in ran.err
+
+
+def test_a_text_taken_for_an_option_is_not_repeated(cli) -> None:
+    text = "-----BEGIN " + "PRIVATE KEY-----\nabcdefghijklmnop\n"
+    for ran in (cli("remember", text), cli("remember", text, "--json")):
+        assert ran.code == 1
+        assert "abcdefgh" not in ran.out + ran.err
+        assert "`--` before it" in ran.out + ran.err
+    assert cli("remember", "--", "-5 degrees outside").code == 0
+
+
+def test_a_typing_mistake_gets_a_hint(cli) -> None:
+    assert "'remember'? `commonplace --help`" in cli("remenber", "tea").err
+
+
+def test_a_folder_that_was_not_there_is_told_of(cli, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_DATA", str(tmp_path / "typo"))
+    ran = cli("recall", "tea")
+    assert ran.code == 0
+    assert "typo, which COMMONPLACE_DATA names, was not there" in ran.err
+
+
+def test_the_data_directory_is_a_folder(cli, tmp_path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("x")
+    ran = cli("status", "--data", str(file))
+    assert ran.code == 1
+    assert "is a file" in ran.err

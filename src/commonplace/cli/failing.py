@@ -13,6 +13,8 @@ from commonplace.wire.errors import Fault
 
 #: Faults that are not the caller's: another try, or another machine, may succeed.
 _BACKEND = frozenset({"unavailable", "rate_limited"})
+_LONGEST_OPTION = 40
+_LONGEST_MESSAGE = 300
 _BUG = (
     "this is a bug in Commonplace; to report it, run the command again with COMMONPLACE_DEBUG=1 and send "
     "what it prints together with the output of `commonplace --version`"
@@ -49,7 +51,7 @@ def described(error: Exception) -> tuple[str, str, dict[str, Any]]:
         return error.code, error.message, error.details
     usage = getattr(error, "format_message", None)
     if usage is not None:
-        return "validation_error", _with_help(usage(), error), {}
+        return "validation_error", _with_help(_usage(error, usage()), error), {}
     if isinstance(error, OSError) and error.strerror:
         about = f"{error.filename}: " if error.filename else ""
         return "unavailable", f"{about}{error.strerror}", {"exception": type(error).__name__}
@@ -58,7 +60,16 @@ def described(error: Exception) -> tuple[str, str, dict[str, Any]]:
     return "unavailable", f"unexpected {kind}{f' ({first})' if first else ''}; {_BUG}", {"exception": kind}
 
 
+def _usage(error: Exception, message: str) -> str:
+    """What is wrong with the arguments. Long ones are not repeated: a text taken for an option may hold a secret."""
+    option = str(getattr(error, "option_name", "") or "")
+    if len(option) > _LONGEST_OPTION or option.split() not in ([], [option]):
+        return "A text that begins with a dash reads as an option; put `--` before it, or send it on stdin"
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
+
+
 def _with_help(message: str, error: Exception) -> str:
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "commonplace"
-    return f"{message.strip().rstrip('.')}. `{where} --help` shows how it is used."
+    message = message.strip().rstrip(".")
+    return f"{message}{'' if message.endswith('?') else '.'} `{where} --help` shows how it is used."

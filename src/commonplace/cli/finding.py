@@ -90,7 +90,7 @@ def recall(
         return
     if document["results"]:
         show.hits(document["results"])
-    else:
+    elif not document.get("note"):
         show.remarks(["nothing found"])
     if explain:
         line()

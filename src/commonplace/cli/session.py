@@ -29,11 +29,17 @@ class Session:
     ) -> None:
         if existing and data is not None and not data.is_file() and not _holds_store(data):
             raise NotFound(f"there is no store in {data}; `commonplace remember --data {data} …` would begin one")
+        named = Path(os.environ.get("COMMONPLACE_DATA") or ".").expanduser()
+        begun = existing and data is None and not named.exists()
         # One command asks one question: starting a thread per core for linear algebra costs more than it gives.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from commonplace.sdk import Memory
 
         self.heard = _Heard()
+        if begun:
+            self.heard.notes.append(
+                f"{named}, which COMMONPLACE_DATA names, was not there: an empty store was begun in it"
+            )
         self.memory: Memory = Memory(agent, data=data, embedder=embedder)
         self._runner = asyncio.Runner()
 

@@ -222,7 +222,7 @@ def _cut(
     if answerable >= cut:
         return hits, None
     how = f"a judge read the best {judged}" if judged else "by their words and meaning alone"
-    chance = f"{answerable:.1%} likely, below the cut-off of {cut:.1%}"
+    chance = f"{answerable:.0%} likely, and nothing is shown below {cut:.0%}"
     return [], f"nothing found answers the question ({how}: {chance}); min_score 0 shows what was found"
 
 
