@@ -77,7 +77,7 @@ class Config:
 
 def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     """Settings as a caller with these flags gets them; a flag that is None was not given."""
-    folder = Path(data or os.environ.get("COMMONPLACE_DATA") or _platform_folder()).expanduser()
+    folder = Path(data or os.environ.get("COMMONPLACE_DATA") or standard_folder()).expanduser()
     if folder.is_file():
         raise ValidationError(f"{folder} is a file; the data directory is a folder", field="data")
     settings: dict[str, Any] = _file(folder / "commonplace.toml")
@@ -127,10 +127,11 @@ def _several(value: Any) -> tuple[str, ...]:
     return tuple(str(each).strip() for each in (value.split(",") if isinstance(value, str) else value))
 
 
-def _platform_folder() -> str:
+def standard_folder() -> Path:
+    """Where the data is when nothing says otherwise."""
     from platformdirs import user_data_dir
 
-    return user_data_dir("commonplace", appauthor=False)
+    return Path(user_data_dir("commonplace", appauthor=False))
 
 
 def _file(path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import threading
@@ -83,6 +84,117 @@ def test_what_is_kept_is_found(cli, server: Running) -> None:
     (memory,) = cli("recall", "green tea", "--agent", "bob", "--json").json["results"]
     assert memory["id"] in ran.out
     assert memory["content"] == "Alice drinks green tea\x1b[2J in the morning"
+
+
+def test_what_was_kept_before_can_be_shared_later(cli, server: Running) -> None:
+    args = ("ask", server.url, "tea", "--agent", "bob", "--keep")
+    id = cli(*args, "--json").json["kept"][0]["memory_id"]
+
+    def shared() -> Any:
+        return cli("get", id, "--agent", "bob", "--json").json.get("privacy_intent")
+
+    assert not shared()
+    assert f"   kept before as {id}\n" in cli(*args).out
+    assert not shared()
+    for names, said in ((("*",), "*"), (("carol", "dave"), "carol, dave")):
+        ran = cli(*args, *(part for name in names for part in ("--share-with", name)))
+        assert f"   kept before as {id}, now shared with {said}\n" in ran.out
+        assert shared() == {"share_with": list(names)}
+    version = cli("get", id, "--agent", "bob", "--json").json["version"]
+    cli(*args, "--share-with", "carol", "--share-with", "dave")
+    assert cli("get", id, "--agent", "bob", "--json").json["version"] == version, "what is so already is not written"
+
+
+def test_ones_own_memory_is_not_shared_by_asking_for_it(cli, data: Path) -> None:
+    id = cli("remember", "Alice hides the tea", "--agent", "bob", "--json").json["id"]
+    with running(data) as own:
+        ran = cli("ask", own.url, "tea", "--agent", "bob", "--keep", "--share-with", "*")
+    assert (
+        f"not kept: it is our own memory, {id}, and was not changed; to share it: `commonplace update {id}" in ran.out
+    )
+    assert not cli("get", id, "--agent", "bob", "--json").json.get("privacy_intent")
+    assert ", which is our own\n" in ran.out
+    assert ran.err.endswith(", signed with our own key\n"), "there is nobody to bind"
+
+
+def test_the_key_bound_to_a_server_makes_what_it_signed_known(cli, server: Running) -> None:
+    ran = cli("ask", server.url, "tea", "--agent", "bob")
+    assert ", not known here" in ran.out
+    assert "every server without `name` in [mrp] of its settings is called commonplace" in ran.err
+    bind = ran.err.split("`")[1].split()
+    assert bind[:4] == ["commonplace", "trust", "add", "commonplace"]
+    pinned = cli("ask", server.url, "tea", "--agent", "bob", "--key-pin", bind[-1])
+    assert ", known as commonplace's" in pinned.out
+    added = cli(*bind[1:])
+    assert added.code == 0
+    assert "all others called so are refused" in added.err
+    again = cli("ask", server.url, "tea", "--agent", "bob")
+    assert ", known as commonplace's" in again.out
+    assert "signed with its known key" in again.err
+    (result,) = cli("ask", server.url, "tea", "--agent", "bob", "--json").json["examined"]["results"]
+    assert (result["key_known"], result["known_as"]) == (True, "commonplace")
+    # A key bound to the author's own name says more, and another one there makes it wrong.
+    cli("trust", "add", "keeper", "--level", "1", "--key", bind[-1])
+    assert ", known as keeper's" in cli("ask", server.url, "tea", "--agent", "bob").out
+    cli("trust", "add", "keeper", "--level", "1", "--key", public_of(new_private()))
+    assert "   wrong: its signature does not match" in cli("ask", server.url, "tea", "--agent", "bob").out
+
+
+def test_a_name_that_anyone_has_is_warned_of(cli) -> None:
+    key = public_of(new_private())
+    assert "every agent that was given no name" in cli("trust", "add", "default", "--level", "1", "--key", key).err
+    assert cli("trust", "add", "Babel", "--level", "1", "--key", key).err == ""
+
+
+def test_who_gives_tokens_is_said_where_one_is_asked_for(cli, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    command(theirs, "remember", "Alice drinks green tea")
+    vouch = ("--subject", "keeper", "--domain", "tea", "--statement", "It knows tea")
+    with running(theirs, COMMONPLACE_TOKEN_REQUIRED="true") as closed:
+        token(theirs, "--role", "admin")
+        for args in (("ask", closed.url, "tea"), ("mrp", "vouch", closed.url, *vouch)):
+            ran = cli(*args)
+            assert (ran.code, ran.out) == (1, "")
+            assert (
+                "the owner of that server must give you a token; pass it with --token or COMMONPLACE_TOKEN" in ran.err
+            )
+            assert "token create" not in ran.err
+            refused = cli(*args, "--token", "cp_no_no")
+            assert "refuses this token (this token is not known, has expired or was revoked)" in refused.err
+            assert "ask the owner of that server for another" in refused.err
+        assert cli("ask", closed.url, "tea", "--json").json["error"]["code"] == "unauthenticated"
+
+
+def test_a_key_is_replaced_only_on_purpose(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = cli("identity", "--json").json
+    for args in ((), ("--json",)):
+        ran = cli("identity", "rotate", *args)
+        assert ran.code == 1
+        assert "look with --dry-run first, then add --yes" in ran.out + ran.err
+    tried = cli("identity", "rotate", "--dry-run")
+    assert (tried.code, tried.out) == (0, "")
+    assert old["fingerprint"] in tried.err
+    assert "until they bind the new one" in tried.err
+    assert cli("identity", "rotate", "--dry-run", "--json").json == {
+        "dry_run": True, "would_retire": {"public_key": old["public_key"], "fingerprint": old["fingerprint"]},
+    }  # fmt: skip
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("io.StringIO", Terminal)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    refused = cli("identity", "rotate", stdin="n\n")
+    assert refused.code == 1
+    assert "Replace it? [y/N]" in refused.err
+    assert cli("identity", "--json").json == old
+    assert cli("identity", "rotate", stdin="y\n").code == 0
+    second = cli("identity", "--json").json
+    assert [key["public_key"] for key in second["retired"]] == [old["public_key"]]
+    ran = cli("identity", "rotate", "--yes")
+    assert ran.out.strip() not in (old["public_key"], second["public_key"])
+    assert "everyone who had bound the old one" in ran.err
 
 
 def test_nothing_found_is_no_failure(cli, server: Running) -> None:
@@ -244,7 +356,8 @@ def test_a_folder_is_answered_once(cli, keeper: None, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("/nonexistent",), "is not a folder; make it first"),
+        (("/nonexistent",), "there is no folder /nonexistent; make it first"),
+        ((__file__,), "is not a folder; give the folder"),
         ((".", "--interval", "0"), "--interval takes"),
         ((".", "--data", "/nonexistent"), "there is no store in"),
     ],

@@ -13,7 +13,7 @@ def test_a_fact_is_stated_asked_for_and_ended(cli) -> None:
     said = cli("kg", "assert", "Alice", "works_at", "Acme", "--valid-from", "2020-01-01")
     assert said.out == "Alice works_at Acme, since 2020-01-01T00:00:00.000Z\n"
     ran = cli("kg", "assert", "Alice", "works_at", "Bolt", "--confidence", "0.9", "--provenance", "cv", "--json")
-    check("memorywire/types/triple", ran.json)
+    check(OPERATIONS + "kg.assert.response", ran.json)
     assert (ran.json["confidence"], ran.json["provenance"]) == (0.9, "cv")
     now = cli("kg", "query", "Alice", "--json").json
     check(OPERATIONS + "kg.response", now)
@@ -24,6 +24,11 @@ def test_a_fact_is_stated_asked_for_and_ended(cli) -> None:
     assert earlier.out.endswith("until 2020-01-01T00:00:00.000Z\n")
     assert [row.split("\t")[3] for row in cli("kg", "history", "Alice").out.splitlines()] == ["Cogs", "Acme", "Bolt"]
     assert cli("kg", "retract", "Alice", "works_at").out.startswith("Alice works_at Bolt, until ")
+    assert cli("kg", "assert", "Bob", "likes", "tea", "--valid-from", "2020-01-01").out.count("\n") == 1
+    said, ended = cli("kg", "assert", "Bob", "likes", "coffee").out.splitlines()
+    assert said.startswith("Bob likes coffee, since ")
+    assert ended == "ends: Bob likes tea, since 2020-01-01T00:00:00.000Z"
+    assert "ends" not in cli("kg", "assert", "Bob", "likes", "coffee").out, "it goes on"
     nothing = cli("kg", "query", "Alice")
     assert (nothing.code, nothing.out, nothing.err) == (0, "", "nothing is stated about Alice\n")
     again = cli("kg", "retract", "Alice", "works_at")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace import __version__
-from commonplace.cli import clients
+from commonplace.cli import carrying, clients, jsonc
 from commonplace.cli.clients import CLIENTS, Server, snippet, with_server, without_server
-from commonplace.wire.errors import Conflict, NotFound
+from commonplace.cli.serve import _ways_to_connect
+from commonplace.config import Config, standard_folder
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
 SERVER = Server("commonplace", "/opt/bin/commonplace", ("mcp", "--agent", "alice"))
 PATH = Path("settings")
@@ -23,9 +26,9 @@ JSON_CLIENTS = [name for name, client in CLIENTS.items() if client.style != "tom
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COMMONPLACE_DATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -68,11 +71,76 @@ def test_nothing_else_in_the_settings_changes(settings: dict[str, object]) -> No
     assert after == settings
 
 
-def test_settings_with_comments_are_left_alone() -> None:
-    with pytest.raises(Conflict, match="--print"):
-        with_server(CLIENTS["zed"], SERVER, '{\n  // mine\n  "theme": "dark"\n}\n', PATH)
-    with pytest.raises(NotFound):
-        without_server(CLIENTS["cursor"], "commonplace", "{}", PATH)
+COMMENTED = [
+    '// mine\n{\n  // theme\n  "theme": "dark"\n}\n',
+    '{\n    "theme": "dark", // trailing\n    /* last */\n}\n',
+    '{\n\t"theme": "dark" // no comma\n}',
+    '{\r\n  "theme": "dark",\r\n  "context_servers": {\r\n    "other": {}, // x\r\n  },\r\n}\r\n',
+    '{"theme": "dark", "context_servers": {"other": {}}}',
+    '{"context_servers": {"other": {"url": "//not a comment /* either"},}}',
+]
+
+
+@pytest.mark.parametrize("before", COMMENTED)
+def test_comments_and_layout_stay_to_the_letter(before: str) -> None:
+    client = CLIENTS["zed"]
+    after = with_server(client, SERVER, before, PATH)
+    found = jsonc.parse(after).value
+    assert found["context_servers"]["commonplace"] == clients.entry(client, SERVER)
+    assert found.get("theme") == jsonc.parse(before).value.get("theme")
+    assert with_server(client, SERVER, after, PATH) == after
+    assert without_server(client, "commonplace", after, PATH) == before
+    other = with_server(client, Server("commonplace", "x"), after, PATH)
+    assert without_server(client, "commonplace", other, PATH) == before
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), VALUES), st.sampled_from([None, 0, 1, 2, "\t"]), st.booleans())
+def test_adding_and_taking_out_gives_back_the_very_text(settings: dict[str, Any], indent: Any, ascii: bool) -> None:
+    client = CLIENTS["cursor"]
+    settings.pop(client.key, None)
+    before = json.dumps(settings, indent=indent, ensure_ascii=ascii)
+    assert jsonc.parse(before).value == settings
+    after = with_server(client, SERVER, before, PATH)
+    assert json.loads(after) == {**settings, client.key: {"commonplace": clients.entry(client, SERVER)}}
+    assert without_server(client, "commonplace", after, PATH) == before
+    assert clients.made_from(client, "commonplace", after, before)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[1]", "{'a': 1}", '{"a": 1 "b": 2}', '{"a": NaN}', '{"a": "\\x"}', "{} {}", "/* open", '{,}', '{"a": [1 2]}',
+     "[" * 5000, '{"mcpServers": {}, "mcpServers": {}}', '{"mcpServers": {"commonplace": 1, "commonplace": 2}}',
+     '{"mcpServers": []}'],
+)  # fmt: skip
+def test_settings_that_cannot_be_changed_safely_are_left_alone(text: str) -> None:
+    with pytest.raises(Conflict, match="by hand") as refused:
+        with_server(CLIENTS["cursor"], SERVER, text, PATH)
+    assert snippet(CLIENTS["cursor"], SERVER).rstrip() in str(refused.value)
+    with pytest.raises((Conflict, NotFound)) as refused_too:
+        without_server(CLIENTS["cursor"], "commonplace", text, PATH)
+    assert "add" not in str(refused_too.value)
+
+
+def test_a_server_that_is_not_there_cannot_be_taken_out() -> None:
+    for text in ("", "{}", "{\n  // none\n}"):
+        with pytest.raises(NotFound):
+            without_server(CLIENTS["cursor"], "commonplace", text, PATH)
+
+
+def test_codex_keeps_variables_of_a_server_together() -> None:
+    client = CLIENTS["codex"]
+    server = Server("commonplace", "c", ("mcp",), env=(("COMMONPLACE_STORE", "sqlite:///x.db"),))
+    text = with_server(client, server, "", PATH)
+    assert tomllib.loads(text)["mcp_servers"]["commonplace"]["env"] == {"COMMONPLACE_STORE": "sqlite:///x.db"}
+    split = '[mcp_servers.commonplace]\ncommand = "c"\n\n[mcp_servers.commonplace.env]\nA = "b"\n\n[other]\nc = 1\n'
+    assert tomllib.loads(without_server(client, "commonplace", split, PATH)) == {"other": {"c": 1}}
 
 
 @pytest.mark.parametrize("name", CLIENTS)
@@ -119,6 +187,69 @@ def test_each_client_is_told_an_address_in_its_own_words(name: str, expected: di
     assert clients.entry(CLIENTS[name], Server("commonplace", url="U")) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("claude-code", "${T}"), ("vscode", "${env:T}"), ("cursor", "${env:T}"), ("windsurf", "${env:T}"),
+     ("gemini", "${T}"), ("opencode", "{env:T}")],
+)  # fmt: skip
+def test_a_token_is_named_and_never_written(name: str, said: str) -> None:
+    entry = clients.entry(CLIENTS[name], Server("commonplace", url="U", token_env="T"))
+    assert entry["headers"] == {"Authorization": f"Bearer {said}"}
+
+
+def test_clients_with_other_ways_to_a_token() -> None:
+    entry = clients.entry(CLIENTS["codex"], Server("commonplace", url="U", token_env="T"))
+    assert entry == {"url": "U", "bearer_token_env_var": "T"}
+    with pytest.raises(ValidationError, match="Zed"):
+        clients.entry(CLIENTS["zed"], Server("commonplace", url="U", token_env="T"))
+
+
+def test_what_the_shell_says_is_told_to_the_client(cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_DATA", "here")
+    monkeypatch.setenv("COMMONPLACE_AGENT", "alice")
+    monkeypatch.setenv("COMMONPLACE_STORE", "sqlite://./my.db")
+    expected = ["mcp", "--agent", "alice", "--data", str(home / "here")]
+    env = {"COMMONPLACE_STORE": f"sqlite://{home / 'my.db'}"}
+    for args in (("install", "--client", "cursor", "--print"), ("mcp", "--json")):
+        entry = json.loads(cli(*args).out)["mcpServers"]["commonplace"]
+        assert (entry["args"], entry["env"]) == (expected, env)
+    flags = cli("install", "--client", "opencode", "--print", "--data", "there", "--agent", "bob")
+    entry = json.loads(flags.out)["mcp"]["commonplace"]
+    assert entry["command"][1:] == ["mcp", "--agent", "bob", "--data", str(home / "there")]
+    assert entry["environment"] == env
+
+
+def test_a_store_with_a_password_is_not_copied_into_settings() -> None:
+    store = "postgres://alice:" + "wonder" + "land@db/memories"
+    with pytest.raises(ValidationError, match=r"commonplace\.toml"):
+        carrying.variables({"COMMONPLACE_STORE": store})
+    assert carrying.variables({"COMMONPLACE_STORE": "memory://"}) == (("COMMONPLACE_STORE", "memory://"),)
+    assert carrying.variables({}) == ()
+    assert carrying.data_directory(None, {}) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such variable")
+def test_a_moved_data_home_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "moved"))
+    assert carrying.data_directory(None) == str(standard_folder())
+
+
+def test_the_server_announces_ways_to_this_very_memory(home: Path) -> None:
+    url = "http://127.0.0.1:8420"
+    plain = _ways_to_connect(Config(standard_folder()), url, is_open=True)
+    assert [command for command, _ in plain] == [
+        "commonplace install --client claude-code",
+        f"commonplace install --client claude-code --url {url}/mcp",
+    ]
+    there = _ways_to_connect(Config(Path("my data"), agent="alice"), url, is_open=False)
+    assert [command for command, _ in there] == [
+        f"commonplace install --client claude-code --data '{home / 'my data'}' --agent alice",
+        f"commonplace install --client claude-code --url {url}/mcp --token-env COMMONPLACE_TOKEN",
+    ]
+    elsewhere = _ways_to_connect(Config(Path("d"), store="memory://"), url, is_open=True)
+    assert [what for _, what in elsewhere] == ["which calls this server"]
+
+
 def test_an_entry_that_is_there_already_leaves_the_file_as_it_is_written() -> None:
     compact = json.dumps({"mcpServers": {"commonplace": clients.entry(CLIENTS["cursor"], SERVER)}})
     assert with_server(CLIENTS["cursor"], SERVER, compact, PATH) == compact
@@ -153,7 +284,45 @@ def test_it_is_written_with_a_copy_of_what_was_there(cli, home: Path) -> None:
     again = cli("install", "--client", "cursor", "--yes", "--json")
     assert json.loads(again.out)["changed"] is False
     assert cli("install", "--client", "cursor", "--remove", "--yes").code == 0
-    assert json.loads(settings.read_text()) == {}
+    assert settings.read_text() == '{\n  "mcpServers": {}\n}\n'
+    assert list(settings.parent.iterdir()) == [settings]
+
+
+def test_the_first_copy_is_never_written_over(cli, home: Path) -> None:
+    settings = home / ".cursor" / "mcp.json"
+    settings.parent.mkdir()
+    first = '{"theme":  "dark"}'
+    settings.write_text(first)
+    assert cli("install", "--client", "cursor", "--yes").code == 0
+    settings.write_text(settings.read_text().replace("dark", "light"))  # as the client does
+    second = settings.read_text()
+    assert cli("install", "--client", "cursor", "--agent", "alice", "--yes").code == 0
+    ran = cli("install", "--client", "cursor", "--remove", "--yes")
+    assert ran.code == 0
+    assert settings.read_text() == '{"theme":  "light"}'
+    copies = [settings.with_name("mcp.json.before-commonplace" + end) for end in ("", ".2")]
+    assert [copy.read_text() for copy in copies] == [first, second]
+    assert str(settings.with_name("mcp.json.before-commonplace.3")) in ran.out
+
+
+@pytest.mark.parametrize("client", ["cursor", "codex"])
+def test_a_file_that_was_not_there_before_goes_again(cli, home: Path, client: str) -> None:
+    assert cli("install", "--client", client, "--yes").code == 0
+    assert cli("install", "--client", client, "--agent", "alice", "--yes").code == 0
+    assert len(list((home / f".{client}").iterdir())) == 2
+    ran = cli("install", "--client", client, "--remove", "--yes")
+    assert (ran.code, "deleted" in ran.out) == (0, True)
+    assert list((home / f".{client}").iterdir()) == []
+
+
+def test_a_project_is_told_no_place_of_this_machine(cli, home: Path) -> None:
+    ran = cli("install", "--client", "claude-code", "--scope", "project", "--yes")
+    assert ran.code == 0
+    assert json.loads((home / ".mcp.json").read_text())["mcpServers"]["commonplace"] == {
+        "type": "stdio", "command": "commonplace", "args": ["mcp"],
+    }  # fmt: skip
+    assert "PATH" in ran.err
+    assert "this machine" in cli("install", "--client", "cursor", "--scope", "project", "--data", "d", "-y").err
 
 
 def test_line_ends_stay_as_they_are(cli, home: Path) -> None:
@@ -207,6 +376,15 @@ def test_a_project_and_a_running_server(cli, home: Path) -> None:
         (["--client", "claude-desktop", "--url", "http://127.0.0.1:1/mcp"], "--url"),
         (["--client", "cursor", "--tools", "everything"], "trusty"),
         (["--client", "cursor", "--remove", "--yes"], "no server called commonplace"),
+        (["--client", "cursor", "--remove", "--print"], "leave one of them out"),
+        (["--client", "claude-desktop", "--scope", "project", "--print"], "--scope user"),
+        (["--client", "cursor", "--url", "notaurl"], "http://127.0.0.1:8420/mcp"),
+        (["--client", "cursor", "--url", "http://h:99999/mcp"], "http://127.0.0.1:8420/mcp"),
+        (["--client", "cursor", "--name", " ", "--print"], "--name"),
+        (["--client", "cursor", "--token-env", "T", "--print"], "--url"),
+        (["--client", "cursor", "--url", "http://h/mcp", "--token-env", "a b"], "never the token itself"),
+        (["--client", "cursor", "--url", "http://h/mcp", "--token-env", "cp_" + "ab_cd"], "never the token itself"),
+        (["--client", "zed", "--url", "http://h/mcp", "--token-env", "T", "--print"], "Zed"),
     ],
 )
 def test_mistakes_are_explained(cli, home: Path, args: list[str], says: str) -> None:

@@ -88,6 +88,15 @@ def test_every_option_reaches_the_request() -> None:
         ("@A memory_request: what is `max:3 domain:x`", "what is `max:3 domain:x`", {}),
         ("@A memory_request: 緑茶は？ domain:“飲み物 全部”", "緑茶は？", {"domain": "飲み物 全部"}),
         ("@A memory_request: tea? domain:drinks, max:3;", "tea?", {"domain": "drinks"}),
+        ("@A memory_request: who wrote note:x", "who wrote note:x", {}),
+        ("@A memory_request: who wrote note: x domain:drinks", "who wrote note: x", {"domain": "drinks"}),
+        ("@A memory_request: who wrote note:x first? domain:drinks", "who wrote note:x first?", {"domain": "drinks"}),
+        ("@A memory_request: who wrote `note:x` domain:drinks", "who wrote `note:x`", {"domain": "drinks"}),
+        ("@A memory_request: what is https://example.com/a domain:x", "what is https://example.com/a", {"domain": "x"}),
+        ("@A memory_request: what is there? domain:/x", "what is there?", {"domain": "/x"}),
+        ("@A memory_request: what is there?\ndomain://x", "what is there?", {"domain": "//x"}),
+        ("@A memory_request: what is std::vector domain:x", "what is std::vector", {"domain": "x"}),
+        ("@A memory_request: who wrote note:x\ndomain:drinks", "who wrote note:x", {"domain": "drinks"}),
     ],
 )  # fmt: skip
 def test_what_people_type(comment: str, question: str, structured: dict[str, Any]) -> None:
@@ -147,12 +156,15 @@ def test_only_so_many_requests_are_read() -> None:
         ('domain:""', "domain is empty"),
         ("max:1 max:2", "max is given twice"),
         ("domian:drinks max:2", "there is no option 'domian'"),
+        ("max:3 bogus:1", "there is no option 'bogus'"),
     ],
 )
-def test_an_option_that_is_wrong_is_named(options: str, says: str) -> None:
-    (asked,) = find(f"@A memory_request: tea?\n{options}")
+@pytest.mark.parametrize("apart", ["\n", " "])
+def test_an_option_that_is_wrong_is_named(options: str, says: str, apart: str) -> None:
+    (asked,) = find(f"@A memory_request: tea?{apart}{options}")
     assert asked.problem is not None
     assert says in asked.problem
+    assert asked.question == "tea?"
 
 
 def test_a_request_that_asks_nothing_is_a_mistake() -> None:
@@ -185,6 +197,16 @@ def test_a_composed_comment_asks_what_was_meant(
     assert asked.preferences.get("max_results") == most
 
 
+@given(
+    words=st.lists(WORDS, min_size=1).filter(lambda words: words[-1].strip(",;")),
+    domain=VALUES.filter(lambda text: text == text.strip() and text.rstrip(",;")),
+    most=st.integers(1, 1000),
+)
+def test_options_mean_the_same_on_the_questions_line(words: list[str], domain: str, most: int) -> None:
+    apart = compose("A", " ".join(words), {"domain": domain, "max": most})
+    assert only(" ".join(apart.rsplit("\n", 1))) == only(apart)
+
+
 @given(st.text())
 def test_no_text_breaks_the_reading(text: str) -> None:
     for asked in find(f"{text}@A memory_request: {text}"):
@@ -196,7 +218,7 @@ def test_no_text_breaks_the_reading(text: str) -> None:
 @pytest.mark.parametrize(
     "pattern",
     ["@", "@a ", "@a memory_request: ", "max:3 ", 'domain:"', 'domain:"" domain:"', "domain:“", "`", "` `` ", "x\n",
-     "a", "keywords:a,", " \t", "a:", "> ", "1. [0.9] ", "   Vouch: a, "],
+     "a", "keywords:a,", " \t", "a:", "a:b ", 'a:"b c" ', "> ", "1. [0.9] ", "   Vouch: a, "],
 )  # fmt: skip
 def test_a_huge_comment_takes_time_in_proportion(pattern: str) -> None:
     def seconds(length: int) -> float:

@@ -573,6 +573,32 @@ def test_an_unknown_palace_is_an_error_for_every_tool(trusty: Caller) -> None:
 def test_the_default_palace_is_made_when_it_is_not_there(trusty: Caller) -> None:
     assert trusty("palace_info")["drawer_count"] == 0
     assert trusty("palace_list") == {"palaces": ["my-project"]}
+    assert trusty.without_default()("palace_list") == {"palaces": []}, "reading makes nothing"
+    trusty("kg_assert", **RIGHT["kg_assert"])
+    assert trusty.without_default()("palace_list") == {"palaces": ["my-project"]}
+
+
+READING = ["memory_recall", "memory_recall_deep", "kg_query", "memory_list", "palace_info"]
+
+
+def test_a_default_palace_that_is_not_there_reads_as_an_empty_one(trusty: Caller) -> None:
+    reader = trusty.as_("my-project", role="reader")
+    told = [reader(tool, **RIGHT[tool]) for tool in READING]
+    assert [answer.get("results", answer.get("triples", answer.get("drawers", []))) for answer in told] == [[]] * 5
+    assert reader("palace_list") == {"palaces": ["my-project"]}
+    for tool in ("memory_remember", "kg_assert", "memory_forget"):
+        assert isinstance(reader.refused(tool, **RIGHT[tool]), Forbidden)
+    assert trusty.without_default()("palace_list") == {"palaces": []}
+
+
+def test_whoever_may_not_use_the_default_palace_still_uses_its_own(trusty: Caller) -> None:
+    limited = trusty.as_("other")
+    assert limited("palace_list") == {"palaces": []}
+    limited("palace_create", name="other")
+    assert limited("palace_list") == {"palaces": ["other"]}
+    for tool in READING:
+        assert isinstance(limited.refused(tool, **RIGHT[tool]), Forbidden)
+    assert trusty.without_default()("palace_list") == {"palaces": ["other"]}
 
 
 def test_a_named_palace_wins_over_the_default(trusty: Caller) -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from redaction_corpus.benign import benign, paragraphs
-from redaction_corpus.credentials import ALNUM, BY_FORM, card, pem, some
+from redaction_corpus.credentials import ALNUM, BY_FORM, card, pem, some, words
 from redaction_corpus.positives import Positive, held_out, positives
 
 from commonplace.config import RedactionConfig
@@ -105,6 +105,73 @@ def test_cards_are_told_by_brand_and_check_digit(prefix: str) -> None:
     assert ON.text(f"card {wrong}") == (f"card {wrong}", [])
 
 
+def test_words_in_quotes_are_the_password_unless_they_say_what_it_is_like() -> None:
+    for said in (
+        "the password is '{}'",
+        'The password for the router was "{}"',
+        "Das Passwort ist „{}“",
+        "set the password to '{}'",
+    ):
+        for secret in ("swordfish", "Swordfish", "monkey", "hunter two", "correct horse battery", "open-sesame"):
+            clean, labels = ON.text(said.format(secret))
+            assert (clean, labels) == (said.format("<REDACTED:password>"), ["password"])
+        for state in ("required", "too short", "not set", "case sensitive", "encrypted", "at least 8 characters long"):
+            assert ON.text(said.format(state)) == (said.format(state), [])
+
+
+def test_an_option_is_a_password_where_the_command_takes_one() -> None:
+    assert ON.text("mysql -u root -pS3cret99 mydb")[0] == "mysql -u root -p<REDACTED:password> mydb"
+    assert ON.text("mysqldump -P3307 -p'S3 cret' crm")[0] == "mysqldump -P3307 -p'<REDACTED:password>' crm"
+    assert ON.text("docker login -u alice -p S3cret99 r")[0] == "docker login -u alice -p <REDACTED:password> r"
+    for command in (
+        "mysql -u root -p crm",
+        "docker run --name mysql -p3306:3306 mysql",
+        "psql -p 5432",
+        "mkdir -p mysql",
+    ):
+        assert ON.text(command) == (command, [])
+
+
+def test_a_login_of_a_registry_is_found_by_what_it_says() -> None:
+    login = base64.b64encode(b"alice:S3cret99").decode()
+    config = {"auths": {"r.example.com": {"auth": login}}}
+    hidden = {"auths": {"r.example.com": {"auth": "<REDACTED:authorization>"}}}
+    assert ON.document(config) == (hidden, ["authorization"])
+    assert ON.text(json.dumps(config)) == (json.dumps(hidden), ["authorization"])
+    for other in ("none", "basic", base64.b64encode(b"no colon here").decode(), base64.b64encode(b"a:$PASS").decode()):
+        assert ON.document({"auth": other})[1] == []
+
+
+def test_the_key_of_a_wallet_is_found_beside_the_word_and_a_digest_is_not_one() -> None:
+    number = some(Random(8), "0123456789abcdef", 64)
+    assert ON.text(f"private key 0x{number}.") == ("private key <REDACTED:private_key>.", ["private_key"])
+    for text in (f"sha256 {number}", f"tx 0x{number}", f"private key hash {number}", f"{number}  wallet.tar.gz"):
+        assert ON.text(text) == (text, [])
+
+
+@pytest.mark.parametrize("count", [12, 15, 18, 21, 24])
+def test_a_seed_phrase_goes_with_all_its_words(count: int) -> None:
+    phrase = words(count)(Random(count))
+    hidden = "The seed phrase is <REDACTED:seed_phrase> and the paper is in the safe."
+    assert ON.text(f"The seed phrase is {phrase} and the paper is in the safe.") == (hidden, ["seed_phrase"])
+    assert ON.document({"mnemonic": phrase}) == ({"mnemonic": "<REDACTED:seed_phrase>"}, ["seed_phrase"])
+    assert ON.text(f"They played with {phrase}.")[1] == []
+
+
+def test_cookies_of_a_session_go_and_others_stay() -> None:
+    one, two = (some(Random(n), ALNUM, 32) for n in (1, 2))
+    clean, labels = ON.text(f"Cookie: theme=dark; sessionid={one}; PHPSESSID={two}; lang=de")
+    hidden = "<REDACTED:session_cookie>"
+    assert (clean, labels) == (
+        f"Cookie: theme=dark; sessionid={hidden}; PHPSESSID={hidden}; lang=de",
+        ["session_cookie"],
+    )
+    assert ON.document({"headers": {"Cookie": f"sid={one}"}})[0] == {"headers": {"Cookie": hidden}}
+    assert ON.document({"Cookie": "theme=dark"})[1] == []
+    many = "Cookie: " + "; ".join(f"a{n}_session={some(Random(n), ALNUM, 32)}" for n in range(40))
+    assert ON.text(many)[0].count(hidden) == 40
+
+
 # what is left alone
 
 
@@ -172,11 +239,12 @@ def pieces() -> st.SearchStrategy[str]:
     rng = Random(1)
     triggers = [trigger for rule in (*TOKENS, *PHRASES) for trigger in rule.triggers]
     secrets = [make(rng) for make in BY_FORM.values()]
-    words = ["password is ", "password: ", "password=", "token=", "api key is ", "pw ", "://a:", "@host", "-u a:", "'",
-             '"', " ", "\n", "\\n", "<REDACTED:", "<REDACTED:password>", "[REDACTED:secret]", ">", "]", "hunter22",
-             "-----BEGIN", " PRIVATE KEY-----", "DB_PASSWORD=", "4111 1111 1111 1111", "x9", "Bearer ",
-             "Authorization: Basic "]  # fmt: skip
-    return st.lists(st.sampled_from(triggers + secrets + words) | st.text(max_size=8), max_size=12).map("".join)
+    said = ["password is ", "password: ", "password=", "token=", "api key is ", "pw ", "://a:", "@host", "-u a:", "'",
+            '"', " ", "\n", "\\n", "<REDACTED:", "<REDACTED:password>", "[REDACTED:secret]", ">", "]", "hunter22",
+            "-----BEGIN", " PRIVATE KEY-----", "DB_PASSWORD=", "4111 1111 1111 1111", "x9", "Bearer ",
+            "Authorization: Basic ", "password is '", "set password to '", "mysql -p", "auth=", "cookie sid=",
+            "seed phrase is ", "private key ", "orbit winter velvet tiger ", "0f1e2d3c4b5a6978"]  # fmt: skip
+    return st.lists(st.sampled_from(triggers + secrets + said) | st.text(max_size=8), max_size=12).map("".join)
 
 
 @settings(max_examples=600, deadline=None)
@@ -405,7 +473,11 @@ HOSTILE = (
     "login a password ", " ", "\n", "x.", "a-", "_", "=", "\\n", "%20", "<password>", "mistral ", "otpauth://",
     "identified with a by ", "MTA", "8Q~", "<REDACTED:password>", "password=<REDACTED:password>", "A1b2-",
     "machine a login b ", "user ", "creds: a:", "é",
-    "password: -----!",
+    "password: -----!", "password is '", "password for a is \"a ", "password is «a", "set password to '",
+    "set word to ", "mysql -p", "mysql -P ", "mysql \\\n -p", "mysql -pa'", "mongosh -p ", "docker login -p80 ",
+    "redis-cli -a", "auth=", "auth: YWI6", "cookie sid=", "cookie session", "cookiesess=a", "seed phrase is ",
+    "mnemonic: orbit ", "mnemonic orbit, ",
+    "recovery phrase for a ", "private key ", "private key 0x0", "private key 0f0f0f0f ", "cookie\"sid\": \"a",
 )  # fmt: skip
 
 

@@ -25,7 +25,8 @@ def ok(answer: Answer, name: str) -> Any:
 
 def state(server: Running, agent: str, subject: str, predicate: str, object: str, **more: Any) -> Any:
     body = {"agent_id": agent, "subject": subject, "predicate": predicate, "object": object, **more}
-    return ok(server.post("/v0/kg/assert", body), "types/triple")
+    made = ok(server.post("/v0/kg/assert", body), "operations/kg.assert.response")
+    return {name: value for name, value in made.items() if name != "replaced"}
 
 
 def ask(server: Running, path: str, name: str, **query: Any) -> Any:
@@ -106,6 +107,15 @@ def test_what_is_wrong_is_named(open_server: Running, body: dict[str, Any], fiel
 def test_a_question_that_cannot_be_asked_is_refused(open_server: Running, query: str) -> None:
     refused = open_server.get(f"/v0/kg?{query}")
     assert (refused.status, refused.code) == (400, "validation_error")
+
+
+def test_an_answer_says_what_it_replaced(open_server: Running) -> None:
+    fact = {"agent_id": "replaced", "subject": "Bob", "predicate": "likes"}
+    tea = open_server.post("/v0/kg/assert", {**fact, "object": "tea", "valid_from": 1000}).json
+    assert "replaced" not in tea
+    coffee = open_server.post("/v0/kg/assert", {**fact, "object": "coffee", "valid_from": 2000})
+    assert ok(coffee, "operations/kg.assert.response")["replaced"] == {**tea, "valid_to": 2000}
+    assert "replaced" not in state(open_server, "replaced", "Bob", "likes_also", "tea")
 
 
 def test_json_rpc_has_the_same_operations(open_server: Running) -> None:

@@ -94,7 +94,13 @@ def test_bad_input_gets_the_code_it_gets_on_stdio(open_server: Running, what: st
 def test_what_the_sdk_asks_of_headers(open_server: Running) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert open_server.post("/mcp", message, headers={**HEADERS, "Accept": "text/html"}).status == 406
-    assert open_server.post("/mcp", message, headers={**HEADERS, "Content-Type": "text/plain"}).status in (400, 415)
+    for sent in ("text/plain", "application/jsonp", ""):
+        wrong = open_server.post("/mcp", message, headers={**HEADERS, "Content-Type": sent})
+        assert (wrong.status, wrong.headers["content-type"]) == (415, "application/json")
+        assert (wrong.json["id"], wrong.json["error"]["code"]) == (None, -32600)
+        assert "application/json" in wrong.json["error"]["message"]
+    fine = {**HEADERS, "Content-Type": "application/json; charset=utf-8"}
+    assert open_server.post("/mcp", message, headers=fine).json["result"] == {}
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -185,6 +191,8 @@ def test_the_address_may_name_the_agent_and_the_palace(open_server: Running) -> 
     assert call(open_server, "get", {"id": id, "agent_id": "bob"})["structuredContent"]["agent_id"] == "bob"
     greeted = post(open_server, "/mcp/trusty?palace=atlas", "initialize", greeting("2024-11-05"))
     assert greeted.json["result"]["serverInfo"]["default_palace"] == "atlas"
+    assert "drawers" in call(open_server, "memory_list", {}, "/mcp/trusty?palace=atlas")["content"][0]["text"]
+    assert "atlas" not in call(open_server, "palace_list", {}, "/mcp/trusty")["content"][0]["text"]
     wrong = post(open_server, "/mcp?colour=red", "ping")
     assert (wrong.status, wrong.json["error"]["code"]) == (400, -32600)
 

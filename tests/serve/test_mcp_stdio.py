@@ -17,6 +17,7 @@ from spawned import MODERN, Spawned, enveloped, greeting, spawned
 from commonplace.serve.mcp.table import HANDSHAKE_ERAS
 
 STOP_SECONDS = 2.0
+SLACK = 8.0  # in which a busy machine may not have let it run at all
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,7 @@ def test_a_handshake_answers_in_the_era_it_was_asked_in(tmp_path: Path, era: str
     assert answered["capabilities"].keys() - {"completions"} == {"tools", "resources", "prompts"}
     assert ("completions" in answered["capabilities"]) is (era >= "2025-03-26")
     assert "Recall before you answer" in answered["instructions"]
+    assert "relevance below about 0.1" in answered["instructions"]
 
 
 def test_an_unknown_version_is_offered_the_newest_with_a_handshake(tmp_path: Path) -> None:
@@ -214,16 +216,20 @@ def test_a_cancelled_call_is_not_answered(tmp_path: Path) -> None:
 def test_stdout_carries_messages_only(tmp_path: Path) -> None:
     """What a library prints, in Python or below it, goes to stderr."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import atexit, os, threading\n"
+        "import os, threading\n"
         "def shout():\n"
+        "    while not os.path.exists(os.environ['SHOUT']):\n"
+        "        threading.Event().wait(0.02)\n"
         "    print('from Python')\n"
         "    os.write(1, b'from below\\n')\n"
         "if os.environ.get('SHOUT'):\n"
-        "    threading.Timer(0.4, shout).start()\n"
+        "    threading.Thread(target=shout, daemon=True).start()\n"
     )
-    with spawned(tmp_path / "data", PYTHONPATH=str(tmp_path), SHOUT="1") as one:
+    now = tmp_path / "now"
+    with spawned(tmp_path / "data", PYTHONPATH=str(tmp_path), SHOUT=str(now)) as one:
         one.greet()
         one.call("remember", content="Alice is allergic to peanuts")
+        now.touch()
         deadline = time.monotonic() + SECONDS
         os.set_blocking(one.process.stderr.fileno(), False)  # type: ignore[union-attr]
         heard = b""
@@ -239,6 +245,7 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
 
 def _in_flight(one: Spawned) -> None:
     one.greet()
+    one.call("list")  # so that the store is open, whatever else this machine does
     one.send("tools/call", {"name": "remember", "arguments": {"content": "Alice moved to Lisbon"}}, id=9)
 
 
@@ -247,7 +254,7 @@ def test_at_the_end_of_input_what_is_in_flight_is_finished(tmp_path: Path) -> No
         _in_flight(one)
         began = time.monotonic()
         assert one.hang_up() == 0
-        assert time.monotonic() - began < STOP_SECONDS
+        assert time.monotonic() - began < STOP_SECONDS + SLACK
         kept = one.read()
         assert kept["id"] == 9
         assert cli(tmp_path, "list")["memories"][0]["content"] == "Alice moved to Lisbon"
@@ -260,7 +267,7 @@ def test_a_signal_finishes_what_is_in_flight(tmp_path: Path, number: signal.Sign
         assert one.result("ping") == {}  # so that the call has been read
         began = time.monotonic()
         assert one.signal(number) == 0
-        assert time.monotonic() - began < STOP_SECONDS
+        assert time.monotonic() - began < STOP_SECONDS + SLACK
         answered = [json.loads(line)["id"] for line in _all(one)]
         assert 9 in answered
         assert cli(tmp_path, "list")["memories"][0]["content"] == "Alice moved to Lisbon"
@@ -288,7 +295,7 @@ def test_a_client_that_stops_reading_does_not_keep_us(tmp_path: Path) -> None:
         process.terminate()
         began = time.monotonic()
         assert process.wait(SECONDS) == 0
-        assert time.monotonic() - began < STOP_SECONDS + 1
+        assert time.monotonic() - began < STOP_SECONDS + SLACK
     finally:
         process.kill()
         process.wait()
@@ -326,7 +333,7 @@ def test_no_process_survives_a_parent_that_was_killed(tmp_path: Path, kind: str)
         parent.wait()
         began = time.monotonic()
         _wait_for_end(watched)
-        assert time.monotonic() - began < STOP_SECONDS + 1
+        assert time.monotonic() - began < STOP_SECONDS + SLACK
         os.close(watched)
     finally:
         parent.kill()
@@ -370,7 +377,7 @@ def test_it_ends_while_the_model_is_at_work(tmp_path: Path) -> None:
         assert one.result("ping") == {}
         began = time.monotonic()
         assert one.hang_up() == 0
-        assert time.monotonic() - began < STOP_SECONDS + 0.5
+        assert time.monotonic() - began < STOP_SECONDS + SLACK
     assert [m["content"] for m in cli(tmp_path / "data", "list")["memories"]] == ["quick"]
 
 
@@ -390,6 +397,11 @@ def test_mistakes_are_told_on_stderr(tmp_path: Path) -> None:
     unknown = run("--colour", "red")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert "--colour" in unknown.stderr
+    for flag, value, tools in (("--palace", "atlas", []), ("--http", "127.0.0.1:0", ["--tools", "amp"])):
+        for more in ([], ["--json"]):
+            misfit = run(flag, value, *tools, *more)
+            assert misfit.returncode == 1
+            assert f"{flag} is for trusty-memory's tools" in misfit.stdout + misfit.stderr
     taken = run("--tools", "trusty", "--http", "nowhere")
     assert (taken.returncode, taken.stdout) in ((0, ""), (1, ""))  # an input that ends at once may end it first
     assert "Example:" in run("--help").stdout
@@ -397,7 +409,7 @@ def test_mistakes_are_told_on_stderr(tmp_path: Path) -> None:
 
 def test_a_clients_configuration_is_printed(tmp_path: Path) -> None:
     printed = cli(tmp_path, "mcp", "--tools", "trusty", "--palace", "atlas")
-    args = ["mcp", "--tools", "trusty", "--palace", "atlas"]
+    args = ["mcp", "--tools", "trusty", "--palace", "atlas", "--data", str(tmp_path)]
     assert printed == {"mcpServers": {"commonplace": {"command": "commonplace", "args": args}}}
 
 
@@ -407,5 +419,9 @@ def test_a_store_that_cannot_be_opened_is_explained_to_the_model(tmp_path: Path)
         one.greet()
         result = one.result("tools/call", {"name": "recall", "arguments": {"query": "anything"}})
         assert result["isError"] is True
-        assert "commonplace.db" in result["content"][0]["text"]
+        text = result["content"][0]["text"]
+        assert "commonplace.db" in text
+        assert "a person must look" in text
+        assert "`commonplace doctor`" in text
+        assert "once more" not in text
         assert one.result("ping") == {}

@@ -17,8 +17,9 @@ from commonplace.sdk import open_engine
 from commonplace.serve.mcp import sets
 from commonplace.serve.mcp.messages import Problem
 from commonplace.serve.mcp.sessions import RequestSession
-from commonplace.serve.mcp.speaker import Speaker
+from commonplace.serve.mcp.speaker import Speaker, advice
 from commonplace.serve.mcp.table import ERAS, Hints, Tool, ToolSet
+from commonplace.wire.errors import NeedsMending, StoreRefused, Unavailable
 from commonplace.wire.record import Principal
 
 OURS = ["remember", "recall", "forget", "merge", "expire", "get", "list", "update", "history", "graph_assert",
@@ -157,7 +158,8 @@ def test_a_memory_through_its_whole_life(talk: Talk) -> None:
     assert call("expire", policy={"type": "emotional"})["matched_count"] == 0
     fact = call("graph_assert", subject="auth", predicate="runs", object="2.4.1")
     assert (fact["object"], "valid_to" in fact) == ("2.4.1", False)
-    call("graph_assert", subject="auth", predicate="runs", object="2.5.0")
+    newer = call("graph_assert", subject="auth", predicate="runs", object="2.5.0")
+    assert ("replaced" in fact, newer["replaced"]) == (False, {**fact, "valid_to": newer["valid_from"]})
     assert [t["object"] for t in call("graph_query", subject="auth")["triples"]] == ["2.5.0"]
     assert call("graph_query", subject="auth", as_of=fact["valid_from"])["triples"][0]["object"] == "2.4.1"
     assert call("forget", ids=[first])["forgotten_ids"] == [first]
@@ -175,7 +177,7 @@ def test_a_memory_through_its_whole_life(talk: Talk) -> None:
         ("forget", {}, ["ids or filter", "call forget again"]),
         ("forget", {"ids": []}, ["ids or filter"]),
         ("expire", {"policy": {}}, ["policy"]),
-        ("get", {"id": "nothing"}, ["nothing", "recall or list"]),
+        ("get", {"id": "nothing"}, ["no memory nothing for agent default. Call list or recall"]),
         ("get", {}, ["id is required"]),
         ("update", {"content": "x"}, ["id is required"]),
         ("list", {"limit": "many"}, ["limit"]),
@@ -191,7 +193,15 @@ def test_a_mistake_is_explained_to_the_model(talk: Talk, tool: str, arguments: d
     assert text.endswith(".")
     for piece in says:
         assert piece in text
+    assert "commonplace" not in text, "a model has tools, not a shell"
     assert talk.bugs == []
+
+
+def test_a_model_tries_again_only_where_that_can_help() -> None:
+    assert "Try recall once more" in advice("recall", Unavailable("locked"))
+    for fault in (StoreRefused("damaged"), NeedsMending("read-only")):
+        assert "Do not try again" in advice("recall", fault)
+        assert "`commonplace doctor`" in advice("recall", fault)
 
 
 def test_a_reader_is_told_that_it_may_not_write(tmp_path: Path) -> None:

@@ -417,8 +417,8 @@ def test_one_process_at_a_time(post: Post) -> None:
 
 
 def test_a_path_that_is_no_folder_is_refused(post: Post, tmp_path: Path) -> None:
-    for path in (tmp_path / "missing", Path(__file__)):
-        with pytest.raises(ValidationError, match="is not a folder"):
+    for path, says in ((tmp_path / "missing", "there is no folder .*mkdir"), (Path(__file__), "is not a folder; give")):
+        with pytest.raises(ValidationError, match=says):
             Post(post.data, path).watch()
 
 

@@ -273,7 +273,7 @@ def run(data: Path, *args: str) -> subprocess.CompletedProcess[str]:
 def test_trust_and_identity_from_the_shell(tmp_path: Path) -> None:
     shown = cli(tmp_path, "identity")
     assert run(tmp_path, "identity").stdout.strip() == shown["public_key"]
-    rotated = cli(tmp_path, "identity", "rotate")
+    rotated = cli(tmp_path, "identity", "rotate", "--yes")
     assert rotated["retired"] == [{"public_key": shown["public_key"], "fingerprint": shown["fingerprint"]}]
     cli(tmp_path, "trust", "add", "Babel", "--level", "2", "--key", PUBLIC)
     listed = cli(tmp_path, "trust", "list")["peers"]

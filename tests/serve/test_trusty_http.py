@@ -267,6 +267,42 @@ def test_where_there_are_tokens_one_is_asked_for(tmp_path: Path) -> None:
         assert http_call(companion.port, "GET", "/api/v1/status", None, mine).json["data_root"] is None
 
 
+def test_what_is_asked_makes_no_default_palace_and_tells_nobody_elses(tmp_path: Path) -> None:
+    acme = {"Authorization": f"Bearer {token(tmp_path, '--role', 'admin', '--tenant', 'acme')}"}
+    other = {"Authorization": f"Bearer {token(tmp_path, '--role', 'writer', '--agents', 'other')}"}
+    reader = {"Authorization": f"Bearer {token(tmp_path, '--role', 'reader', '--agents', 'fresh')}"}
+    with spawned(tmp_path, "--palace", "fresh", "--http", "127.0.0.1:0") as client:
+        port = client.port
+
+        def get(path: str, mine: dict[str, str]) -> Any:
+            answer = http_call(port, "GET", f"/api/v1/{path}", None, mine)
+            assert answer.status == 200, answer.body
+            return answer.json
+
+        # Nobody has spoken on stdin yet.
+        status = get("status", reader)
+        assert (status["default_palace"], status["palace_count"], status["total_drawers"]) == ("fresh", 1, 0)
+        assert [palace["id"] for palace in get("palaces", reader)] == ["fresh"]
+        assert get("palaces/fresh/drawers", reader) == []
+        for mine in (acme, other):
+            assert get("status", mine)["default_palace"] is None
+            assert get("palaces", mine) == []
+        never = [http_call(port, "GET", f"/api/v1/palaces/{name}", None, acme) for name in ("fresh", "other")]
+        assert [answer.status for answer in never] == [404, 404]
+        body = {"content": "x"}
+        assert http_call(port, "POST", "/api/v1/palaces/fresh/drawers", body, acme).status == 404
+        assert get("palaces", acme) == []
+        assert client.call("palace_list") == {"palaces": ["fresh"]}
+
+
+def test_what_is_not_there_is_answered_with_a_place_that_is(companion: Companion) -> None:
+    lost = companion("GET", "/docs")
+    assert (lost.status, lost.json) == (
+        404, {"error": "there is nothing at /docs; /api/v1/status is a place to begin"},
+    )  # fmt: skip
+    assert companion("GET", "/api/v1/status").status == 200
+
+
 def test_a_stream_ends_with_the_token_it_was_opened_with(tmp_path: Path) -> None:
     made = cli(tmp_path, "token", "create", "--role", "reader", "--agents", "home")
     with spawned(tmp_path, "--palace", "home", "--http", "127.0.0.1:0") as client:
@@ -289,7 +325,9 @@ def test_a_stream_ends_with_the_token_it_was_opened_with(tmp_path: Path) -> None
 def test_other_machines_reach_it_only_where_tokens_are_asked_for(tmp_path: Path) -> None:
     with spawned(tmp_path, "--http", "0.0.0.0:0") as client:
         assert client.process.wait(SECONDS) == 1
-        assert "without tokens" in "".join(client.err)
+        said = "".join(client.err)
+        assert "without tokens" in said
+        assert "listening" not in said
     token(tmp_path, "--role", "admin")
     with spawned(tmp_path, "--http", "0.0.0.0:0") as client:
         assert Companion(client)("GET", "/api/v1/status").status == 401

@@ -237,6 +237,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "HealthResponse": {"status": "ok", "version": "1", "store": "sqlite", "capabilities": []},
     "StatusResponse": {"version": "1", "agents": {}, "memories": 0, "pending_reviews": 0},
     "TripleDocument": _TRIPLE,
+    "AssertResponse": {**_TRIPLE, "replaced": _TRIPLE},
     "AssertRequest": {"agent_id": "alice", "subject": "tea", "predicate": "is", "object": "hot"},
     "KnowledgeResponse": {"subject": "tea", "triples": [_TRIPLE]},
     "PathResponse": {"start": "tea", "end": "hot", "triples": [_TRIPLE]},

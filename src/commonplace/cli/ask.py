@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import threading
 from collections.abc import Iterator
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commonplace.cli import options, values
+from commonplace.cli import options, trust, values
 from commonplace.cli.plain import emit, flat, line, note, plural
 from commonplace.cli.progress import PATIENCE_SECONDS
 from commonplace.cli.session import Session
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.errors import Unauthenticated, ValidationError
 from commonplace.wire.record import system_clock
 
 if TYPE_CHECKING:
@@ -130,12 +131,12 @@ def ask(
         reasons = await asking.keep(Mrp(engine, who), heard, agent=me, share_with=share) if keep else []
         return heard, reasons
 
-    with Session(data, agent) as run, waiting(url):
+    with Session(data, agent) as run, waiting(url), admitted(url, token):
         heard, reasons = run(converse(run(run.memory.engine()), run.memory.agent_id))
     if as_json:
         emit(heard.to_wire() | ({"not_kept": reasons} if keep else {}))
     else:
-        _show(heard, reasons)
+        _show(heard, reasons, share or [])
 
 
 def _time(name: str, text: str, now: int) -> str:
@@ -159,7 +160,22 @@ def waiting(url: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _show(heard: Heard, reasons: list[str]) -> None:
+@contextmanager
+def admitted(url: str, token: str | None) -> Iterator[None]:
+    """Says whose token is wanted: a server speaks to its owner, and a token made here would close our own server."""
+    try:
+        yield
+    except Unauthenticated as refusal:
+        how = "pass it with --token or COMMONPLACE_TOKEN"
+        if token:
+            raise Unauthenticated(
+                f"{url} refuses this token ({refusal.message}): ask the owner of that server for another, and {how}"
+            ) from None
+        why = "asks for a token" if "Bearer" in refusal.message else f"refuses the request ({refusal.message})"
+        raise Unauthenticated(f"{url} {why}: the owner of that server must give you a token; {how}") from None
+
+
+def _show(heard: Heard, reasons: list[str], shared: list[str]) -> None:
     response, examined = heard.response, heard.examined
     status, results = response["status"], response["results"]
     meta: dict[str, Any] = response.get("meta", {})
@@ -171,13 +187,13 @@ def _show(heard: Heard, reasons: list[str]) -> None:
             line()
         line(f"{place + 1}. [{result['relevance_score']:.2f}] {attestation['claim']['content']}")
         line(f"   by {flat(attestation['agent'])}, {flat(attestation['created_at'])}, {flat(result['memory_id'])}")
-        whose = f", known as {attestation['agent']}'s" if verdict.known else ", not known here" if verdict.key else ""
+        unknown = ", which is our own" if verdict.key == _own_key(heard) else ", not known here"
+        whose = f", known as {verdict.known_as}'s" if verdict.known_as else unknown if verdict.key else ""
         line(f"   {verdict.state}: {flat(verdict.detail + whose)}")
         if heard.verifications:
             line(f"   responder: {_advice(heard.verifications[place])}")
         if heard.kept:
-            kept = heard.kept[place]
-            line(f"   kept as {kept['memory_id']}" if kept else f"   not kept: {reasons[place]}")
+            line(f"   {_kept(heard.kept[place], reasons[place], shared)}")
     if results:
         found = plural(meta.get("total_matches", len(results)), "memory")
         signed = "signed" if examined.signed else "NOT signed"
@@ -185,6 +201,17 @@ def _show(heard: Heard, reasons: list[str]) -> None:
         note(f"answer of {flat(heard.responder)}: {status['code']}, {found}{level}, {signed}{_key(heard)}")
         if status["code"] == "partial":
             note(f"partial: {flat(status['message'])}")
+
+
+def _kept(kept: dict[str, Any] | None, reason: str, shared: list[str]) -> str:
+    if kept is None:
+        return f"not kept: {reason}"
+    id = kept["memory_id"]
+    if kept.get("own"):
+        how = f"; to share it: `commonplace update {id} --share-with NAME`" if shared else ""
+        return f"not kept: it is our own memory, {id}, and was not changed{how}"
+    now = f", now shared with {', '.join(shared)}" if shared else ""
+    return f"kept as {id}" if kept["created"] else f"kept before as {id}{now}"
 
 
 def _advice(verification: dict[str, Any]) -> str:
@@ -197,11 +224,20 @@ def _advice(verification: dict[str, Any]) -> str:
     )
 
 
+def _own_key(heard: Heard) -> str | None:
+    key: str | None = heard.request["requester"].get("public_key")
+    return key
+
+
 def _key(heard: Heard) -> str:
     if not heard.examined.signed:
         return ""
     if heard.examined.known:
         return " with its known key"
     key = heard.response["responder"].get("public_key")
-    name = flat(heard.responder)
-    return f" with a key not known here; `commonplace trust add {name} --level 1 --key {key}` binds it"
+    if key == _own_key(heard):
+        return " with our own key"
+    name = shlex.quote(flat(heard.responder))
+    known = f" with a key not known here; `commonplace trust add {name} --level 1 --key {key}` binds it"
+    warning = trust.ambiguous(heard.responder)
+    return known if warning is None else f"{known}\n{warning}, or give the key with --key-pin"

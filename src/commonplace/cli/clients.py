@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from commonplace.cli import jsonc
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
 Scope = Literal["user", "project"]
@@ -25,6 +26,8 @@ class Server:
     command: str = ""
     args: tuple[str, ...] = ()
     url: str | None = None
+    token_env: str | None = None  # the variable that holds the token for the address
+    env: tuple[tuple[str, str], ...] = ()  # for the command
 
 
 @dataclass(slots=True, frozen=True)
@@ -38,21 +41,27 @@ class Client:
     remote: str | None = "url"  # the key for an address; None where the client only starts commands
     windows: tuple[str, ...] | None = None  # below the platform's folder for settings, where Windows has another place
     variable: str = ""  # of the environment: the folder its settings of the user are in instead
+    expands: str | None = None  # how it takes a variable of the environment in a header; None where it does not
 
 
 CLIENTS: dict[str, Client] = {
     "claude-code": Client(
-        "Claude Code", (".claude.json",), (".mcp.json",), style="typed", variable="CLAUDE_CONFIG_DIR"
+        "Claude Code", (".claude.json",), (".mcp.json",), style="typed", variable="CLAUDE_CONFIG_DIR", expands="${%s}",
     ),
     "claude-desktop": Client(
         "Claude Desktop", ("Claude", "claude_desktop_config.json"), None, settings=True, remote=None
     ),
-    "cursor": Client("Cursor", (".cursor", "mcp.json"), (".cursor", "mcp.json")),
+    "cursor": Client("Cursor", (".cursor", "mcp.json"), (".cursor", "mcp.json"), expands="${env:%s}"),
     "vscode": Client(
-        "VS Code", ("Code", "User", "mcp.json"), (".vscode", "mcp.json"), "servers", "typed", settings=True
+        "VS Code", ("Code", "User", "mcp.json"), (".vscode", "mcp.json"), "servers", "typed", settings=True,
+        expands="${env:%s}",
     ),
-    "windsurf": Client("Windsurf", (".codeium", "windsurf", "mcp_config.json"), None, remote="serverUrl"),
-    "gemini": Client("Gemini CLI", (".gemini", "settings.json"), (".gemini", "settings.json"), remote="httpUrl"),
+    "windsurf": Client(
+        "Windsurf", (".codeium", "windsurf", "mcp_config.json"), None, remote="serverUrl", expands="${env:%s}"
+    ),
+    "gemini": Client(
+        "Gemini CLI", (".gemini", "settings.json"), (".gemini", "settings.json"), remote="httpUrl", expands="${%s}"
+    ),
     "codex": Client(
         "Codex", (".codex", "config.toml"), (".codex", "config.toml"), "mcp_servers", "toml", variable="CODEX_HOME"
     ),
@@ -60,7 +69,9 @@ CLIENTS: dict[str, Client] = {
         "Zed", (".config", "zed", "settings.json"), (".zed", "settings.json"), "context_servers", "zed",
         windows=("Zed", "settings.json"),
     ),
-    "opencode": Client("opencode", (".config", "opencode", "opencode.json"), ("opencode.json",), "mcp", "opencode"),
+    "opencode": Client(
+        "opencode", (".config", "opencode", "opencode.json"), ("opencode.json",), "mcp", "opencode", expands="{env:%s}"
+    ),
 }  # fmt: skip
 
 
@@ -98,11 +109,26 @@ def entry(client: Client, server: Server) -> dict[str, Any]:
         if client.remote is None:
             raise ValidationError(f"{client.title} only starts commands; leave --url out", field="url")
         kind = {"typed": {"type": "http"}, "opencode": {"type": "remote"}}.get(client.style, {})
-        return {**kind, client.remote: server.url}
+        return {**kind, client.remote: server.url, **_authorization(client, server.token_env)}
+    env = dict(server.env)
     if client.style == "opencode":
-        return {"type": "local", "command": [server.command, *server.args]}
+        return {"type": "local", "command": [server.command, *server.args], **({"environment": env} if env else {})}
     kind = {"typed": {"type": "stdio"}, "zed": {"source": "custom"}}.get(client.style, {})
-    return {**kind, "command": server.command, "args": list(server.args)}
+    return {**kind, "command": server.command, "args": list(server.args), **({"env": env} if env else {})}
+
+
+def _authorization(client: Client, variable: str | None) -> dict[str, Any]:
+    if variable is None:
+        return {}
+    if client.style == "toml":
+        return {"bearer_token_env_var": variable}
+    if client.expands is None:
+        raise ValidationError(
+            f"{client.title} takes no variables of the environment in headers; leave --url and --token-env out, "
+            "and it starts a process of its own",
+            field="token_env",
+        )
+    return {"headers": {"Authorization": f"Bearer {client.expands % variable}"}}
 
 
 def snippet(client: Client, server: Server) -> str:
@@ -113,65 +139,128 @@ def snippet(client: Client, server: Server) -> str:
 
 
 def with_server(client: Client, server: Server, text: str, path: Path) -> str:
-    """The settings with this server in them, everything else as it was."""
+    """The settings with this server in them, everything else to the letter as it was."""
     if client.style == "toml":
-        kept = _without_table(client, server.name, text, path)
-        return f"{kept.rstrip()}\n\n{_table(client, server)}" if kept.strip() else _table(client, server)
-    settings = _parsed(text, path)
-    servers = settings.setdefault(client.key, {})
-    if not isinstance(servers, dict):
-        raise ValidationError(f"{path}: {client.key} is not an object; mend it first, or use --print")
-    wanted = entry(client, server)
-    if servers.get(server.name) == wanted:
-        return text
-    servers[server.name] = wanted
-    return _written(settings, text)
+        kept = _without_table(client, server.name, _plain(text), path)
+        return _line_ends(_appended(kept, _table(client, server)), text)
+    try:
+        return _put(client, server.name, entry(client, server), text)
+    except ValueError as error:
+        raise Conflict(
+            f"{path} was left alone: {error}. Mend that, or add this by hand (what is inside {client.key} goes "
+            f"into the {client.key} that is there, if there is one):\n{snippet(client, server)}".rstrip()
+        ) from None
 
 
 def without_server(client: Client, name: str, text: str, path: Path) -> str:
     if client.style == "toml":
-        kept = _without_table(client, name, text, path)
-        if kept == text:
+        plain = _plain(text)
+        kept = _without_table(client, name, plain, path)
+        if kept == plain:
             raise NotFound(f"{path} has no server called {name}")
-        return kept
-    settings = _parsed(text, path)
-    servers = settings.get(client.key)
-    if not isinstance(servers, dict) or name not in servers:
-        raise NotFound(f"{path} has no server called {name}")
-    del servers[name]
-    if not servers:
-        del settings[client.key]
-    return _written(settings, text)
-
-
-def _parsed(text: str, path: Path) -> dict[str, Any]:
-    if not text.strip():
-        return {}
+        return _line_ends(kept, text)
     try:
-        settings = json.loads(text)
-    except ValueError:
-        # Comments and trailing commas are allowed in some clients' settings, and writing JSON back would lose them.
-        raise Conflict(
-            f"{path} is not plain JSON (comments, perhaps), and rewriting it would lose something: "
-            "add the server by hand, `--print` shows how"
-        ) from None
-    if not isinstance(settings, dict):
-        raise Conflict(f"{path} does not hold a JSON object; add the server by hand, `--print` shows how")
-    return settings
+        return _dropped(client, name, text, path)
+    except ValueError as error:
+        raise Conflict(f"{path} was left alone: {error}. Take {name} out of {client.key} by hand") from None
 
 
-def _written(settings: dict[str, Any], before: str) -> str:
-    """As the file is indented already."""
-    indented = re.search(r"^\{\r?\n([ \t]+)\"", before)
-    indent = indented.group(1) if indented else "  "
-    return json.dumps(settings, indent=indent, ensure_ascii=False) + "\n"
+def made_from(client: Client, name: str, text: str, original: str) -> bool:
+    """Whether these settings are exactly what adding their server to the original made of it."""
+    try:
+        if client.style == "toml":
+            plain = _plain(text)
+            at, after = _span(client, name, plain)
+            table = "".join(plain.splitlines(keepends=True)[at:after])
+            return _line_ends(_appended(_plain(original), table), original) == text
+        servers = jsonc.parse(text).value[client.key]
+        if original.strip() and name in jsonc.parse(original).value.get(client.key, {}):
+            return False
+        return _put(client, name, servers[name], original) == text
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _put(client: Client, name: str, wanted: dict[str, Any], text: str) -> str:
+    if not text.strip():
+        return json.dumps({client.key: {name: wanted}}, indent=2, ensure_ascii=False) + "\n"
+    root = _root(text)
+    servers = _only(root, client.key)
+    if servers is None:
+        key, value, node = client.key, {name: wanted}, root
+    elif not isinstance(servers.node.value, dict):
+        raise ValueError(f"{client.key} in it is not an object")
+    else:
+        key, value, node = name, wanted, servers.node
+        known = _only(node, name)
+        if known is not None and known.node.value == wanted:
+            return text
+    expected = {**root.value, client.key: {**root.value.get(client.key, {}), name: wanted}}
+    return _checked(jsonc.put(text, node, key, value), expected)
+
+
+def _dropped(client: Client, name: str, text: str, path: Path) -> str:
+    root = _root(text) if text.strip() else None
+    servers = _only(root, client.key) if root else None
+    known = _only(servers.node, name) if servers and isinstance(servers.node.value, dict) else None
+    if root is None or servers is None or known is None:
+        raise NotFound(f"{path} has no server called {name}")
+    rest = {key: value for key, value in servers.node.value.items() if key != name}
+    after = jsonc.drop(text, servers.node, known)
+    if rest:
+        return _checked(after, {**root.value, client.key: rest})
+    again = _root(after)
+    emptied = _only(again, client.key)
+    if emptied is None or after[emptied.node.start + 1 : emptied.node.end - 1].strip():
+        return _checked(after, {**root.value, client.key: {}})  # there are comments in it
+    others = {key: value for key, value in root.value.items() if key != client.key}
+    return _checked(jsonc.drop(after, again, emptied), others)
+
+
+def _root(text: str) -> jsonc.Node:
+    root = jsonc.parse(text)
+    if not isinstance(root.value, dict):
+        raise ValueError("it does not hold a JSON object")
+    return root
+
+
+def _only(node: jsonc.Node, key: str) -> jsonc.Member | None:
+    found = [member for member in node.members if member.key == key]
+    if len(found) > 1:
+        raise ValueError(f"{key} is in it twice, and clients differ in which of the two they read")
+    return found[0] if found else None
+
+
+def _checked(after: str, expected: dict[str, Any]) -> str:
+    """Never write settings that say something else than meant, however oddly they were laid out."""
+    if jsonc.parse(after).value != expected:
+        raise ValueError("it is laid out in a way that is not understood here")
+    return after
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _line_ends(changed: str, before: str) -> str:
+    return changed.replace("\n", "\r\n") if "\r\n" in before else changed
+
+
+def _appended(kept: str, table: str) -> str:
+    return f"{kept.rstrip()}\n\n{table}" if kept.strip() else table
 
 
 def _table(client: Client, server: Server) -> str:
     # JSON's strings and lists of strings are TOML's, too.
     values = entry(client, server)
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
     return "\n".join([f"[{client.key}.{_bare(server.name)}]", *lines, ""])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_bare(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _bare(name: str) -> str:
@@ -185,14 +274,25 @@ def _without_table(client: Client, name: str, text: str, path: Path) -> str:
         raise Conflict(f"{path} is not valid TOML ({error}); mend it first, or use --print") from None
     if not isinstance(known, dict) or name not in known:
         return text
+    lines = text.splitlines(keepends=True)
+    try:
+        at, after = _span(client, name, text)
+    except ValueError:
+        raise Conflict(f"{path} has {name} written in another way; change it by hand, `--print` shows how") from None
+    kept = "".join(lines[:at]).rstrip("\n") + "\n" + ("\n" if lines[after:] else "") + "".join(lines[after:])
+    return kept if kept.strip() else ""
+
+
+def _span(client: Client, name: str, text: str) -> tuple[int, int]:
+    """The first line of the server's table, and the one after its last."""
     head = f"[{client.key}.{_bare(name)}]"
     lines = text.splitlines(keepends=True)
     at = next((n for n, line in enumerate(lines) if line.split("#")[0].strip() == head), None)
     if at is None:
-        raise Conflict(f"{path} has {name} written in another way; change it by hand, `--print` shows how")
-    after = next((n for n in range(at + 1, len(lines)) if lines[n].lstrip().startswith("[")), len(lines))
-    kept = "".join(lines[:at]).rstrip("\n") + "\n" + ("\n" if lines[after:] else "") + "".join(lines[after:])
-    return kept if kept.strip() else ""
+        raise ValueError("there is no such table")
+    within = head.removesuffix("]") + "."  # its own tables, such as that of its variables
+    others = (n for n in range(at + 1, len(lines)) if lines[n].lstrip().startswith("[") and within not in lines[n])
+    return at, next(others, len(lines))
 
 
 def arguments(flags: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:

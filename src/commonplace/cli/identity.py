@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import Annotated, Any
 
 import typer
 
 from commonplace.cli import options
 from commonplace.cli.plain import emit, line, note
+from commonplace.wire.errors import ValidationError
 
 _ABOUT = """Show the key that answers and attestations are signed with; `rotate` replaces it.
 
@@ -35,16 +37,54 @@ def show(
         _tell(_identity(data, agent).to_wire(), as_json)
 
 
-def rotate(as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None) -> None:
+def rotate(
+    dry_run: options.DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: options.Json = False,
+    data: options.Data = None,
+    agent: options.Agent = None,
+) -> None:
     """Sign with a new key from now on; what the old ones signed can still be verified.
+
+    Whoever has bound the old key with `commonplace trust add` refuses our answers, requests and vouches until they
+    bind the new one, and nobody tells them but you.
 
     \b
     Example:
-      commonplace identity rotate
+      commonplace identity rotate --dry-run
+      commonplace identity rotate --yes
     """
+    interactive = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+    if not (yes or dry_run or interactive):
+        raise ValidationError(
+            "whoever has bound the old key refuses us until they bind the new one: look with --dry-run first, "
+            "then add --yes",
+            field="yes",
+        )
     identity = _identity(data, agent)
+    old = identity.to_wire()
+    if dry_run and as_json:
+        emit({"dry_run": True, "would_retire": {name: old[name] for name in ("public_key", "fingerprint")}})
+        return
+    if not as_json and not yes:
+        note(f"the key {old['fingerprint']} would be replaced: whoever has bound it with `commonplace trust add`")
+        note("refuses our answers, requests and vouches until they bind the new one, which you must give them")
+    if dry_run:
+        note("nothing was changed")
+        return
+    if not yes:
+        _confirm("Replace it?")
     identity.rotate()
     _tell(identity.to_wire(), as_json)
+    if not as_json:
+        note("give it to everyone who had bound the old one: commonplace trust add NAME --level … --key …")
+
+
+def _confirm(question: str) -> None:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        note("nothing was changed")
+        raise typer.Exit(1)
 
 
 def _identity(data: Any, agent: str | None) -> Any:

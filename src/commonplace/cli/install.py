@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
-from commonplace.cli import clients, options
+from commonplace.cli import carrying, clients, options
 from commonplace.cli.plain import emit, line, note
+from commonplace.cli.spawned import Spawned
 from commonplace.wire.errors import Conflict, ValidationError
 
 _SETS = ("commonplace", "amp", "trusty", "all")
@@ -51,6 +54,10 @@ def install(
         str | None,
         typer.Option("--url", metavar="URL", help="Call a running server, as http://127.0.0.1:8420/mcp; start none."),
     ] = None,
+    token_env: Annotated[
+        str | None,
+        typer.Option("--token-env", metavar="NAME", help="With --url: the variable that holds the server's token."),
+    ] = None,
     as_json: options.Json = False,
     data: options.Data = None,
     agent: options.Agent = None,
@@ -58,12 +65,14 @@ def install(
     """Connect an MCP client, such as Claude Code, Cursor or VS Code, to this memory.
 
     Shows the change to the client's settings and asks before writing it; the settings as they were stay beside them.
+    What this shell's COMMONPLACE_DATA, COMMONPLACE_AGENT and COMMONPLACE_STORE say is written along.
 
     \b
     Example:
       commonplace install --client claude-code
       commonplace install --client vscode --scope project --agent reviewer
       commonplace install --client cursor --print
+      commonplace install --client cursor --url http://127.0.0.1:8420/mcp --token-env COMMONPLACE_TOKEN
       commonplace install --client cursor --remove
     """
     if client is None:
@@ -78,24 +87,75 @@ def install(
         )
     if tools not in _SETS:
         raise ValidationError(f"tools must be one of {', '.join(_SETS)}, not {tools!r}", field="tools")
+    Spawned(tools, palace).check()
     if scope not in ("user", "project"):
         raise ValidationError(f"scope must be user or project, not {scope!r}", field="scope")
-    kept_in = None if data is None else str(data.expanduser().absolute())
+    _check(name, url, token_env, only_print=only_print, remove=remove)
+    path = _place(chosen, "project" if scope == "project" else "user")
     args = clients.arguments([("--tools", None if tools == "commonplace" else tools), ("--palace", palace),
-                              ("--agent", agent), ("--data", kept_in)])  # fmt: skip
-    server = clients.Server(name, clients.executable(), args, url)
+                              ("--agent", carrying.agent(agent)),
+                              ("--data", carrying.data_directory(data))])  # fmt: skip
+    # Settings of a project are shared: where this machine has the program is nothing to others.
+    command = "commonplace" if scope == "project" else clients.executable()
+    server = clients.Server(name, command, args, url, token_env, () if remove or url else carrying.variables())
     if only_print:
         text = clients.snippet(chosen, server)
         emit({"client": client, "snippet": text}) if as_json else print(text, end="")
+        _warn(server, scope)
         return
-    path = _place(chosen, "project" if scope == "project" else "user")
     before = _text(path)
-    plain = before.replace("\r\n", "\n")
-    change = clients.without_server(chosen, name, plain, path) if remove else clients.with_server(
-        chosen, server, plain, path
-    )  # fmt: skip
-    after = change.replace("\n", "\r\n") if "\r\n" in before else change
-    _apply(chosen, path, before, after, yes=yes, as_json=as_json)
+    if remove:
+        after, spent = _undone(chosen, name, before, path)
+    else:
+        after, spent = clients.with_server(chosen, server, before, path), []
+    if _apply(chosen, path, before, after, spent, yes=yes, as_json=as_json) and not remove:
+        _warn(server, scope)
+
+
+def _check(name: str, url: str | None, token_env: str | None, *, only_print: bool, remove: bool) -> None:
+    if only_print and remove:
+        raise ValidationError("--print shows what to add, --remove takes it out: leave one of them out", field="print")
+    if not name.strip() or not name.isprintable():
+        raise ValidationError("--name must be a name, such as commonplace", field="name")
+    if url is not None and not _is_address(url):
+        raise ValidationError(f"--url must be an address such as http://127.0.0.1:8420/mcp, not {url!r}", field="url")
+    if token_env is None:
+        return
+    if url is None:
+        raise ValidationError("--token-env is for --url; a process of its own needs no token", field="token_env")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token_env) or token_env.startswith("cp_"):
+        raise ValidationError(
+            "--token-env takes the name of a variable, such as COMMONPLACE_TOKEN, never the token itself",
+            field="token_env",
+        )
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
+    except ValueError:
+        return False
+
+
+def _warn(server: clients.Server, scope: str) -> None:
+    if server.token_env is not None:
+        note(f"the token stays in {server.token_env}: set it where the client is started")
+    elif scope == "project" and server.url is None:
+        note("`commonplace` must be on the PATH of everyone who uses this project")
+        if "--data" in server.args or server.env:
+            note("it names a place on this machine, so do not share these settings as they are")
+
+
+def _undone(client: clients.Client, name: str, before: str, path: Path) -> tuple[str | None, list[Path]]:
+    """The settings without the server, None for no file at all, and the copies that are of no more use then."""
+    kept = _copies(path.resolve())
+    for copy in reversed(kept):
+        if clients.made_from(client, name, before, original := _text(copy)):
+            return original, [copy]
+    if clients.made_from(client, name, before, "") and all(clients.made_from(client, name, _text(c), "") for c in kept):
+        return None, kept
+    return clients.without_server(client, name, before, path), []
 
 
 def _place(client: clients.Client, scope: clients.Scope) -> Path:
@@ -109,7 +169,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:
-        raise Conflict(f"{path} is not UTF-8 text; add the server by hand, `--print` shows how") from None
+        raise Conflict(f"{path} is not UTF-8 text: change it by hand, `--print` shows the entry") from None
 
 
 def _offer(as_json: bool) -> None:
@@ -127,30 +187,41 @@ def _offer(as_json: bool) -> None:
     line("`commonplace install --client NAME` connects one; any other client can start `commonplace mcp` itself.")
 
 
-def _apply(client: clients.Client, path: Path, before: str, after: str, *, yes: bool, as_json: bool) -> None:
+def _apply(
+    client: clients.Client, path: Path, before: str, after: str | None, spent: list[Path], *, yes: bool, as_json: bool
+) -> bool:
     if before == after:
         emit({"path": str(path), "changed": False}) if as_json else line(f"{path} says so already: nothing to do")
-        return
-    shown = "".join(
-        difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), str(path), str(path))
-    )
+        return False
+    lines = (after or "").splitlines(keepends=True)
+    shown = "".join(difflib.unified_diff(before.splitlines(keepends=True), lines, str(path), str(path)))
     if not as_json:
         print(shown, end="" if shown.endswith("\n") else "\n")
     if not yes:
         if as_json or not sys.stdin.isatty():
             raise ValidationError("nothing was written: add --yes to write this, or --print to only see it")
-        if not typer.confirm(f"Write this to {path}?", default=False):
+        question = f"Write this to {path}?" if after is not None else f"Delete {path}, which has nothing else in it?"
+        if not typer.confirm(question, default=False):
             note("nothing was written")
-            return
-    copy = _write(path, before, after)
+            return False
+    undone = after is None or bool(spent)
+    copy = _write(path, before, after, keep=not undone)
+    for old in spent:
+        old.unlink(missing_ok=True)
     if as_json:
         emit({"path": str(path), "changed": True, "copy": str(copy) if copy else None})
-        return
-    line(f"written; {'as it was: ' + str(copy) if copy else 'it did not exist before'}")
+        return True
+    if after is None:
+        line("deleted, as it was not there before")
+    elif undone:
+        line("written, to the letter as it was before")
+    else:
+        line(f"written; {'as it was: ' + str(copy) if copy else 'it did not exist before'}")
     line(f"restart {client.title}, or reload its MCP servers, to see the change")
+    return True
 
 
-def _write(path: Path, before: str, after: str) -> Path | None:
+def _write(path: Path, before: str, after: str | None, *, keep: bool) -> Path | None:
     """All of it or nothing, with the file's own permissions; through a link, to what it points at."""
     if _text(path) != before:  # clients write to it, too, and someone was asked in between
         raise Conflict(f"{path} was changed meanwhile, so nothing was written: run this again")
@@ -160,9 +231,30 @@ def _write(path: Path, before: str, after: str) -> Path | None:
     mode = 0o600
     if real.exists():
         mode = real.stat().st_mode & 0o777
-        copy = real.with_name(real.name + _KEPT)
-        _replace(copy, before, mode)
-    _replace(real, after, mode)
+        copy = _keep(real, before, mode) if keep else None
+    if after is None:
+        real.unlink(missing_ok=True)
+    else:
+        _replace(real, after, mode)
+    return copy
+
+
+def _copies(real: Path) -> list[Path]:
+    """What was kept of these settings, the oldest first."""
+    found = [real.with_name(real.name + _KEPT)]
+    while found[-1].exists():
+        found.append(real.with_name(f"{real.name}{_KEPT}.{len(found) + 1}"))
+    return found[:-1]
+
+
+def _keep(real: Path, text: str, mode: int) -> Path:
+    """A copy never takes the place of an earlier one: the first has the settings as they were before all this."""
+    known = _copies(real)
+    for copy in known:
+        if copy.read_bytes() == text.encode():
+            return copy
+    copy = real.with_name(real.name + _KEPT + (f".{len(known) + 1}" if known else ""))
+    _replace(copy, text, mode)
     return copy
 
 

@@ -60,6 +60,8 @@ def state(
 ) -> None:
     """State a fact; what held of this subject and predicate until then ends.
 
+    A predicate has one value at a time. To keep several, give each a predicate of its own: likes_tea, likes_coffee.
+
     \b
     Example:
       commonplace kg assert Alice works_at Acme
@@ -78,6 +80,9 @@ def state(
     else:
         until = "" if made["valid_to"] is None else f" until {moment(made['valid_to'])}"
         line(f"{_said(made)}, since {moment(made['valid_from'])}{until}")
+        ended = made.get("replaced")
+        if ended is not None and ended["object"] != made["object"]:
+            line(f"ends: {_said(ended)}, since {moment(ended['valid_from'])}")
 
 
 def query(

@@ -29,11 +29,13 @@ def mcp(
     ] = "commonplace",
     palace: Annotated[
         str | None,
-        typer.Option("--palace", metavar="NAME", help="The palace meant when a trusty tool names none."),
+        typer.Option("--palace", metavar="NAME", help="With trusty tools: the palace meant when a call names none."),
     ] = None,
     http: Annotated[
         str | None,
-        typer.Option("--http", metavar="ADDR", help="Also serve trusty-memory's HTTP routes here, as 127.0.0.1:3031."),
+        typer.Option(
+            "--http", metavar="ADDR", help="With trusty tools: also serve their HTTP routes here, as 127.0.0.1:3031."
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a client's configuration for this server instead of starting it.")
@@ -51,8 +53,11 @@ def mcp(
     """
     spawned = Spawned(tools, palace, http, agent, str(Path(data)) if data is not None else None)
     if as_json:
+        from commonplace.cli import carrying
         from commonplace.cli.plain import emit
 
-        emit(spawned.client_configuration())
+        spawned.check()
+        spawned.agent, spawned.data = carrying.agent(agent), carrying.data_directory(data)
+        emit(spawned.client_configuration(dict(carrying.variables())))
         return
     start(spawned)

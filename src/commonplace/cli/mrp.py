@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commonplace.cli import options, values
-from commonplace.cli.ask import AgentUrl, Token, waiting
+from commonplace.cli.ask import AgentUrl, Token, admitted, waiting
 from commonplace.cli.plain import emit, line, note, plural
 from commonplace.cli.session import Session
 
@@ -271,7 +271,7 @@ def vouch(
         async with asking.Peer(url, token) as peer:
             return made, await peer.vouch(made)
 
-    with Session(data, agent) as run, waiting(url):
+    with Session(data, agent) as run, waiting(url), admitted(url, token):
         made, answer = run(send(run(run.memory.engine()), run.memory.agent_id))
     if as_json:
         emit({"vouch": made, **answer})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,11 +105,27 @@ def _announce(config: Config, url: str, site: Site) -> None:
     for operation, body in _FIRST_CALLS:
         line(f"  curl -s {url}/v0/{operation}{auth} -d '{json.dumps({'agent_id': config.agent, **body})}'")
     line()
-    line("Connect an MCP client (Claude Code, Cursor, VS Code, …), either way:")
-    line("  commonplace install --client claude-code      which starts its own process on the same data")
-    headers = {} if site.gate.is_open else {"headers": {"Authorization": "Bearer $COMMONPLACE_TOKEN"}}
+    line("Connect an MCP client (Claude Code, Cursor, VS Code, …), one of these ways:")
+    for command, what in _ways_to_connect(config, url, is_open=site.gate.is_open):
+        line(f"  {command}      {what}")
+    headers = {} if site.gate.is_open else {"headers": {"Authorization": "Bearer ${COMMONPLACE_TOKEN}"}}
     entry = {"mcpServers": {"commonplace": {"type": "http", "url": f"{url}/mcp", **headers}}}
     line(f"  {json.dumps(entry)}")
     line()
     line(f"Read the API at {url}/docs. Stop with Ctrl-C.")
     sys.stdout.flush()
+
+
+def _ways_to_connect(config: Config, url: str, *, is_open: bool) -> list[tuple[str, str]]:
+    """Commands that lead to this very memory, whatever the shell they are typed into says."""
+    from commonplace.config import DEFAULT_AGENT, standard_folder
+
+    install = ["commonplace", "install", "--client", "claude-code"]
+    token = [] if is_open else ["--token-env", "COMMONPLACE_TOKEN"]
+    ways = [(shlex.join([*install, "--url", f"{url}/mcp", *token]), "which calls this server")]
+    if config.store is None:  # a process of its own would look for the store in the data directory
+        data = config.data.absolute()
+        where = [] if data == standard_folder() else ["--data", str(data)]
+        whose = [] if config.agent == DEFAULT_AGENT else ["--agent", config.agent]
+        ways.insert(0, (shlex.join([*install, *where, *whose]), "which starts its own process on the same data"))
+    return ways

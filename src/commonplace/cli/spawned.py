@@ -23,11 +23,27 @@ class Spawned:
     agent: str | None = None
     data: str | None = None
 
-    def client_configuration(self) -> dict[str, Any]:
+    def check(self) -> None:
+        """Whether the set of tools is one, and has those that the other options are about."""
+        from commonplace.serve.mcp.sets import load
+        from commonplace.wire.errors import ValidationError
+
+        names = {tool.name for tool in load(self.tools).tools}
+        for flag, value in (("--palace", self.palace), ("--http", self.http)):
+            if value is not None and "palace_list" not in names:
+                raise ValidationError(
+                    f"{flag} is for trusty-memory's tools, and --tools {self.tools} has none of them: "
+                    f"add --tools trusty or --tools all, or leave {flag} out",
+                    field=flag.removeprefix("--"),
+                )
+
+    def client_configuration(self, env: dict[str, str]) -> dict[str, Any]:
         given = [("--tools", self.tools if self.tools != "commonplace" else None), ("--palace", self.palace),
                  ("--http", self.http), ("--agent", self.agent), ("--data", self.data)]  # fmt: skip
         args = ["mcp", *(word for flag, value in given if value is not None for word in (flag, value))]
-        return {"mcpServers": {"commonplace": {"command": "commonplace", "args": args}}}
+        return {
+            "mcpServers": {"commonplace": {"command": "commonplace", "args": args, **({"env": env} if env else {})}}
+        }
 
 
 def read(args: Sequence[str]) -> Spawned | None:
@@ -54,6 +70,7 @@ def start(spawned: Spawned) -> int:
 
     # One client asks one question at a time: a thread per core for linear algebra costs more than it gives.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    spawned.check()
     offered = load(spawned.tools)
     if spawned.palace is not None:
         check_name(spawned.palace)

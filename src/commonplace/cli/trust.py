@@ -67,6 +67,8 @@ def add(
     line(f"{made['agent_id']} is trusted at level {made['level']} ({made['name']}){', also as a voucher' * voucher}")
     if key is None:
         note("without --key nothing shows that a request is really from it, so what it asks counts as anonymous")
+    elif (warning := ambiguous(peer)) is not None:
+        note(warning)
 
 
 def listing(
@@ -117,6 +119,19 @@ def remove(
         core = run(run.memory.engine()).core
         gone = run(trust.remove(core, _local(tenant), peer)).to_wire()
     emit(gone) if as_json else line(f"{gone['agent_id']} is not trusted any more")
+
+
+def ambiguous(name: str) -> str | None:
+    """Why a key bound to this name may stand in the way: it is the name of whoever was given none."""
+    from commonplace.config import DEFAULT_AGENT, MrpConfig
+
+    if name == DEFAULT_AGENT:
+        whose, instead = "every agent that was given no name", "bind the name and key of its server instead"
+    elif name == MrpConfig().name:
+        whose, instead = "every server without `name` in [mrp] of its settings", "have its owner set one first"
+    else:
+        return None
+    return f"{whose} is called {name}: once it is bound, all others called so are refused; better {instead}"
 
 
 def _local(tenant: str) -> Any:

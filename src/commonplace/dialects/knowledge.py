@@ -12,11 +12,12 @@ from commonplace.wire.record import Principal
 
 
 async def state(engine: Engine, who: Principal, request: AssertRequest) -> dict[str, Any]:
-    triple = await engine.graph_assert(
+    stated = await engine.graph_state(
         who, request.agent_id, subject=request.subject, predicate=request.predicate, object=request.object,
         confidence=request.confidence, provenance=request.provenance, valid_from=request.valid_from,
     )  # fmt: skip
-    return to_wire(triple)
+    replaced = {} if stated.replaced is None else {"replaced": to_wire(stated.replaced)}
+    return {**to_wire(stated.triple), **replaced}
 
 
 async def query(

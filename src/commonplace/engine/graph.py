@@ -44,6 +44,14 @@ class Erased:
     backup_count: int = 0
 
 
+@dataclass(slots=True)
+class Stated:
+    """A new statement, and the one that held until then, as it is now."""
+
+    triple: Triple
+    replaced: Triple | None = None
+
+
 async def state(
     core: Core,
     who: Principal,
@@ -55,7 +63,7 @@ async def state(
     confidence: float = 1.0,
     provenance: str | None = None,
     valid_from: int | None = None,
-) -> Triple:
+) -> Stated:
     core.require(who, agent_id, "writer")
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence <= 1:
         raise ValidationError(f"confidence must be a number from 0 to 1, not {confidence!r}", field="confidence")
@@ -65,7 +73,7 @@ async def state(
     kept = {name: _clean(core, name, text) for name, text in names.items()}
     source = None if provenance is None else _clean(core, "provenance", provenance)
 
-    def work(tx: Transaction) -> Triple:
+    def work(tx: Transaction) -> Stated:
         start = tx.now if valid_from is None else valid_from
         on_line = (agent_id, kept["subject"], kept["predicate"])
         held, later = tx.triple_at(*on_line, start), tx.triple_after(*on_line, start)
@@ -82,7 +90,7 @@ async def state(
         parts.append(ledger.part(triple.id, {**_spoken(triple), "valid_from": start, "valid_to": triple.valid_to,
                                              "confidence": confidence, **told}))  # fmt: skip
         ledger.append(tx, who, ASSERT, agent_id, parts)
-        return triple
+        return Stated(triple, None if held is None else replace(held, valid_to=start))
 
     return await core.transact(who.tenant, work)
 

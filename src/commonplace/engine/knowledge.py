@@ -7,7 +7,7 @@ from typing import Any
 
 from commonplace.engine import forgetting, graph
 from commonplace.engine.core import Core
-from commonplace.engine.graph import Erased, Triple
+from commonplace.engine.graph import Erased, Stated, Triple
 from commonplace.wire.record import Principal
 
 
@@ -16,10 +16,14 @@ class Knowledge:
 
     core: Core
 
-    async def graph_assert(
+    async def graph_assert(self, who: Principal, agent_id: str, **fact: Any) -> Triple:
+        """`graph_state`, for whoever does not ask what it replaced."""
+        return (await self.graph_state(who, agent_id, **fact)).triple
+
+    async def graph_state(
         self, who: Principal, agent_id: str, *, subject: str, predicate: str, object: str, confidence: float = 1.0,
         provenance: str | None = None, valid_from: int | None = None,
-    ) -> Triple:  # fmt: skip
+    ) -> Stated:  # fmt: skip
         """State something; what was stated of this subject and predicate until now ends in the same transaction."""
         return await graph.state(
             self.core, who, agent_id, subject=subject, predicate=predicate, object=object, confidence=confidence,

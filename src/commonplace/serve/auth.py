@@ -20,7 +20,7 @@ _AGAIN_SECONDS = 0.05
 NOBODY = Principal("nobody", "", "reader", ())
 #: A process on the same data directory that uses the server's embedder: it may read no agent's memory here.
 BORROWER = Principal("borrower", "", "reader", ())
-_MISSING = "send `Authorization: Bearer TOKEN`; `commonplace token create` makes a token"
+_MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes one: `commonplace token create`"
 
 
 class Gate:

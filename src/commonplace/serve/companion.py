@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,7 @@ class Companion:
         """Until `stop`; raises what keeps it from serving."""
         try:
             site = await self._site(engine)
+            print(f"commonplace: listening on {self.address}", file=sys.stderr, flush=True)
             app = _Streaming(site, self._events)
             self._server = _Server(
                 uvicorn.Config(
@@ -99,7 +101,7 @@ class Companion:
         table = protocol(self._palace, self._events)
         return Site(
             engine, gate, Door(loopback, config.allowed_hosts), Metrics(engine), (table,), max_body=config.max_body,
-            timeout=config.request_timeout,
+            timeout=config.request_timeout, signpost="/api/v1/status is a place to begin",
         )  # fmt: skip
 
 

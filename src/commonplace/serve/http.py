@@ -46,7 +46,7 @@ class Nowhere:
         self._site = site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fault = NotFound(f"there is nothing at {scope['path'][:200]}; /docs shows what there is")
+        fault = NotFound(f"there is nothing at {scope['path'][:200]}; {self._site.signpost}")
         await send_reply(scope, send, self._site.refusal(scope, fault))
 
 

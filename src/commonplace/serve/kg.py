@@ -81,8 +81,8 @@ def _binding(
 
 
 BINDINGS = (
-    _binding("POST", "kg/assert", kg_assert, "State something; what held until then ends.", "types/triple",
-             "kg.assert", role="writer"),
+    _binding("POST", "kg/assert", kg_assert, "State something; what held until then ends.",
+             "operations/kg.assert.response", "kg.assert", role="writer"),
     _binding("GET", "kg", kg_query, "What is stated about a subject, now or at an instant.",
              "operations/kg.response",
              query={"agent_id": _NAMED, "subject": _ASKED, "predicate": _TERM, "as_of": _TIME}),

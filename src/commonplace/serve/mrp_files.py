@@ -108,8 +108,10 @@ class Folder:
         return not self._unread and not self._postponed
 
     def __enter__(self) -> Folder:
+        if self.path.exists() and not self.path.is_dir():
+            raise ValidationError(f"{self.path} is not a folder; give the folder that requests come to", field="dir")
         if not self.path.is_dir():
-            raise ValidationError(f"{self.path} is not a folder; make it first: mkdir {self.path}", field="dir")
+            raise ValidationError(f"there is no folder {self.path}; make it first: mkdir {self.path}", field="dir")
         if fcntl is not None:
             try:
                 self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)

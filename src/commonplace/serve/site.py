@@ -57,6 +57,7 @@ class Site:
     timeout: float = 60.0
     tracer: tracing.Tracer = tracing.silent
     agent: str = DEFAULT_AGENT  # meant by MCP calls that name none
+    signpost: str = "/docs shows what there is"  # for whoever asks for what is not there
 
     def envelope(self, path: str) -> Callable[[Fault], Reply]:
         """How the protocol that owns a path says what went wrong, known to it or not."""

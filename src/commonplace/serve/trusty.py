@@ -14,6 +14,7 @@ from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.events import Events
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.plain import MAX_INTEGER
+from commonplace.wire.record import LOCAL_TENANT, Principal
 from commonplace.wire.validate import check
 
 TAG = "trusty-memory"
@@ -35,14 +36,19 @@ def envelope(fault: Fault) -> Reply:
 
 
 class Routes:
-    """Every handler of the companion server; `palace` is the one that is made when it is not there."""
+    """Every handler of the companion server; `palace` is the one that need not be there before it is written to."""
 
     def __init__(self, palace: str | None, events: Events) -> None:
         self._palace = palace
         self._events = events
 
     def _trusty(self, call: Call) -> Trusty:
-        return Trusty(call.engine, call.who, self._palace)
+        return Trusty(call.engine, call.who, self._default(call.who))
+
+    def _default(self, who: Principal) -> str | None:
+        """The operator's own default palace is nothing that another tenant, or a token not for it, learns of."""
+        known = self._palace is not None and who.tenant == LOCAL_TENANT and who.may_use(self._palace)
+        return self._palace if known else None
 
     # the server
 
@@ -55,7 +61,7 @@ class Routes:
         totals = {f"total_{name}s": sum(each[f"{name}_count"] for each in told) for name in
                   ("drawer", "vector", "kg_triple")}  # fmt: skip
         return Reply({
-            "version": VERSION, "palace_count": len(told), "default_palace": self._palace,
+            "version": VERSION, "palace_count": len(told), "default_palace": self._default(call.who),
             "data_root": trusty.data_dir, **totals,
         })  # fmt: skip
 
@@ -90,8 +96,7 @@ class Routes:
         return Reply({"id": name})
 
     async def palace(self, call: Call) -> Reply:
-        await self._trusty(call).open(call.path["id"])
-        return Reply(await self._info(call, await call.engine.palace(call.who, call.path["id"])))
+        return Reply(await self._info(call, await self._trusty(call).open(call.path["id"])))
 
     async def _info(self, call: Call, palace: Palace) -> dict[str, Any]:
         name = palace.name
@@ -114,7 +119,7 @@ class Routes:
 
     async def create_drawer(self, call: Call) -> Reply:
         body, palace = _body(call, "drawer"), call.path["id"]
-        await self._trusty(call).open(palace)
+        await self._trusty(call).open_to_write(palace)
         draft = drawers.to_draft(
             palace, body["content"], body.get("room"), body.get("tags", []), body.get("importance")
         )

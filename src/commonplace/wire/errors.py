@@ -64,5 +64,9 @@ class Unavailable(Fault):
     code = "unavailable"
 
 
-class StoreRefused(Unavailable):
+class NeedsMending(Unavailable):
+    """It stays so until a person has done something about it: asking again cannot help."""
+
+
+class StoreRefused(NeedsMending):
     """A data file that must not be opened: damaged, or written by a newer version. It is left untouched."""

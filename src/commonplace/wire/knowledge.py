@@ -31,6 +31,12 @@ class TripleDocument(Message):
     asserted_by: Text
 
 
+class AssertResponse(TripleDocument):
+    schema_name = "memorywire/operations/kg.assert.response"
+
+    replaced: Maybe[TripleDocument] = None
+
+
 class AssertRequest(Message):
     """The body of POST /v0/kg/assert."""
 

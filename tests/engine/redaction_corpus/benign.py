@@ -49,6 +49,19 @@ PROSE = (
     "The password is 2FA-protected.", "His password is longer than 8-12 characters.", "The API token is read-only.",
     "The API key is limited to eu-west-1.", "The password was reset on 2024-05-17.",
     "The password is valid until 31.12.2026.", "The token is from 2023-11-02.",
+    "the password is 'too short'", 'password is "required"', "The error says the password is 'not set'.",
+    'It reports that the password is "incorrect".', "the password is 'case sensitive'", "The password is `hashed`.",
+    "The password was 'forgotten' again.", 'The passphrase is "at least four words".', "The password is “optional”.",
+    'The password is "never written down".', "Das Passwort ist „zu kurz“.", "Das Passwort ist 'falsch'.",
+    'Le mot de passe est "trop court".', 'La contraseña es "incorrecta".', "the password is 'SHA-256' hashed",
+    "Bob set the password to 'expired'.", 'The password for the demo is "empty".', "The password is `None` by default.",
+    "The password is `config.db.password`.", "the password is '/run/secrets/pw'", 'The password is "${DB_PASSWORD}".',
+    "The seed phrase is shown once and must then be written down by the user on paper and kept in a safe place.",
+    "A recovery phrase is a list of twelve or more words from which the keys of a wallet can be made again.",
+    "Mnemonic: my very educated mother just served us nachos.", "The mnemonic is: every good boy does fine.",
+    "mnemonic: " + "abandon " * 11 + "about", "Recovery phrase: ask Alice, she keeps it.",
+    "The seed is 42 and the phrase is long.", "Cookies are baked at 180 degrees, said Bob.",
+    "The session cookie expires after 30 minutes.", "The cookie is called sessionid and is HttpOnly.",
 )  # fmt: skip
 
 CODE = (
@@ -99,6 +112,21 @@ CODE = (
     "psql -h db -U app -W", "--password-file /run/secrets/pw", "--token-required", "--password PROMPT",
     "--api-key $KEY", "sshpass -f file ssh host", "WITH PASSWORD NULL", "IDENTIFIED BY PASSWORD EXPIRE",
     "login alice password ********",
+    "docker run -p 8080:80 web", "docker run -p80:80 web", "docker run --name mysql -p3306:3306 mysql:8",
+    "docker run --name mysql -p127.0.0.1:3306:3306 mysql", "docker run --name mongo -p 27017:27017 mongo",
+    "docker exec mongo mkdir -p /data/db", "mkdir -p dir", "mkdir -p src/app && cp -p a b", "ssh -p 2222 alice@host",
+    "psql -p 5432 -U app crm", "psql -p5433 app", "mysql -u root -p", "mysql -P 3306 -h db -p crm", "mysql -P3306 crm",
+    "mysql -u root -p$MYSQL_PWD crm", 'mysql -p"$PW" crm', "mysql -uroot -p<password> crm", "mongosh -u alice -p",
+    "docker login -u alice -p $TOKEN", "docker compose -p shop up", "nmap -p1-65535 host", "redis-cli -h cache ping",
+    "Cookie: theme=dark; lang=de", "Set-Cookie: consent=yes; Path=/; Max-Age=31536000", "Cookie: _ga=GA1.2.12345678.16",
+    "Set-Cookie: sessionid=deleted; Max-Age=0", "Cookie: session=<session id>", "Cookie: sessionid=$SESSION_OF_ALICE",
+    "SESSION_COOKIE_NAME = 'sessionid'", "session = requests.Session(); session.cookies.clear()",
+    "res.cookie('session', sign_the_session(value))", "cookies={'sessionid': session_of_the_browser}",
+    'ERR_PASSWORD="Password is too short"', "HELP_PASSWORD='not required'", 'DB_PASSWORD="$(cat /run/pw file)"',
+    '{"auth": "none"}', '{"auth": "basic"}', "auth: oauth2_client_credentials", "auth=HTTPBasicAuth(user, secret)",
+    "_auth = ${NPM_AUTH}", "auth: " + base64.b64encode(b"no colon in here").decode(),
+    'print("the password is " + word + " and nothing else")', 'echo "the password is "$PW" now"',
+    "f'the password is {word!r}'", 'log("password is ", word, " for ", user)',
 )  # fmt: skip
 
 
@@ -134,6 +162,13 @@ def _generated(rng: Random) -> Iterator[str]:
         yield f"trace_id={some(rng, HEX, 32)} span_id={some(rng, HEX, 16)}"
         yield f"tx 0x{some(rng, HEX, 64)} in block {rng.randint(10**7, 2 * 10**7)}"
         yield f"wallet 0x{some(rng, HEX, 40)}"
+        yield f"{some(rng, HEX, 64)}  release.tar.gz"
+        yield f"blob {some(rng, HEX, 64)} in the object store, signed off by Bob"
+        yield f"SHA-256 of the private key file: {some(rng, HEX, 64)}"
+        yield f"The wallet paid in transaction 0x{some(rng, HEX, 64)}; the private key stays offline."
+        yield f"public key {some(rng, HEX, 64)}"
+        yield f"Set-Cookie: _csp={some(rng, HEX, 16)}; Path=/"
+        yield f"docker run -p{rng.randint(80, 65535)}:{rng.randint(80, 65535)} mysql"
         yield f"session_id: {uuid(rng)}"
         yield f'"etag": "W/{some(rng, ALNUM, 22)}", "id": "{some(rng, ALNUM, 20)}"'
         yield f"tweet {rng.randint(10**18, 2 * 10**18)} by @alice"

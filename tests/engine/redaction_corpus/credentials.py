@@ -35,6 +35,28 @@ def shaped(prefix: str, alphabet: str, count: int, most: int = 0, suffix: str = 
     return lambda rng: prefix + some(rng, alphabet, count, most) + suffix
 
 
+WORDS = (
+    "orbit", "winter", "velvet", "tiger", "sunset", "rocket", "puzzle", "ocean", "maple", "ladder", "kettle", "island",
+    "hammer", "garden", "falcon", "engine", "dragon", "copper", "bridge", "anchor", "yellow", "violin", "tunnel",
+    "spider", "silver", "ribbon", "pepper", "nephew", "mirror", "marble", "magnet", "lizard", "lemon", "jungle",
+    "jacket", "insect", "hockey", "guitar", "forest", "flower", "dolphin", "cotton", "coffee", "cherry", "castle",
+    "candle", "butter", "bottle", "blanket", "basket", "banana", "autumn", "artist", "apple", "almond", "acorn",
+    "zebra", "wagon", "turtle",
+)  # fmt: skip
+
+
+def words(count: int, joint: str = " ") -> Maker:
+    return lambda rng: joint.join(rng.sample(WORDS, count))
+
+
+def _numbered(rng: Random) -> str:
+    return "\n".join(f"{i}. {word}" for i, word in enumerate(rng.sample(WORDS, 12), start=1))
+
+
+def _login(rng: Random) -> str:
+    return base64.b64encode(f"{rng.choice(WORDS)}:{some(rng, ALNUM, 8, 20)}".encode()).decode()
+
+
 def _jwt(rng: Random) -> str:
     def part(document: dict[str, object]) -> str:
         return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
@@ -231,7 +253,8 @@ IN_CONTEXT: dict[str, list[tuple[str, Maker]]] = {
         ('{{"user": "alice", "password": "{}"}}', shaped("h1", ALNUM, 10)), ("passwd = '{}'", shaped("v6", ALNUM, 9)),
         ("export PGPASSWORD={}", shaped("", ALNUM, 13)), ("spring.datasource.password={}", shaped("u3", ALNUM, 9)),
         ("smtp:\n  host: mail\n  password: \"{}\"\n", shaped("g8", ALNUM + "!&", 11)),
-        ("<password>{}</password>", shaped("w2", ALNUM, 10)),
+        ("<password>{}</password>", shaped("w2", ALNUM, 10)), ("DB_PASSWORD='{}'", words(2)),
+        ('PGPASSWORD="{}"', words(4)),
         ("machine git.example.com login alice password {}", shaped("n7", ALNUM, 11)),
     ],
     "password_command": [
@@ -256,6 +279,42 @@ IN_CONTEXT: dict[str, list[tuple[str, Maker]]] = {
         ("card={}", lambda r: card(r, joint="-")), ("Visa: {} CVC 123", lambda r: card(r, "4", joint=" ")),
     ],
     "otp_seed": [("otpauth://totp/Acme:alice?secret={}&issuer=Acme", shaped("", BASE32, 32))],
-    "ethereum": [("wallet private key: 0x{}", shaped("", HEX, 64))],
+    "ethereum": [("wallet private key: 0x{}", shaped("", HEX, 64)), ("private key 0x{}", shaped("", HEX, 64)),
+                 ("Alice's wallet key is 0x{}, on the old laptop", shaped("", HEX, 64)),
+                 ("secret key {} of the node", shaped("", HEX, 64)),
+                 ("the private key for wallet 0x" + "4f" * 20 + " is 0x{}", shaped("", HEX, 64))],
+    "said_in_quotes": [
+        ("the password is '{}'", words(1)), ('the password is "{}"', words(2)), ("the password is '{}'.", words(3)),
+        ("the passphrase for the backup is '{}'", words(4)), ("Bob's router password is “{}”", words(1)),
+        ("The password for the wiki was `{}`, now it is another", words(1, "")), ("Das Passwort ist „{}“.", words(2)),
+        ('The password is now "{}"', lambda r: words(1)(r).capitalize()), ("Le mot de passe est « {} »", words(1)),
+        ("Bob changed the admin password to '{}' today", words(1)), ('La contraseña es "{}"', words(2)),
+        ("the password is ‘{}’", words(3, "-")), ('set my passphrase to "{}"', words(5)),
+    ],
+    "password_option": [
+        ("mysql -u root -p{} mydb", shaped("S3", ALNUM, 6)), ("mysqldump -uroot -p'{}' crm > crm.sql", words(1)),
+        ("docker exec db mysqladmin -P3307 -p{} status", words(1)), ("mariadb -h db \\\n  -u app \\\n  -p{}", words(1)),
+        ("sshpass -p{} ssh host", shaped("e5", ALNUM, 9)), ("docker login -u alice -p {} r.example.com", words(2, "-")),
+        ("mongodump --host db -u admin -p {} --out x", words(1)), ("redis-cli -h cache -a {} ping", words(1)),
+        ("mysql -p12{} crm", shaped("", DIGITS, 6)),
+    ],
+    "registry_login": [
+        ('{{"auths":{{"r.example.com":{{"auth":"{}"}}}}}}', _login), ('"auth": "{}",', _login),
+        ('{{\\"auth\\": \\"{}\\"}}', _login), ("//r.example.com/:_auth={}", _login), ('_auth = "{}"', _login),
+    ],
+    "seed_phrase": [
+        ("The seed phrase is {}", words(12)), ("recovery phrase: {}", words(24)), ("mnemonic = '{}'", words(15)),
+        ('MNEMONIC="{}"', words(18)), ('{{"mnemonic": "{}"}}', words(12)), ("my seed phrase:\n{}\n", _numbered),
+        ("The recovery phrase for Bob's wallet is: {}, and the paper is in the safe", words(21, ", ")),
+        ("seed phrase (12 words): {}", words(12)), ("mnemonic is {} and then there was tea", words(12)),
+    ],
+    "session_cookie": [
+        ("Cookie: sessionid={}", shaped("", LOWER + DIGITS, 32)), ("Cookie: theme=dark; session={}; lang=de", uuid),
+        ("Set-Cookie: PHPSESSID={}; path=/; HttpOnly", shaped("", LOWER + DIGITS, 26)),
+        ("curl --cookie 'JSESSIONID={}' https://example.com", shaped("", HEX.upper(), 32)),
+        ("Set-Cookie: connect.sid=s%3A{}; Path=/", shaped("", URLSAFE, 32)),
+        ('requests.get(url, cookies={{"sessionid": "{}"}})', shaped("", ALNUM, 32)),
+        ("Cookie: __Host-session={}", shaped("", URLSAFE, 60)), ("document.cookie = 'sid={}'", shaped("", ALNUM, 24)),
+    ],
     "django": [("SECRET_KEY=django-insecure-{}", shaped("", LOWER + DIGITS + "!@$%^&*-_=+", 50))],
 }  # fmt: skip

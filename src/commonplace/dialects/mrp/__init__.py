@@ -90,9 +90,10 @@ class Mrp:
         share_with: list[str] | None = None,
     ) -> Document:
         """Keep an attestation received from `from_agent`, verbatim, as a memory of `agent` (else of the responder,
-        else of `default`): {memory_id, created}. It must be signed with `public_key`, else with the key bound to its
-        author here, else, if it is signed at all, with the key it names; what is not is refused, as is what redaction
-        would change."""
+        else of `default`): {memory_id, created, own?}. It must be signed with `public_key`, else with the key bound to
+        its author here, else, if it is signed at all, with the key it names; what is not is refused, as is what
+        redaction would change. What was kept before is from now on shared with `share_with`, where that is given; a
+        memory that is the agent's own stays as it is."""
         from commonplace.dialects.mrp import keeping
 
         return await keeping.keep(

@@ -24,7 +24,7 @@ _TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false
 MENTION = re.compile(r"(?<![\w@])@(\w[\w./+~-]{0,255}+)[,:]?[ \t]++memory\\?_request[ \t]*+:", re.IGNORECASE)
 _KEYS = ("domain", "max", "keywords", "keyword", "after", "before", "trust", "format", "evidence", "vouches", "sign")
 _VALUE = r'(?>(?:"[^"]*"|“[^“”]*”|[^\s"“])++)(?!\S)'
-_AT_THE_END = re.compile(rf"(?<!\S)({'|'.join(_KEYS)}):({_VALUE})", re.IGNORECASE)
+_AT_THE_END = re.compile(rf"(?<!\S)([a-z_]{{1,32}}):({_VALUE})", re.IGNORECASE)
 _ON_ITS_OWN = re.compile(rf"[ \t,;]*+([a-z_]{{1,32}}):([ \t]*+)({_VALUE})[ \t]*+", re.IGNORECASE)
 _LISTED = re.compile(r'(?>(?:"[^"]*"|“[^“”]*”|[^,"“])++)')
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z")
@@ -103,20 +103,23 @@ class _Reading:
             self._ended = bool(self._question or self._options)
             return True
         if (alone := _options_alone(line)) is not None:
-            for key, value in alone:
-                if key in _KEYS:
-                    self._options.append((key, value))
-                else:
-                    self._unknown = self._unknown or key
+            self._take(alone)
             self._ended = True
             return True
         if self._ended:
             return False
         text, options = _options_at_the_end(line)
         self._question.append(text)
-        self._options += options
+        self._take(options)
         self._ended = bool(options)
         return True
+
+    def _take(self, options: list[tuple[str, str]]) -> None:
+        for key, value in options:
+            if key in _KEYS:
+                self._options.append((key, value))
+            else:
+                self._unknown = self._unknown or key
 
     def done(self) -> Asked:
         asked = Asked(self._agent, "\n".join(filter(None, self._question)))
@@ -193,18 +196,23 @@ def _options_alone(line: str) -> list[tuple[str, str]] | None:
     end = len(line.rstrip())
     while at < end:
         found = _ON_ITS_OWN.match(line, at)
-        if found is None or found[3].startswith("//"):  # the address of a page is no option
+        if found is None:
             return None
         key = found[1].lower()
-        if key not in _KEYS and found[2]:  # "Note: …" is a sentence
+        if _means_something_else(key, found[3]) or (key not in _KEYS and found[2]):  # "Note: …" is a sentence
             return None
         options.append((key, found[3]))
         at = found.end()
     return options if any(key in _KEYS for key, _ in options) else None
 
 
+def _means_something_else(key: str, value: str) -> bool:
+    """The address of a page, a path or `std::vector` is no option that someone got wrong."""
+    return key not in _KEYS and value[0] in "/:\\"
+
+
 def _options_at_the_end(line: str) -> tuple[str, list[tuple[str, str]]]:
-    """What is asked, and the run of options that ends the line."""
+    """What is asked, and the run of options that ends the line, at least one of them known."""
     candidates = list(_AT_THE_END.finditer(line))
     if candidates and "`" in line:
         spans = _code_spans(line)
@@ -212,10 +220,12 @@ def _options_at_the_end(line: str) -> tuple[str, list[tuple[str, str]]]:
     options: list[tuple[str, str]] = []
     end = len(line)
     for each in reversed(candidates):
-        if line[each.end() : end].strip(" \t,;"):
+        if line[each.end() : end].strip(" \t,;") or _means_something_else(each[1].lower(), each[2]):
             break
         options.append((each[1].lower(), each[2]))
         end = each.start()
+    if not any(key in _KEYS for key, _ in options):
+        return line.strip(), []
     return line[:end].strip(), options[::-1]
 
 

@@ -23,12 +23,18 @@ _WITHOUT_RESULTS = ("no_match", "declined", "error")
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """What is known of one result: `key` signed it, and `known` says that we know that key as its author's."""
+    """What is known of one result: `key` signed it, and `known_as` is whose key it is, as far as we know: its
+    author's, or the responder's, since a server signs for its agents."""
 
     state: Literal["verified", "unsigned", "wrong"]
     detail: str
     key: str | None = None
-    known: bool = False
+    known_as: str | None = None
+
+    def to_wire(self) -> Document:
+        wire: Document = {"state": self.state, "detail": self.detail, "public_key": self.key}
+        wire["key_known"] = self.known_as is not None
+        return wire if self.known_as is None else {**wire, "known_as": self.known_as}
 
 
 @dataclass(slots=True)
@@ -41,9 +47,7 @@ class Examined:
     verdicts: list[Verdict] = field(default_factory=list)
 
     def to_wire(self) -> Document:
-        verdicts = [
-            {"state": v.state, "detail": v.detail, "public_key": v.key, "key_known": v.known} for v in self.verdicts
-        ]
+        verdicts = [verdict.to_wire() for verdict in self.verdicts]
         return {"problem": self.problem, "signed": self.signed, "key_known": self.known, "results": verdicts}
 
 
@@ -63,7 +67,8 @@ def examine(
         if found.problem is None:
             _signature(response, found, pin, known_key)
         if found.problem is None:
-            found.verdicts = [_verdict(result, response, known_key) for result in response["results"]]
+            answers = (pin or known_key(response["responder"]["agent_id"])) if found.signed else None
+            found.verdicts = [_verdict(result, response, known_key, answers) for result in response["results"]]
     except ValidationError as wrong:
         found.problem = f"the answer is not a valid MEMORY_RESPONSE ({wrong.message})"
     return found
@@ -108,7 +113,10 @@ def _signature(response: Mapping[str, Any], found: Examined, pin: str | None, kn
         found.signed, found.known = True, expected is not None
 
 
-def _verdict(result: Mapping[str, Any], response: Mapping[str, Any], known_key: KnownKey) -> Verdict:
+def _verdict(
+    result: Mapping[str, Any], response: Mapping[str, Any], known_key: KnownKey, answers: str | None
+) -> Verdict:
+    """`answers` is the responder's key, where it is known beforehand and signed the answer."""
     attestation = result["attestation"]
     signed = attestation.get("signatures") or {}
     stated = signed.get("hash")
@@ -129,6 +137,7 @@ def _verdict(result: Mapping[str, Any], response: Mapping[str, Any], known_key: 
             return Verdict("wrong", "its signature does not match", key)
     except ValidationError as wrong:
         return Verdict("wrong", f"its signature cannot be checked: {wrong.message}", key)
+    known_as = author if expected else str(response["responder"]["agent_id"]) if key == answers else None
     if not stated:
-        return Verdict("unsigned", "it carries no hash, so only its claim is covered", key, expected is not None)
-    return Verdict("verified", f"signed with the key {fingerprint(key)}", key, expected is not None)
+        return Verdict("unsigned", "it carries no hash, so only its claim is covered", key, known_as)
+    return Verdict("verified", f"signed with the key {fingerprint(key)}", key, known_as)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from commonplace.dialects.mrp import attestations
@@ -55,8 +56,12 @@ async def keep(
     except NotFound:
         receipt = await engine.remember(who, draft)
         return {"memory_id": receipt.id, "created": True}
-    if attestations.verbatim(held) == attestation or held.id == attestation["id"]:
+    if attestations.verbatim(held) == attestation:
+        if share_with and held.privacy.get("share_with") != draft.privacy["share_with"]:
+            await engine.update(who, agent, held.id, lambda m: replace(m, privacy={**m.privacy, **draft.privacy}))
         return {"memory_id": held.id, "created": False}
+    if held.id == attestation["id"]:  # our own: asking for it back is no reason to share it with others
+        return {"memory_id": held.id, "created": False, "own": True}
     raise ValidationError(
         f"another memory of {agent} came under the id {attestation['id']!r:.300}; forget that one first", field="id"
     )

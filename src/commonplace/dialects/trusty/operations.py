@@ -24,7 +24,10 @@ LIST_LIMIT = 50
 
 
 class Trusty:
-    """Each tool takes its arguments and gives its answer; `palace` is meant when a call names none, and made."""
+    """Each tool takes its arguments and gives its answer; `palace` is meant when a call names none.
+
+    It need not be there: until the first write makes it, it reads as an empty one.
+    """
 
     def __init__(self, engine: Engine, who: Principal, palace: str | None = None) -> None:
         self._engine = engine
@@ -46,7 +49,7 @@ class Trusty:
     async def memory_remember(self, given: Arguments) -> Document:
         palace, text = self._palace(given), given.required("text")
         draft = drawers.to_draft(palace, text, given.text("room"), given.texts("tags"))
-        await self.open(palace)
+        await self.open_to_write(palace)
         receipt = await self._engine.remember(self._who, draft)
         status = "stored" if receipt.review_id is None else "pending"
         return {"drawer_id": receipt.id, "palace": palace, "status": status}
@@ -115,7 +118,16 @@ class Trusty:
             raise ValidationError(f"{given.tool}: missing 'palace' (no --palace default configured)", field="palace")
         return named
 
-    async def open(self, palace: str) -> None:
+    async def open(self, palace: str) -> Palace:
+        """For reading: it must be there, unless it is the default one."""
+        try:
+            return await self._engine.palace(self._who, palace)
+        except NotFound:
+            if palace != self._default:
+                raise
+            return Palace(palace, created_at=self.now)
+
+    async def open_to_write(self, palace: str) -> None:
         """The palace must be there; only the default one is made when it is not."""
         if palace == self._default:
             await self._engine.ensure_palace(self._who, palace)
@@ -123,18 +135,27 @@ class Trusty:
             await self._engine.palace(self._who, palace)
 
     async def palaces(self) -> list[str]:
-        if self._default is not None:
-            await self.open(self._default)
-        return list(await self._engine.palace_names(self._who))
+        names = list(await self._engine.palace_names(self._who))
+        coming = await self._coming(names)
+        return names if coming is None else sorted([*names, coming.name])
 
     async def every_palace(self) -> list[Palace]:
-        if self._default is not None:
-            await self.open(self._default)
-        return list(await self._engine.every_palace(self._who))
+        found = list(await self._engine.every_palace(self._who))
+        coming = await self._coming([palace.name for palace in found])
+        return found if coming is None else sorted([*found, coming], key=lambda palace: palace.name)
+
+    async def _coming(self, names: list[str]) -> Palace | None:
+        """The default palace where it is not among those there are, for whoever may use it."""
+        if self._default is None or self._default in names or not self._who.may_use(self._default):
+            return None
+        return await self.open(self._default)
 
     async def recall(self, palace: str, query: str, top_k: int, *, deep: bool) -> Layers:
-        await self.open(palace)
-        return await self._engine.recall_layers(self._who, palace, query, top_k, deep=deep)
+        try:
+            return await self._engine.recall_layers(self._who, palace, query, top_k, deep=deep)
+        except NotFound:
+            await self.open(palace)
+            return Layers(None, [])
 
     async def listing(self, palace: str, room: str | None, tag: str | None, limit: int) -> list[Memory]:
         await self.open(palace)
@@ -152,7 +173,7 @@ class Trusty:
     async def assert_fact(
         self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
     ) -> None:
-        await self.open(palace)
+        await self.open_to_write(palace)
         await self._engine.graph_assert(
             self._who, palace, subject=subject, predicate=predicate, object=object,
             confidence=min(max(confidence, 0.0), 1.0), provenance=provenance or None,

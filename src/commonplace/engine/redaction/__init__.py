@@ -1,4 +1,4 @@
-"""Secrets never reach the store: what is written is searched for them first, whichever protocol it came by."""
+"""What is written is searched for secrets before it is kept, whichever protocol it came by."""
 
 from commonplace.engine.redaction.redactor import Redactor
 from commonplace.engine.redaction.registered import Secrets

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from commonplace.engine.redaction.rule import (
     Rule,
     is_assigned,
+    is_basic_login,
     is_passphrase,
     is_password,
     is_quoted_password,
     is_random,
     is_url_password,
 )
+from commonplace.engine.redaction.wording import SEED_WORDS, is_said_password, is_seed_phrase
 
 _PASSWORD = (
     r"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|wachtwoord|senha|"
@@ -39,6 +41,26 @@ _RANDOM = r"(?P<random>[A-Za-z0-9_+/=.~!@#$%^*-]{16,512}+)(?![(\[{])"
 # What a sentence may put between the word and the value: "for the router", "of Bob's account".
 _ABOUT = r"(?i: (?:for|of|to|on|at|für|von|du|de|del|della|pour|para)(?: [^\s:=]{1,30}){1,5}?)?"
 _IS = r"(?i:[ ]?(?::=|=>|->|→|[:=])[ ]?| (?:is|was|are|will be|ist|war|lautet|est|es|è|to)[: ] ?|是|は|：)"
+# A sentence says "is", where a form or a file of settings has a colon: there the words in quotes are often a label.
+_SAYS = (
+    r"(?i: (?:is|was|will be|ist|war|lautet|est|es|è)(?: (?:now|still|just|simply|currently|jetzt|noch))?[: ] ?|是|は)"
+)
+_SAID = rf"(?:«\s?(?P<guillemets>[^»\s][^»\r\n]{{3,510}}?)\s?»|{_QUOTED}|[‘„](?P<low>[^’“”\r\n]{{4,512}})[’“”])"
+# Of a command up to its end; a line may be continued.
+_ARGUMENTS = r"(?:[^\n|;&\\]|\\\n?){0,200}?"
+_ARGUMENT = rf"(?:{_SINGLE}|{_DOUBLE}|(?P<word>[^\s\"'`<>|;&-][^\s\"'`<>|;&]{{3,255}}+))"
+# Ports are published alike (-p80:80), and long options are written with one dash by some.
+_NO_PORT = r"(?!(?:[0-9.]{7,15}:)?[0-9]{1,5}(?:[-:/\s]|\Z)|ort\b|rotocol\b|lugin|rint|ipe\b|assword)"
+_SESSION = (
+    r"(?:sess(?:ion)?(?:[._-]?(?:id|key|data|token))?|(?<![a-z])[sh]?sid|(?<=_)logged_in_[0-9a-f]{32}|user_session)"
+)
+_COOKIE = r"(?P<text>[^\s;,\"'`<>&\\(){}\[\]=]{16,4096}+={0,2})(?![(\[{])"
+_SEED = r"(?:(?:seed|recovery|backup)[ _-]?phrase|mnemonic(?:[ _-]?(?:phrase|words))?)"
+# Between the word and the key, but not where the number is told to be of another kind.
+_KEY_ABOUT = (
+    r"(?:(?!(?i:hash|file|sha-?[0-9]|digest|finger|checksum|commit|public|\btx|transaction|address))[^\n;]){0,80}?"
+)
+
 # A name of settings is written in capitals and may go on: DB_PASSWORD_PROD=
 _SETTING = r"(?<=[A-Z])(?:_[A-Z0-9]{1,12})?="
 
@@ -56,11 +78,16 @@ PHRASES: tuple[Rule, ...] = (
              ("password", r"(?<=(?i:phrase))" + _SEPARATOR + _QUOTED, is_passphrase),
              ("password", _ENDING + _SEPARATOR + _BARE, is_password),
              ("password", _SETTING + r"(?P<env>[^\s\"'#]\S{3,511}+)", is_assigned),
+             ("password", rf"{_SETTING}(?:{_SINGLE}|{_DOUBLE})", is_said_password),
              ("password", rf"{_NOT_THE_VERB}{_ABOUT}{_IS}(?:{_QUOTED}|{_WORD})", is_password),
              ("password", rf"{_NOT_THE_VERB}(?:[ ](?:{_QUOTED}|{_WORD})|(?=[“「«]){_CURLY})", is_password),
              ("password", r"[ \t]{0,4}:[ \t]{0,8}\r?\n[ \t]{0,8}(?P<word>\S{4,128}+)(?=[ \t]{0,8}(?:[\r\n]|\Z))",
               is_password),
-             ("password", rf"{_NOT_THE_VERB}[ ]{{1,4}}(?:{_SINGLE}|{_DOUBLE})", is_quoted_password)),
+             ("password", rf"{_NOT_THE_VERB}[ ]{{1,4}}(?:{_SINGLE}|{_DOUBLE})", is_quoted_password),
+             ("password", rf"{_NOT_THE_VERB}{_ABOUT}{_SAYS}{_SAID}", is_said_password)),
+    *_behind(rf"(?<![a-z])(?:re)?(?:set|chang(?:e|ed|ing))[ ][^\n\"'=:]{{0,40}}?{_PASSWORD}[ ]to[ ]",
+             "rd to ,wd to ,phrase",
+             ("password", _SAID, is_said_password)),
     *_behind(r"machine\s{1,8}\S{1,128}\s{1,8}login\s{1,8}\S{1,64}\s{1,8}password[ \t]{1,8}", "machine",
              ("password", _WORD, is_assigned)),
     *_behind(r"(?:login|user(?:name)?)[ \t]{1,8}\S{1,64}[ \t\n]{1,8}pass(?:word)?[ \t]{1,8}", "pass",
@@ -75,6 +102,13 @@ PHRASES: tuple[Rule, ...] = (
              ("password", r"(?P<text>[^\s;\"']{4,256}+)", is_assigned)),
     *_behind(r"--(?:password|passwd|pass|pw|passphrase)[ =]|sshpass -p ?", "--p,sshpass",
              ("password", rf"(?:{_SINGLE}|{_DOUBLE}|(?P<word>[^\s\"'-][^\s\"']{{3,256}}+))", is_assigned)),
+    *_behind(r"(?<![\w.-])(?:mysql(?:dump|admin|import|show|check|pump)?|mariadb(?:-dump|-admin)?)(?:\.exe)?(?=[ ])",
+             " -p",
+             ("password", rf"{_ARGUMENTS}[ ]-p{_NO_PORT}{_ARGUMENT}", is_assigned)),
+    *_behind(r"(?<![\w.-])(?:mongo(?:sh|dump|restore|export|import)?|(?:docker|podman|az|oc) login)(?=[ ])", " -p",
+             ("password", rf"{_ARGUMENTS}[ ]-p[ ]?{_NO_PORT}(?![./~]){_ARGUMENT}", is_assigned)),
+    *_behind(r"(?<![\w.-])redis-cli(?=[ ])", "redis-cli",
+             ("password", rf"{_ARGUMENTS}[ ]-a[ ]{_ARGUMENT}", is_assigned)),
     *_behind(r"--(?:[a-z]{1,12}-)?(?:token|api-?key|secret(?:-key)?|credential)[ =][\"']?", "--",
              ("secret", r"(?P<word>[^\s\"'-][^\s\"']{7,512}+)", is_random)),
     *_behind(r"-u |--user[ =]", "-u ,--user",
@@ -86,11 +120,24 @@ PHRASES: tuple[Rule, ...] = (
              ("authorization", r"(?i)(?:\\?[\"'`])?\]?[ ]{0,4}[:=,][ ]{0,4}\\?[\"'`]?"
               r"(?:bearer|basic|token|apikey|api-key|key|ssws|sso-key|digest|negotiate)[ :=]{1,3}"
               r"(?P<text>[A-Za-z0-9._~+/=:-]{8,4096}+)", is_assigned)),
+    *_behind(r"(?<![a-z0-9])_?auth", "auth",
+             ("authorization", r"(?:\\?[\"'])?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?"
+              r"(?P<text>[A-Za-z0-9+/]{8,1024}+={0,2})", is_basic_login)),
+    *_behind(_SESSION, "cookie",
+             ("session_cookie", rf"=\\?[\"']?{_COOKIE}", is_random),
+             ("session_cookie", rf"\\?[\"'][ ]{{0,2}}(?::|=>|,|\]?[ ]?=)[ ]{{0,2}}\\?[\"']"
+              rf"(?![0-9a-fA-F]{{8}}-[0-9a-fA-F]{{4}}-){_COOKIE}", is_random)),
+    *_behind(_SEED, "phrase,mnemonic",
+             ("seed_phrase", rf"(?:[ ]\([^()\n]{{1,40}}\))?(?:{_SEPARATOR}|{_ABOUT}{_IS})\s{{0,4}}\\?[\"'`“]?"
+              rf"(?P<text>{SEED_WORDS})", is_seed_phrase)),
     *_behind(r"bearer[ ]{1,3}", "bearer", ("bearer_token", r"(?P<text>[A-Za-z0-9._~+/=-]{20,4096}+)", is_random)),
     *_behind(_SECRET, "key,token,secret,credential",
              ("secret", rf"{_ENDING}{_SEPARATOR}(?:{_QUOTED}|{_RANDOM})", is_random),
              ("secret", rf"{_ABOUT}{_IS}[\"'`]?{_RANDOM}", is_random),
              ("secret", _SETTING + r"[\"']?(?P<env>[^\s\"']{12,4096}+)", is_random)),
+    *_behind(r"(?:priv(?:ate)?|secret|wallet)[ _-]?key", "priv,t key",
+             ("private_key", rf"{_KEY_ABOUT}(?<![0-9A-Za-z])(?P<text>(?:0x)?[0-9a-fA-F]{{64}})(?![0-9A-Za-z])",
+              is_random)),
     *_behind(r"(?<=[a-z0-9]_)(?:key|auth|pat|creds?)", "_key,_auth,_pat,_cred",
              ("secret", _SETTING + r"[\"']?(?P<env>[^\s\"']{12,4096}+)", is_random)),
     *_behind("cohere|mistral", "cohere,mistral",
@@ -103,6 +150,11 @@ PHRASES: tuple[Rule, ...] = (
 #: The name of a field that holds a secret, for documents in which name and value lie apart.
 PASSWORD_FIELD = re.compile(rf"(?i)(?:{_PASSWORD}){_ENDING}\Z")
 SECRET_FIELD = re.compile(rf"(?i)(?:{_SECRET}){_ENDING}\Z")
+LOGIN_FIELD = re.compile(r"(?i)_?auth\Z")
+SEED_FIELD = re.compile(rf"(?i)(?:{_SEED})\Z")
+COOKIE_FIELD = re.compile(r"(?i)(?:set-)?cookies?\Z")
+SESSION_VALUE = re.compile(rf"(?i:{_SESSION})={_COOKIE}")
+SEED_VALUE = re.compile(rf"\s{{0,8}}{SEED_WORDS}\s{{0,8}}\Z")
 
 #: Cards are written in fours, or four-six-five, or without a gap.
 CARD_HINT = re.compile(r"[2-6]\d{3}[ -]?\d{4}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,8 +26,9 @@ _STAND_INS = frozenset(
 _STAND_IN = re.compile(
     r"(?i)your[_ -]|placeholder|(?-i:xxxx|XXXX)|\*\*\*|\.\.\.|…|redacted|[_-]here\b|insert[_-]|replace[_-]?(?:me|with)"
 )
-_NAMES_IT = re.compile(
-    r"(?i)[a-z_-]*(?:password|passwd|secret|token|key|pass|user|credential)s?[a-z_-]*\Z|[x*.•_-]+\Z|%[sd]\Z"
+_NAMES_IT = re.compile(  # api_key does, monkey does not
+    r"(?i)[a-z_-]*(?:password|passwd|secret|token|(?<!mon|don|tur|hoc|joc|mic|lac|smo)(?<!whis)key|(?<!com)pass|user|"
+    r"credential)s?[a-z_-]*\Z|[x*.•_-]+\Z|%[sd]\Z"
 )
 _LONGEST_STAND_IN = 200
 _AFTER_A_WORD = ".,;:)]}。，"
@@ -150,13 +153,18 @@ def is_password(value: str) -> bool:
     value = value.rstrip(".,;:!?…\"'”’。")
     if len(value) < 6 or _BLANK.search(value) or stands_in(value) or _REFERENCE.match(value) or "://" in value:
         return False
-    if _TECHNICAL.match(value) or _CALL.match(value) or "passw" in value.lower() or _dotted(value):
+    if is_term(value) or "passw" in value.lower():
         return False
     if _DATE_OR_NUMBER.match(value):
         return value.isdigit()
     if _DIGIT.search(value) and _LETTER.search(value):
         return True
     return _SPECIAL.search(value, 0, len(value) - 1) is not None or value.count("-") >= 3
+
+
+def is_term(value: str) -> bool:
+    """A name of code or of the trade: f(x), config.db, SHA-256."""
+    return bool(_TECHNICAL.match(value) or _CALL.match(value) or _dotted(value))
 
 
 def is_quoted_password(value: str) -> bool:
@@ -179,6 +187,16 @@ def is_passphrase(value: str) -> bool:
 
 def is_url_password(value: str) -> bool:
     return not stands_in(value) and not _REFERENCE.match(value)
+
+
+def is_basic_login(value: str) -> bool:
+    """Base64 of user:password, as registries keep it."""
+    try:
+        login = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return False
+    user, colon, password = login.partition(":")
+    return bool(user and colon) and login.isprintable() and is_assigned(password)
 
 
 def _is_camel(value: str) -> bool:

@@ -8,9 +8,14 @@ from operator import add
 
 from commonplace.engine.redaction.phrases import (
     CARD_HINT,
+    COOKIE_FIELD,
+    LOGIN_FIELD,
     PASSWORD_FIELD,
     PHRASES,
     SECRET_FIELD,
+    SEED_FIELD,
+    SEED_VALUE,
+    SESSION_VALUE,
     cards,
     private_keys,
 )
@@ -20,6 +25,7 @@ from commonplace.engine.redaction.rule import (
     TOKEN_RUN,
     Leads,
     Rule,
+    is_basic_login,
     is_passphrase,
     is_password,
     is_quoted_password,
@@ -27,6 +33,7 @@ from commonplace.engine.redaction.rule import (
     lower,
 )
 from commonplace.engine.redaction.tokens import TOKENS
+from commonplace.engine.redaction.wording import is_seed_phrase
 from commonplace.wire.errors import SecretLeakage
 
 Span = tuple[int, int, str]
@@ -178,4 +185,10 @@ def named_secret(name: str, value: str) -> str | None:
         return None
     if PASSWORD_FIELD.search(name):
         return "password" if is_quoted_password(value) or is_password(value) or is_passphrase(value) else None
+    if LOGIN_FIELD.match(name):
+        return "authorization" if is_basic_login(value) else None
+    if COOKIE_FIELD.match(name):
+        return "session_cookie" if any(is_random(m["text"]) for m in SESSION_VALUE.finditer(value)) else None
+    if SEED_FIELD.match(name):
+        return "seed_phrase" if SEED_VALUE.match(value) and is_seed_phrase(value) else None
     return "secret" if SECRET_FIELD.search(name) and is_random(value) and " " not in value else None

@@ -61,6 +61,10 @@ class McpPlace:
                 async with asyncio.timeout(self._site.timeout):
                     scope[SESSION] = await self._session(scope, headers, note)
                     body = await read_body(headers, receive, self._site.max_body)
+                if not _is_json(headers):
+                    await send_reply(scope, send, self._only_json(scope))
+                    ended(note.status)
+                    return
                 decode(body)
                 # White space around a value is no part of it (RFC 9110), and the SDK compares values.
                 scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
@@ -108,6 +112,16 @@ class McpPlace:
         reply.status = 405
         reply.headers["Allow"] = "POST"
         return reply
+
+    def _only_json(self, scope: Scope) -> Reply:
+        reply = self._site.refusal(scope, ValidationError("a message is sent with Content-Type: application/json"))
+        reply.status = 415
+        return reply
+
+
+def _is_json(headers: Headers) -> bool:
+    """As the SDK sees it, which would refuse anything else in plain text."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from commonplace.wire.errors import Fault
 from commonplace.wire.record import Principal
 
 if TYPE_CHECKING:
@@ -49,6 +51,10 @@ class OwnSession:
         from commonplace.serve.mcp.opening import open_session_engine
 
         engine = await open_session_engine(self.config)
+        if self.palace is not None:
+            # Where it cannot be made it still reads as an empty one, and the first write says why.
+            with suppress(Fault):
+                await engine.ensure_palace(self.who, self.palace)
         self._engine = engine
         self._idle = asyncio.create_task(self._let_go_when_idle(engine))
         return engine

@@ -9,7 +9,7 @@ from typing import Any
 from commonplace.serve.mcp import eras
 from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, NO_METHOD, Problem
 from commonplace.serve.mcp.table import STATELESS_ERAS, Document, Prompt, Resource, Session, Tool, ToolSet, resolved
-from commonplace.wire.errors import Fault, NotFound, ValidationError
+from commonplace.wire.errors import Fault, NeedsMending, NotFound, ValidationError
 
 NO_RESOURCE = -32002  # until 2025-11-25; invalid params since
 UNSUPPORTED_VERSION = -32022
@@ -20,7 +20,7 @@ MOST_COMPLETIONS = 100  # what the protocol allows
 #: What a model should do about a fault that its sentence does not say already.
 _NEXT = {
     "validation_error": "Correct the arguments and call {tool} again.",
-    "not_found": "Look for the right id with recall or list before you try again.",
+    "not_found": "Call list or recall to find the right id before you try again.",
     "conflict": "Read what is there now with get, then decide whether the change still makes sense.",
     "forbidden": "Do not try again; tell the user which permission is missing.",
     "unauthenticated": "Do not try again; tell the user that a token is needed.",
@@ -29,6 +29,9 @@ _NEXT = {
     "rate_limited": "Wait before you call {tool} again.",
     "unavailable": "Try {tool} once more; if it fails again, tell the user.",
 }
+_NEEDS_A_PERSON = "Do not try again; tell the user that a person must look at it, beginning with `commonplace doctor`."
+#: How advice begins that is for a person at a shell, where a model is told to call a tool.
+_AT_A_SHELL = "; `commonplace "
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -162,7 +165,7 @@ class Speaker:
     def _faulty(self, tool: Tool, fault: Fault, era: str) -> Document:
         if tool.faults == "error":
             raise Problem(INTERNAL_ERROR, tool.explain(fault) if tool.explain else fault.message)
-        text = tool.explain(fault) if tool.explain else f"{_sentence(fault.message)} {advice(tool.name, fault)}".strip()
+        text = tool.explain(fault) if tool.explain else f"{_sentence(_told(fault))} {advice(tool.name, fault)}".strip()
         return eras.call_result(text, None, era, error=True)
 
     # resources
@@ -188,7 +191,7 @@ class Speaker:
         try:
             document = await resolved(found.handler)(session, uri)
         except NotFound as fault:
-            raise Problem(missing, fault.message, {"uri": uri[:2000]}) from None
+            raise Problem(missing, _told(fault), {"uri": uri[:2000]}) from None
         except ValidationError as fault:
             raise Problem(INVALID_PARAMS, fault.message, {"uri": uri[:2000]}) from None
         except Fault as fault:
@@ -251,7 +254,11 @@ def _no_method(method: str) -> Problem:
 
 
 def advice(tool: str, fault: Fault) -> str:
-    return _NEXT.get(fault.code, "").format(tool=tool)
+    return _NEEDS_A_PERSON if isinstance(fault, NeedsMending) else _NEXT.get(fault.code, "").format(tool=tool)
+
+
+def _told(fault: Fault) -> str:
+    return fault.message.partition(_AT_A_SHELL)[0] if isinstance(fault, NotFound) else fault.message
 
 
 def _sentence(message: str) -> str:

@@ -214,9 +214,7 @@ class Life:
 
         logs.configure("warning")
         try:
-            engine = await self._session.engine()
-            if self._session.palace is not None:
-                await engine.ensure_palace(self._session.who, self._session.palace)
+            await self._session.engine()
         except Exception as error:  # said again, in words, to whoever calls a tool
             report("opening", error)
 
@@ -234,7 +232,6 @@ class Life:
 
         try:
             self._companion = await asyncio.to_thread(listen)
-            print(f"commonplace: listening on {self._companion.address}", file=sys.stderr, flush=True)
             await self._companion.run(await self._session.engine())
         except Exception as error:
             self.failure = error

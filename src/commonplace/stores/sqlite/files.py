@@ -14,7 +14,7 @@ import apsw
 from commonplace.stores.base import Progress
 from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.turnstile import Busy, Turnstile
-from commonplace.wire.errors import StoreRefused, Unavailable
+from commonplace.wire.errors import NeedsMending, StoreRefused, Unavailable
 
 log = logging.getLogger("commonplace.sqlite")
 _MAGIC = b"SQLite format 3\x00"
@@ -64,7 +64,7 @@ def connect(path: Path) -> apsw.Connection:
         # Never creates it: a database that someone has removed must not come back empty.
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:
-        raise Unavailable(f"cannot open {path}: {error}. Check that the folder exists and is writable.") from error
+        raise NeedsMending(f"cannot open {path}: {error}. Check that the folder exists and is writable.") from error
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     # Without this, statements that partial indexes concern are planned anew whenever a value is bound: 5 to 50 µs each.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -112,9 +112,9 @@ def _open_checked(files: StoreFiles) -> apsw.Connection:
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             raise refusal(files.database, str(error)) from error
         if isinstance(error, apsw.FullError):
-            raise Unavailable(f"the disk that holds {files.database} is full; free some space first") from error
+            raise NeedsMending(f"the disk that holds {files.database} is full; free some space first") from error
         if isinstance(error, apsw.Error):
-            raise Unavailable(
+            raise (Unavailable if isinstance(error, apsw.BusyError) else NeedsMending)(
                 f"{files.database} cannot be opened for writing ({error}); is its folder, or the disk, read-only?"
             ) from error
         raise
@@ -133,7 +133,7 @@ def _make_private_folder(folder: Path) -> None:
         try:
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         except OSError as error:
-            raise Unavailable(f"cannot create the data folder {folder}: {error.strerror}") from error
+            raise NeedsMending(f"cannot create the data folder {folder}: {error.strerror}") from error
 
 
 def _create_private(path: Path) -> None:
@@ -141,7 +141,7 @@ def _create_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
-        raise Unavailable(
+        raise NeedsMending(
             f"cannot write {path}: {error.strerror}. Check the folder, or choose another with --data."
         ) from error
 

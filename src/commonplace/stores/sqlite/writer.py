@@ -19,7 +19,7 @@ from commonplace.stores.sqlite.files import StoreFiles, newer, refusal
 from commonplace.stores.sqlite.rows import one
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
 from commonplace.stores.sqlite.turnstile import Busy, Turnstile
-from commonplace.wire.errors import Unavailable
+from commonplace.wire.errors import NeedsMending, Unavailable
 from commonplace.wire.record import Clock
 
 GROUP_WRITES = 256
@@ -282,7 +282,7 @@ class Writer:
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             return refusal(path, str(error))
         if isinstance(error, apsw.FullError):
-            return Unavailable(f"the disk that holds {path} is full; nothing was written")
+            return NeedsMending(f"the disk that holds {path} is full; nothing was written")
         if isinstance(error, apsw.BusyError):
             return Unavailable(f"{path} is locked by another program; nothing was written, try again")
         if isinstance(error, Busy):
@@ -291,7 +291,10 @@ class Writer:
                 "nothing was written, try again (`commonplace status` shows the store)"
             )
         if isinstance(error, (apsw.Error, OSError)):
-            return Unavailable(f"{path} could not be written: {error}; nothing was written")
+            lasting = isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError))
+            return (NeedsMending if lasting else Unavailable)(
+                f"{path} could not be written: {error}; nothing was written"
+            )
         return error
 
     def _deliver(self, jobs: list[Job]) -> None:

@@ -16,9 +16,10 @@ _CHANGES = Hints(read_only=False, destructive=True, idempotent=True)
 
 INSTRUCTIONS = (
     "A memory that outlives this conversation. Recall before you answer anything that may depend on earlier work, "
-    "on the user's preferences or on decisions made before; an empty result means that nothing is known. Remember "
-    "what will matter later: facts, preferences, decisions and their reasons, how-tos. Keep one thought per memory, "
-    "in words that make sense on their own. When a fact changes, update the old memory instead of adding another."
+    "on the user's preferences or on decisions made before; an empty result means that nothing is known, and results "
+    "with a relevance below about 0.1 are probably no answer either. Remember what will matter later: facts, "
+    "preferences, decisions and their reasons, how-tos. Keep one thought per memory, in words that make sense on their "
+    "own. When a fact changes, update the old memory instead of adding another."
 )
 
 
@@ -57,8 +58,8 @@ TOOLS = (
         "Find what is remembered about something, by meaning and by words. Use it before answering whenever earlier "
         "conversations, preferences or decisions could matter, and before remembering something that may be known "
         "already. Ask in plain words, as you would ask a person. Comes back: results, the best first, each with id, "
-        "content, created_at and relevance from 0 to 1; an empty list means that nothing is known, not that "
-        "something failed.",
+        "content, created_at and relevance from 0 to 1: below about 0.1 it is probably not about what you asked. An "
+        "empty list means that nothing is known, not that something failed.",
         f"{_OPERATIONS}recall", f"{_OPERATIONS}recall.response", _READS,
     ),
     _tool(
@@ -111,8 +112,9 @@ TOOLS = (
         "graph_assert", "State a fact in the graph",
         "State one fact as subject, predicate and object, such as 'auth-service', 'runs_version', '2.4.1'. What was "
         "stated before about the same subject and predicate ends now and stays in the past. Use it for facts with one "
-        "current value that change over time. Comes back: the fact with the moment it became valid.",
-        f"{_OPERATIONS}kg.assert", "memorywire/types/triple", _CHANGES,
+        "current value that change over time; what has several values at once needs a predicate for each. Comes back: "
+        "the fact with the moment it became valid, and as replaced what it ended.",
+        f"{_OPERATIONS}kg.assert", f"{_OPERATIONS}kg.assert.response", _CHANGES,
     ),
     _tool(
         "graph_query", "Ask the graph",
