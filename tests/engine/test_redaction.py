@@ -381,9 +381,9 @@ def test_two_keys_that_are_secrets_keep_both_their_values() -> None:
 def test_many_keys_that_are_secrets_take_time_in_proportion() -> None:
     rng = Random(4)
     document = {BY_FORM["aws_access_key"](rng): i for i in range(4000)}
-    started = time.perf_counter()
+    started = time.thread_time()
     clean, _ = ON.document(document)
-    assert time.perf_counter() - started < 3, "measured at 0.4 s; comparing each with each took minutes"
+    assert time.thread_time() - started < 3, "measured at 0.4 s; comparing each with each took minutes"
     assert sorted(clean.values()) == sorted(document.values())
 
 
@@ -482,11 +482,12 @@ HOSTILE = (
 
 
 def seconds(text: str) -> float:
+    """Of this thread alone: what others do meanwhile is not ours."""
     best = float("inf")
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.thread_time()
         ON.text(text)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.thread_time() - started)
     return best
 
 
@@ -503,7 +504,7 @@ def test_twice_the_text_takes_twice_the_time_for_every_rule(rules: int) -> None:
         # Other work on the machine can only lengthen a measurement, so what is quick once is quick.
         for _ in range(4):
             half, whole = seconds(grown(unit, 50_000)), seconds(grown(unit, 100_000))
-            if whole < 3 * half or whole < 0.01:
+            if whole < 3 * half or whole < 0.05:
                 break
         else:
             slow.append((unit, half, whole))
@@ -527,9 +528,9 @@ REPEATED = {
 def test_a_text_full_of_registered_values_takes_no_time_to_speak_of(how: str) -> None:
     secrets = Secrets.of({"x": "a" * 12, "y": "b" * 9})
     text = REPEATED[how](base64.b64encode(b"a" * 12).decode())
-    started = time.perf_counter()
+    started = time.thread_time()
     clean, labels = ON.text(text, secrets)
-    assert time.perf_counter() - started < 5, "measured at 0.1 s; looking around each of them took minutes"
+    assert time.thread_time() - started < 5, "measured at 0.1 s; looking around each of them took minutes"
     assert labels == ["x"]
     assert not leaked(base64.b64encode(b"a" * 12).decode(), clean)
 
@@ -541,8 +542,8 @@ def test_ordinary_texts_cost_little() -> None:
     )
     best = float("inf")
     for _ in range(20):
-        started = time.perf_counter()
+        started = time.thread_time()
         for _ in range(100):
             ON.text(text)
-        best = min(best, (time.perf_counter() - started) / 100)
+        best = min(best, (time.thread_time() - started) / 100)
     assert best < 60e-6, "measured at 9 µs on a quiet machine"

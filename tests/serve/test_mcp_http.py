@@ -204,7 +204,8 @@ def test_what_one_protocol_writes_another_finds(open_server: Running) -> None:
     listed = call(open_server, "memory_list", {"palace": "mixed"}, "/mcp/trusty")
     assert "5433" in listed["content"][0]["text"]
     found = call(open_server, "amp_search", {"query": "staging port", "agent": "mixed"}, "/mcp/amp")
-    assert found["structuredContent"]["total"] == 1
+    # The search covers the shared space, too, where other tests may have left something.
+    assert "The staging port is 5433" in found["content"][0]["text"]
 
 
 def test_starting_the_server_does_not_load_the_sdk(tmp_path: Path) -> None:
