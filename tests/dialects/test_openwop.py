@@ -14,10 +14,11 @@ from openwop_host import Host
 from commonplace.config import RedactionConfig
 from commonplace.dialects.amp import Amp
 from commonplace.dialects.memorywire import Memorywire
-from commonplace.dialects.openwop import STATUS, document, envelope
+from commonplace.dialects.openwop import document, envelope
 from commonplace.dialects.openwop.entries import ending, shown_tags, to_draft, to_entry, tokens, within_budget
 from commonplace.engine.refs import MemoryScope
 from commonplace.engine.writing import conceive
+from commonplace.serve.envelope import STATUS
 from commonplace.stores.contract.subject import DAY_MS, START, Subject
 from commonplace.wire import errors
 from commonplace.wire.errors import Forbidden, PayloadTooLarge, ValidationError

@@ -8,6 +8,7 @@ from typing import Any
 from commonplace.dialects import openwop
 from commonplace.dialects.openwop import workflows
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
+from commonplace.serve.envelope import STATUS
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.validate import check, schema
 
@@ -55,7 +56,7 @@ async def workflow_state(call: Call) -> Reply:
 
 
 def envelope(fault: Fault) -> Reply:
-    return Reply(openwop.envelope(fault), openwop.STATUS[fault.code])
+    return Reply(openwop.envelope(fault), STATUS[fault.code])
 
 
 def _openwop(call: Call) -> openwop.OpenWop:

@@ -2,7 +2,7 @@
 
 from commonplace.dialects.openwop.adapter import MemoryAdapter
 from commonplace.dialects.openwop.discovery import document
-from commonplace.dialects.openwop.faults import STATUS, envelope
+from commonplace.dialects.openwop.faults import envelope
 from commonplace.dialects.openwop.operations import OpenWop
 
-__all__ = ["STATUS", "MemoryAdapter", "OpenWop", "document", "envelope"]
+__all__ = ["MemoryAdapter", "OpenWop", "document", "envelope"]
