@@ -43,7 +43,8 @@ class Mrp:
             return await self.verify(document)
         if kind == "memory_request":
             return await self.request(document)
-        raise ValidationError(f"type must be one of {', '.join(_TYPES)}, not {str(kind)!r:.80}", field="type")
+        wrong = "and is missing" if kind is None else f"not {str(kind)!r:.80}"
+        raise ValidationError(f"type must be one of {', '.join(_TYPES)}, {wrong}", field="type")
 
     async def request(self, document: Any) -> Document:
         """MEMORY_REQUEST → MEMORY_RESPONSE. Raises ValidationError (bad schema, TTL over), Unauthenticated
