@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from commonplace.engine import budgets, replacing, trust, vouches
@@ -11,9 +12,10 @@ from commonplace.engine.replays import Replays
 from commonplace.engine.trust import Peer, Standing
 from commonplace.engine.vouches import Trusted
 from commonplace.stores.where import matches
-from commonplace.wire.errors import Conflict, NotFound
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.record import Memory, Principal
 
+_MOST_REPLACED = 100  # by one received memory
 _STRANGERS = 10  # times one requester's budget is what all that nobody knows share: names cost nothing
 
 
@@ -51,6 +53,25 @@ class Peering:
         peers = await trust.peers(self._core, tenant)
         kept = await vouches.load(self._core, tenant)
         return Acquainted(peers, vouches.chains(kept, peers, self._core.clock()))
+
+    async def replaceable(
+        self, who: Principal, refs: Sequence[str], same_author: Callable[[Memory], bool]
+    ) -> list[str]:
+        """Of what a received memory says it replaces, what it may: its own author's memories, and what is not here.
+
+        Whoever says that something replaces a memory of another's must not make it stand behind theirs here.
+        """
+        if len(refs) > _MOST_REPLACED:
+            raise ValidationError(f"it supersedes more than {_MOST_REPLACED} others", field="salience.supersedes")
+        return [ref for ref in refs if await self._replaceable(who, ref, same_author)]
+
+    async def _replaceable(self, who: Principal, ref: str, same_author: Callable[[Memory], bool]) -> bool:
+        try:
+            return same_author(await replacing.find(self._core, who, ref))
+        except NotFound:
+            return True
+        except Conflict:  # several agents hold one under that id
+            return False
 
     async def find(self, who: Principal, standing: Standing, ref: str, agent: str | None) -> Memory | None:
         """A memory that a requester may see; None alike when it may not and when there is none."""

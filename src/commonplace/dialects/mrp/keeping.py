@@ -9,12 +9,11 @@ from commonplace.dialects.mrp import attestations
 from commonplace.dialects.mrp.messages import Document
 from commonplace.engine import Engine, vouches
 from commonplace.engine.trust import Standing
-from commonplace.wire.errors import Conflict, NotFound, SecretLeakage, ValidationError
-from commonplace.wire.record import Principal
+from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
+from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import milliseconds
 from commonplace.wire.validate import check
 
-_MOST_SUPERSEDED = 100
 _REDACTED = "it holds something that redaction would take out, and a changed attestation would no longer verify"
 
 
@@ -46,9 +45,7 @@ async def keep(
     attestations.check_signed(attestation, public_key or (bound.key if bound else None))
     _refuse_secrets(engine, attestation, "attestation")
     draft = attestations.to_draft(attestation, agent, from_agent)
-    if len(draft.supersedes) > _MOST_SUPERSEDED:
-        raise ValidationError(f"it supersedes more than {_MOST_SUPERSEDED} others", field="salience.supersedes")
-    draft.supersedes = [ref for ref in draft.supersedes if await _may_supersede(engine, who, ref, attestation)]
+    draft.supersedes = await engine.peering.replaceable(who, draft.supersedes, lambda m: _same_hand(m, attestation))
     if share_with:
         draft.privacy = {"share_with": list(share_with)}
     try:
@@ -67,14 +64,8 @@ async def keep(
     )
 
 
-async def _may_supersede(engine: Engine, who: Principal, ref: str, attestation: Document) -> bool:
-    """Whoever says that something replaces a memory of another's must not make it stand behind theirs here."""
-    try:
-        held = attestations.verbatim(await engine.find(who, ref))
-    except NotFound:
-        return True
-    except Conflict:  # several agents hold one under that id
-        return False
+def _same_hand(memory: Memory, attestation: Document) -> bool:
+    held = attestations.verbatim(memory)
     return held is not None and _hand(held) == _hand(attestation)
 
 
