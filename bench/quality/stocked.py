@@ -15,8 +15,8 @@ from commonplace.engine.engine import Engine
 from commonplace.engine.writing import Item
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.where import Condition
 from commonplace.wire.errors import Fault
+from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from commonplace.engine.engine import Engine
 from commonplace.engine.importance import effective
 from commonplace.stores.contract.subject import DAY_MS, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.where import matches
 from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.filters import matches
 from commonplace.wire.models import RecallRequest
 from commonplace.wire.palace_names import LONGEST_NAME, valid
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal

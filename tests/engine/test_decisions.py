@@ -14,8 +14,8 @@ from commonplace.engine import expiry, procedures
 from commonplace.engine.expiry import DAY_MS
 from commonplace.engine.merge import combine
 from commonplace.engine.passages import OVERLAP_CHARS, PASSAGE_CHARS, passages, split
-from commonplace.stores.where import matches
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.filters import matches
 from commonplace.wire.models import ExpirePolicy
 from commonplace.wire.record import Memory
 

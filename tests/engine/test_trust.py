@@ -15,9 +15,9 @@ from commonplace.engine.peering import Acquainted, reader
 from commonplace.engine.trust import Peer, author_level, standing, visible
 from commonplace.engine.vouches import DECAY, DEEPEST, Kept, Trusted, chains
 from commonplace.stores.contract.subject import START, Subject
-from commonplace.stores.where import matches
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
+from commonplace.wire.filters import matches
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import iso
 

@@ -17,8 +17,8 @@ from commonplace.stores.contract import FakeClock
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.text import terms
-from commonplace.stores.where import Condition
 from commonplace.wire.canonical import mint_id
+from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
 

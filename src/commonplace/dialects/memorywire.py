@@ -7,14 +7,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from commonplace.engine import Engine, filters
+from commonplace.engine import Engine
 from commonplace.engine.draft import Draft, Forgotten, Hit, Query, Receipt
 from commonplace.engine.expiry import DAY_MS
 from commonplace.engine.governance import Decided, Decision
 from commonplace.engine.merge import Merged
 from commonplace.engine.writing import MAX_BATCH, Item
-from commonplace.stores.where import Condition
+from commonplace.wire import filters
 from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.filters import Condition
 from commonplace.wire.models import (
     Erased,
     ExpireRequest,

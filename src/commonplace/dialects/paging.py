@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from commonplace.dialects.memorywire import to_wire
-from commonplace.engine import Engine, filters, ledger, reading
-from commonplace.stores.where import Condition, Where
+from commonplace.engine import Engine, ledger, reading
+from commonplace.wire import filters
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Principal
 
 

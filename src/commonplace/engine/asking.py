@@ -11,7 +11,7 @@ from commonplace.engine.draft import Hit, Query
 from commonplace.engine.passages import indexed_text
 from commonplace.stores import text as analysis
 from commonplace.stores.base import Reach, Search
-from commonplace.stores.where import Condition, Where, any_of
+from commonplace.wire.filters import Condition, Where, any_of
 from commonplace.wire.record import Memory, Principal
 
 MOST = counting.MOST_COUNTED  # memories looked at closely for one question

@@ -8,7 +8,7 @@ from commonplace.engine import reading
 from commonplace.engine.core import Core
 from commonplace.engine.draft import Hit, Query
 from commonplace.stores.base import Reach
-from commonplace.stores.where import Where
+from commonplace.wire.filters import Where
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal
 
 MOST_COUNTED = 1000  # hits of one search

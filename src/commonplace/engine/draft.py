@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from commonplace.stores.where import Where
+from commonplace.wire.filters import Where
 from commonplace.wire.record import Memory, MemoryType
 
 

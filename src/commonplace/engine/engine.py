@@ -35,8 +35,8 @@ from commonplace.engine.refs import Refs
 from commonplace.engine.runs import Runs
 from commonplace.engine.writing import Item
 from commonplace.stores.base import AuditEntry, Page, Primary, Progress
-from commonplace.stores.where import Where
 from commonplace.wire.errors import Fault, Forbidden, Unavailable
+from commonplace.wire.filters import Where
 from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
 from commonplace.wire.record import Clock, Memory, Principal, system_clock
 

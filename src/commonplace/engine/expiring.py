@@ -10,8 +10,8 @@ from commonplace.engine import expiry, ledger
 from commonplace.engine.core import Core
 from commonplace.engine.forgetting import CHUNK, REVIEW, erase_rejected, erases, every, forget_now
 from commonplace.stores.base import Entry, Reach, Transaction
-from commonplace.stores.where import Condition
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.filters import Condition
 from commonplace.wire.models import ExpireRequest
 from commonplace.wire.record import Memory, Principal
 

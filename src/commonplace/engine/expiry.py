@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from commonplace.stores.where import Condition, Where
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.models import ExpirePolicy
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import Memory

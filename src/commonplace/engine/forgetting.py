@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonplace.engine import filters, graph, ledger, procedures
+from commonplace.engine import graph, ledger, procedures
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Forgotten
 from commonplace.engine.merge import Merged, combine
 from commonplace.engine.reading import expired, readable
 from commonplace.engine.writing import IDEMPOTENCY, check_change
 from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
-from commonplace.stores.where import Condition
+from commonplace.wire import filters
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.filters import Condition
 from commonplace.wire.models import ForgetRequest, MergeRequest
 from commonplace.wire.record import Memory, Principal, Status, altered
 

@@ -11,7 +11,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.draft import Hit, Query
 from commonplace.engine.importance import WORTH, effective
 from commonplace.stores.base import Reach
-from commonplace.stores.where import Where
+from commonplace.wire.filters import Where
 from commonplace.wire.record import Memory, Principal
 
 ESSENTIAL = 15  # of layer 1

@@ -11,8 +11,8 @@ from commonplace.engine.identity import Identity
 from commonplace.engine.replays import Replays
 from commonplace.engine.trust import Peer, Standing
 from commonplace.engine.vouches import Trusted
-from commonplace.stores.where import matches
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.wire.filters import matches
 from commonplace.wire.record import Memory, Principal
 
 _MOST_REPLACED = 100  # by one received memory

@@ -14,9 +14,9 @@ from commonplace.engine.recall.finding import find
 from commonplace.engine.understanding import ALL, Parts
 from commonplace.engine.weights import WEIGHTS
 from commonplace.stores.base import Page, Reach
-from commonplace.stores.where import Condition, Where
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, ValidationError
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory, Principal, Status
 
 MAX_QUERY_CHARS = 32_768

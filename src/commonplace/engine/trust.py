@@ -9,9 +9,9 @@ from typing import Any, Literal
 from commonplace.engine import ledger
 from commonplace.engine.core import Core, require_role
 from commonplace.stores.base import Record, Transaction
-from commonplace.stores.where import Condition, Where
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import EVERYONE, Principal
 
 PEER = "peer"

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.graph import GraphReads, GraphWork
-from commonplace.stores.where import Where, matches
 from commonplace.stores.worth import Worth
+from commonplace.wire.filters import Where, matches
 from commonplace.wire.record import Memory, Status
 
 T = TypeVar("T")

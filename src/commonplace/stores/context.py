@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from commonplace.stores.base import Candidate, Known, Reach, Search, Store
-from commonplace.stores.where import Condition
 from commonplace.stores.worth import Worth
+from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
 T = TypeVar("T")

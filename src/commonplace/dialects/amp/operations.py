@@ -10,8 +10,8 @@ from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, 
 from commonplace.engine import Engine, counting
 from commonplace.engine.draft import Query
 from commonplace.engine.reading import tagged
-from commonplace.stores.where import Condition, Where
 from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
 from commonplace.wire.validate import check

@@ -12,9 +12,9 @@ from commonplace.dialects.mrp.messages import Caller, Document
 from commonplace.engine import Engine, asking, replays, trust
 from commonplace.engine.asking import Asked, Match
 from commonplace.engine.peering import reader
-from commonplace.stores.where import Condition, Where
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import iso, milliseconds
 from commonplace.wire.validate import check

@@ -24,9 +24,9 @@ from commonplace.engine.draft import Query
 from commonplace.engine.reading import tagged
 from commonplace.engine.refs import MemoryScope
 from commonplace.engine.runs import Run
-from commonplace.stores.where import Condition, Where, matches
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
+from commonplace.wire.filters import Condition, Where, matches
 from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.validate import check

@@ -8,8 +8,8 @@ from typing import Any
 from commonplace.engine.draft import Draft
 from commonplace.engine.jottings import Jotting
 from commonplace.engine.refs import MemoryScope
-from commonplace.stores.where import Condition, Where
 from commonplace.wire.errors import PayloadTooLarge
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory
 from commonplace.wire.times import iso, milliseconds
 

@@ -12,8 +12,8 @@ from commonplace.engine import Engine
 from commonplace.engine.layers import Layers
 from commonplace.engine.palaces import Palace
 from commonplace.engine.reading import tagged
-from commonplace.stores.where import Where
 from commonplace.wire.errors import Fault, NotFound, ValidationError
+from commonplace.wire.filters import Where
 from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Memory, Principal
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.stores.where import Condition
+from commonplace.wire.filters import Condition
 
 FIELD = "room"  # of a memory's metadata
 GENERAL = "General"

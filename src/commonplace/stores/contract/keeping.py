@@ -15,9 +15,9 @@ from commonplace.engine.governance import Decision
 from commonplace.stores.base import Entry, Reach, Record, Search, Transaction
 from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, FakeClock, Subject, drives
 from commonplace.stores.text import terms
-from commonplace.stores.where import Condition
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict
+from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal
 
 

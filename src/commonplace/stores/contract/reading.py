@@ -13,12 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonplace.engine.draft import Draft, Query
-from commonplace.engine.filters import parse
 from commonplace.stores.base import Reach, Search
 from commonplace.stores.contract.subject import DAY_MS, Contract, FakeClock, Subject, drives
-from commonplace.stores.where import Condition, Where, any_of
 from commonplace.stores.worth import Worth
 from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.filters import Condition, Where, any_of, parse
 from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal
 

@@ -15,10 +15,10 @@ import pytest
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine.draft import Draft, Forgotten, Query, Receipt
 from commonplace.engine.engine import Engine
-from commonplace.engine.filters import parse
 from commonplace.engine.writing import Item
 from commonplace.stores.base import Primary
 from commonplace.wire.errors import NotFound
+from commonplace.wire.filters import parse
 from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
 from commonplace.wire.record import Memory, Principal
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from commonplace.engine.draft import Draft, Query
-from commonplace.engine.filters import parse
 from commonplace.engine.governance import Decision
 from commonplace.stores.contract.statements import state
 from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, Subject, drives
 from commonplace.stores.walking import FANOUT
+from commonplace.wire.filters import parse
 from commonplace.wire.record import Principal
 
 

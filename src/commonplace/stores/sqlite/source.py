@@ -16,7 +16,7 @@ from commonplace.stores.sqlite import reader, rows
 from commonplace.stores.sqlite.index import Catalogue, IndexQuery, IndexRow
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.stores.text import query_terms
-from commonplace.stores.where import Condition
+from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
 
 _TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from commonplace.stores.base import Reach
-from commonplace.stores.where import DOCUMENTS, Condition
+from commonplace.wire.filters import DOCUMENTS, Condition
 
 Sql = tuple[str, list[Any]]
 

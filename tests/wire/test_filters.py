@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine import filters
 from commonplace.stores.base import Entry, Reach
 from commonplace.stores.sqlite import reader, schema
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
-from commonplace.stores.where import COLUMNS, DOCUMENTS, OPERATORS, Condition, Where, any_of, matches
+from commonplace.wire import filters
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.filters import COLUMNS, DOCUMENTS, OPERATORS, Condition, Where, any_of, matches
 from commonplace.wire.record import Memory
 
 NOW = 1_750_000_000_000
