@@ -14,9 +14,9 @@ from commonplace.embedders.base import Embedder
 from commonplace.engine import fusion
 from commonplace.engine.draft import Draft
 from commonplace.engine.engine import Engine
+from commonplace.engine.memory.write import Item
 from commonplace.engine.ranking import Ranked
 from commonplace.engine.recall.finding import find
-from commonplace.engine.writing import Item
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach
 from commonplace.wire.errors import Fault

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bench.quality.datasets import Question, Space
 from commonplace.engine.core import Core
 from commonplace.engine.engine import Engine
-from commonplace.engine.writing import Item
+from commonplace.engine.memory.write import Item
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.errors import Fault

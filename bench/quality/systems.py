@@ -11,7 +11,7 @@ from bench.quality.measures import Outcome
 from bench.quality.stocked import WHO, Stocked, label
 from commonplace.engine import fusion
 from commonplace.engine.draft import Query
-from commonplace.engine.reading import recall
+from commonplace.engine.memory.read import recall
 from commonplace.engine.recall import names
 from commonplace.engine.recall.finding import find
 from commonplace.engine.understanding import ALL, Parts

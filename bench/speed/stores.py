@@ -22,9 +22,9 @@ import apsw
 
 from bench.speed.material import Known, Material
 from bench.speed.report import Progress
-from commonplace.engine import writing
 from commonplace.engine.draft import Draft
-from commonplace.engine.passages import indexed_text
+from commonplace.engine.memory import write
+from commonplace.engine.memory.passages import indexed_text
 from commonplace.sdk import Memory
 from commonplace.stores.base import Entry, Transaction
 from commonplace.stores.sqlite import SqliteStore, schema
@@ -110,7 +110,7 @@ async def _load(store: Kept, material: Material, *, small: bool, big: bool = Tru
 
     def work(tx: Transaction, batch: list[Entry]) -> None:
         for entry in batch:
-            writing.write(tx, _ME, entry, "remember")
+            write.write(tx, _ME, entry, "remember")
 
     waiting: asyncio.Task[None] | None = None
     for start in range(0, store.size, _GROUP):
@@ -129,7 +129,7 @@ async def _load(store: Kept, material: Material, *, small: bool, big: bool = Tru
 
 
 def _entry(draft: Draft, vector: object, now: int, generation: int) -> Entry:
-    memory = writing.conceive(_ME, draft, now)
+    memory = write.conceive(_ME, draft, now)
     return Entry(memory, vector[None, :], terms(indexed_text(memory)), generation)  # type: ignore[index]
 
 

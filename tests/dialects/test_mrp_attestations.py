@@ -23,7 +23,7 @@ from commonplace.dialects.mrp.attestations import (
     to_draft,
     verbatim,
 )
-from commonplace.engine.writing import conceive
+from commonplace.engine.memory.write import conceive
 from commonplace.stores.contract.subject import DAY_MS, START, Subject
 from commonplace.wire.errors import SecretLeakage, ValidationError
 from commonplace.wire.record import MEMORY_TYPES, Memory, Principal

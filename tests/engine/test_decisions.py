@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.engine import expiry, procedures
-from commonplace.engine.expiry import DAY_MS
-from commonplace.engine.merge import combine
-from commonplace.engine.passages import OVERLAP_CHARS, PASSAGE_CHARS, passages, split
+from commonplace.engine import procedures
+from commonplace.engine.memory import expiry
+from commonplace.engine.memory.expiry import DAY_MS
+from commonplace.engine.memory.merge import combine
+from commonplace.engine.memory.passages import OVERLAP_CHARS, PASSAGE_CHARS, passages, split
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.models import ExpirePolicy

@@ -12,7 +12,7 @@ from commonplace.embedders.base import Vectors
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine, behind
 from commonplace.engine.draft import Draft, Query, Receipt
-from commonplace.engine.writing import MAX_BATCH, Item
+from commonplace.engine.memory.write import MAX_BATCH, Item
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
 from commonplace.wire.errors import PayloadTooLarge, ValidationError

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from commonplace.engine import expiring, ledger
+from commonplace.engine import ledger
 from commonplace.engine.draft import Draft
-from commonplace.engine.expiry import bound, promised_end
 from commonplace.engine.governance import Decision
+from commonplace.engine.memory import expire
+from commonplace.engine.memory.expiry import bound, promised_end
 from commonplace.stores.contract.subject import DAY_MS, START, WHO, Subject
 from commonplace.wire.errors import NotFound
 from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
@@ -55,7 +56,7 @@ def test_a_merge_keeps_the_promise_of_what_it_takes_in(over: Over) -> None:
     survivor = run(s.merge(kept, other, strategy="merge_content")).survivor
     assert (survivor.expires_at, survivor.privacy["retain"]) == (END, 30)
     s.clock.advance(30 * DAY_MS)
-    assert run(expiring.sweep(s.engine.core, WHO)) == 2
+    assert run(expire.sweep(s.engine.core, WHO)) == 2
     assert run(s.store.history("local", kept)) == run(s.store.history("local", other)) == []
 
 
@@ -66,13 +67,13 @@ def test_a_rejected_write_is_not_quoted_for_longer_than_promised(over: Over) -> 
         staged = run(s.engine.remember(WHO, Draft("agent", "semantic", content, **fields), approval=request))
         run(s.engine.decide(WHO, staged.review_id, Decision(False, "Alice")))
     s.clock.advance(30 * DAY_MS - 1)
-    assert run(expiring.sweep(s.engine.core, WHO)) == 0
+    assert run(expire.sweep(s.engine.core, WHO)) == 0
     s.clock.advance(1)
-    assert run(expiring.sweep(s.engine.core, WHO)) == 1
+    assert run(expire.sweep(s.engine.core, WHO)) == 1
     records = repr(run(s.store.records("local", "review")))
     assert "address" not in records
     assert "tea" in records
-    assert run(expiring.sweep(s.engine.core, WHO)) == 0
+    assert run(expire.sweep(s.engine.core, WHO)) == 0
 
 
 # erasing

@@ -22,8 +22,8 @@ from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.draft import Draft, Query, Receipt
 from commonplace.engine.governance import Decision
+from commonplace.engine.memory.write import Item
 from commonplace.engine.redaction import Secrets, scanning
-from commonplace.engine.writing import Item
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore

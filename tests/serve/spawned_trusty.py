@@ -21,7 +21,7 @@ from running import SECONDS, Answer, command, environment
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine.draft import Draft
 from commonplace.engine.engine import Engine
-from commonplace.engine.writing import Item
+from commonplace.engine.memory.write import Item
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 

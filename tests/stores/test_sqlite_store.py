@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from commonplace.engine.draft import Draft
-from commonplace.engine.writing import Item
+from commonplace.engine.memory.write import Item
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.stores.contract.subject import WHO, FakeClock, driven
 from commonplace.stores.sqlite import SqliteStore, schema

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.engine import Engine
 from commonplace.engine.draft import Draft, Forgotten, Hit, Query, Receipt
-from commonplace.engine.expiry import DAY_MS
 from commonplace.engine.governance import Decided, Decision
-from commonplace.engine.merge import Merged
-from commonplace.engine.writing import MAX_BATCH, Item
+from commonplace.engine.memory.expiry import DAY_MS
+from commonplace.engine.memory.merge import Merged
+from commonplace.engine.memory.write import MAX_BATCH, Item
 from commonplace.wire import filters
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition

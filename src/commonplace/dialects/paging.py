@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from commonplace.dialects.memorywire import to_wire
-from commonplace.engine import Engine, ledger, reading
+from commonplace.engine import Engine, ledger
+from commonplace.engine.memory import read
 from commonplace.wire import filters
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition, Where
@@ -24,7 +25,7 @@ async def memories(
     if user_id is not None:
         where += (Condition(("user_id",), "eq", user_id),)
     if tag is not None:
-        where += (reading.tagged(tag),)
+        where += (read.tagged(tag),)
     page = await engine.list(who, (agent_id,), where, limit=limit, cursor=cursor, as_of=as_of)
     return {"memories": [to_wire(m) for m in page.memories], "next_cursor": page.next_cursor}
 

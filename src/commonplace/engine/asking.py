@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from commonplace.engine import counting
 from commonplace.engine.core import Core
 from commonplace.engine.draft import Hit, Query
-from commonplace.engine.passages import indexed_text
+from commonplace.engine.memory.passages import indexed_text
 from commonplace.stores import text as analysis
 from commonplace.stores.base import Reach, Search
 from commonplace.wire.filters import Condition, Where, any_of

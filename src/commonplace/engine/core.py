@@ -15,7 +15,7 @@ from commonplace.config import MrpConfig, RedactionConfig
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_embedder
-from commonplace.engine.passages import indexed_text, passages
+from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction

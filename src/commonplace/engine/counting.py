@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from commonplace.engine import reading
 from commonplace.engine.core import Core
 from commonplace.engine.draft import Hit, Query
+from commonplace.engine.memory import read
 from commonplace.stores.base import Reach
 from commonplace.wire.filters import Where
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal
@@ -40,7 +40,7 @@ async def count(core: Core, who: Principal, agents: tuple[str, ...], where: Wher
     """How many a listing of these would show."""
     for agent in agents:
         core.require(who, agent, "reader")
-    return await core.primary.count(Reach(who.tenant, agents, where, statuses=reading.READABLE, now=core.clock()))
+    return await core.primary.count(Reach(who.tenant, agents, where, statuses=read.READABLE, now=core.clock()))
 
 
 async def page(
@@ -51,13 +51,13 @@ async def page(
     skip = offset
     while 0 < skip < total:
         step = min(skip, _SKIPPED_AT_ONCE)
-        skipped = await reading.listing(core, who, agents, where, limit=step, cursor=cursor, newest_first=newest_first)
+        skipped = await read.listing(core, who, agents, where, limit=step, cursor=cursor, newest_first=newest_first)
         skip, cursor = skip - step, skipped.next_cursor
         if cursor is None:
             return Numbered([], total)
     if skip >= total:
         return Numbered([], total)
-    found = await reading.listing(core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first)
+    found = await read.listing(core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first)
     return Numbered(found.memories, total)
 
 
@@ -75,7 +75,7 @@ async def search(core: Core, who: Principal, query: Query, limit: int, at_least:
     # A cut-off of the caller's own takes the place of the default one, and is applied to the score that is shown.
     query = replace(query, explain=True, min_score=None if at_least is None else 0.0)
     while True:
-        found = await reading.recall(core, who, replace(query, k=width))
+        found = await read.recall(core, who, replace(query, k=width))
         passing = [hit for hit in found.hits if at_least is None or relevance(hit) >= at_least]
         total = len(passing)
         if total < width or width >= MOST_COUNTED:

@@ -8,32 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.embedders.base import Embedder, Vectors
-from commonplace.engine import (
-    asking,
-    budgets,
-    counting,
-    expiring,
-    forgetting,
-    governance,
-    layers,
-    ledger,
-    palaces,
-    reading,
-    replacing,
-    upkeep,
-    writing,
-)
+from commonplace.engine import asking, budgets, counting, governance, layers, ledger, palaces, upkeep
 from commonplace.engine.behind import Behind, Recalled
 from commonplace.engine.core import Core, Settings, require_role
 from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection, Snapshot
 from commonplace.engine.governance import Decided, Decision
 from commonplace.engine.knowledge import Knowledge
-from commonplace.engine.merge import Merged
+from commonplace.engine.memory import expire, forget, read, upsert, write
+from commonplace.engine.memory.merge import Merged
+from commonplace.engine.memory.write import Item
 from commonplace.engine.peering import Peering
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.refs import Refs
 from commonplace.engine.runs import Runs
-from commonplace.engine.writing import Item
 from commonplace.stores.base import AuditEntry, Page, Primary, Progress
 from commonplace.wire.errors import Fault, Forbidden, Unavailable
 from commonplace.wire.filters import Where
@@ -83,14 +70,14 @@ class Engine(Knowledge):
         """Keep a memory; with `approval`, the request to show a reviewer, it waits for one first."""
         if approval is not None:
             return await governance.stage_remember(self.core, who, draft, approval, reasoning, idempotency_key, secrets)
-        return await writing.remember(self.core, who, draft, idempotency_key, secrets)
+        return await write.remember(self.core, who, draft, idempotency_key, secrets)
 
     async def remember_many(self, who: Principal, items: Sequence[Item]) -> list[Receipt | Fault]:
-        return await writing.remember_many(self.core, who, items)
+        return await write.remember_many(self.core, who, items)
 
     async def recall(self, who: Principal, query: Query) -> Recollection:
         self._spend_recall(who, query.agents)
-        recollection = await reading.recall(self.core, who, query)
+        recollection = await read.recall(self.core, who, query)
         ids = [hit.memory.id for hit in recollection.hits]
         agent = query.agents[0] if len(query.agents) == 1 else "*"
         await self._behind.note(
@@ -129,9 +116,9 @@ class Engine(Knowledge):
 
     async def store(
         self, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
-    ) -> replacing.Stored:
+    ) -> upsert.Stored:
         """Create a record or replace the whole of it, under an id of the author's choice."""
-        return await replacing.store(self.core, who, draft, ref, agent, approval)
+        return await upsert.store(self.core, who, draft, ref, agent, approval)
 
     def _spend_recall(self, who: Principal, agents: tuple[str, ...]) -> None:
         if self._recalls is None:
@@ -148,45 +135,45 @@ class Engine(Knowledge):
     async def forget(self, who: Principal, request: ForgetRequest) -> Forgotten:
         if request.approval_required:
             return await governance.stage_forget(self.core, who, request)
-        return await forgetting.forget(self.core, who, request)
+        return await forget.forget(self.core, who, request)
 
     async def would_forget(self, who: Principal, request: ForgetRequest) -> list[Memory]:
         """What a forget would take; of what nobody can read any more, only that it is there."""
         now = self.core.clock()
-        return [forgetting.veiled(m, now) for m in await forgetting.chosen(self.core, who, request)]
+        return [forget.veiled(m, now) for m in await forget.chosen(self.core, who, request)]
 
     async def merge(self, who: Principal, request: MergeRequest) -> Merged:
-        return await forgetting.merge(self.core, who, request)
+        return await forget.merge(self.core, who, request)
 
     async def stage_merge(self, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
         return await governance.stage_merge(self.core, who, request)
 
     async def would_merge(self, who: Principal, request: MergeRequest) -> Merged:
-        canonical, duplicates = await forgetting.parties(self.core, who, request)
-        return forgetting.combined(self.core, canonical, duplicates, request)
+        canonical, duplicates = await forget.parties(self.core, who, request)
+        return forget.combined(self.core, canonical, duplicates, request)
 
     async def expire(self, who: Principal, request: ExpireRequest) -> list[str]:
         await self._behind.flush()  # a recall a moment ago must count before "not recalled" is decided
-        return await expiring.expire(self.core, who, request)
+        return await expire.expire(self.core, who, request)
 
     async def would_expire(self, who: Principal, request: ExpireRequest) -> list[Memory]:
         await self._behind.flush()
         now = self.core.clock()
-        return [forgetting.veiled(m, now) for m in await expiring.due(self.core, who, request)]
+        return [forget.veiled(m, now) for m in await expire.due(self.core, who, request)]
 
     # single memories
 
     async def get(
         self, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
     ) -> Memory:
-        return await reading.get(self.core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
+        return await read.get(self.core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
 
     async def list(self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Any) -> Page:
-        return await reading.listing(self.core, who, agents, where, **options)
+        return await read.listing(self.core, who, agents, where, **options)
 
     async def find(self, who: Principal, ref: str, agent: str | None = None) -> Memory:
         """By any id that names it: of one agent, else of every agent the caller may read."""
-        return await replacing.find(self.core, who, ref, agent)
+        return await upsert.find(self.core, who, ref, agent)
 
     async def page(
         self, who: Principal, agents: tuple[str, ...], where: Where = (), *, limit: int, offset: int = 0,
@@ -198,7 +185,7 @@ class Engine(Knowledge):
         return await counting.count(self.core, who, agents, where)
 
     async def history(self, who: Principal, agent_id: str, ref: str) -> Sequence[Memory]:
-        return await reading.history(self.core, who, agent_id, ref)
+        return await read.history(self.core, who, agent_id, ref)
 
     async def update(
         self,
@@ -209,7 +196,7 @@ class Engine(Knowledge):
         *,
         expected_version: int | None = None,
     ) -> Memory:
-        return await writing.update(self.core, who, agent_id, ref, change, expected_version=expected_version)
+        return await write.update(self.core, who, agent_id, ref, change, expected_version=expected_version)
 
     async def agents(self, who: Principal) -> dict[str, int]:
         counts = await self.core.primary.agents(who.tenant)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from commonplace.engine.passages import indexed_text, split
+from commonplace.engine.memory.passages import indexed_text, split
 from commonplace.stores import text as analysis
 from commonplace.wire.record import Memory
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from commonplace.engine import forgetting, ledger
+from commonplace.engine import ledger
 from commonplace.engine.core import RANK, Core
 from commonplace.engine.draft import Draft, Forgotten, Receipt
-from commonplace.engine.forgetting import REVIEW
-from commonplace.engine.merge import Merged
-from commonplace.engine.reading import readable, resolve
-from commonplace.engine.redaction import Secrets
-from commonplace.engine.writing import (
+from commonplace.engine.memory import forget
+from commonplace.engine.memory.forget import REVIEW
+from commonplace.engine.memory.merge import Merged
+from commonplace.engine.memory.read import readable, resolve
+from commonplace.engine.memory.write import (
     IDEMPOTENCY,
     answer_again,
     check,
@@ -25,6 +25,7 @@ from commonplace.engine.writing import (
     without_secrets,
     write,
 )
+from commonplace.engine.redaction import Secrets
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
@@ -83,11 +84,11 @@ async def stage_remember(
 
 
 async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotten:
-    memories = await forgetting.chosen(core, who, request)
+    memories = await forget.chosen(core, who, request)
     if request.hard_delete and request.cascade:
-        memories += await forgetting.descendants(core, who, memories)
+        memories += await forget.descendants(core, who, memories)
     now = core.clock()
-    removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forgetting.standing(m, now)} for m in memories]
+    removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forget.standing(m, now)} for m in memories]
     diff = {"added": [], "removed": removed, "modified": []}
     ids = tuple(m.id for m in memories)
     value = {"request": core.redact_document(dump(request), "request"), "diff": diff, "ids": list(ids)}
@@ -100,8 +101,8 @@ async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Fo
 
 
 async def stage_merge(core: Core, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
-    canonical, duplicates = await forgetting.parties(core, who, request)
-    merged = forgetting.combined(core, canonical, duplicates, request)
+    canonical, duplicates = await forget.parties(core, who, request)
+    merged = forget.combined(core, canonical, duplicates, request)
     before = {m.id: m for m in (canonical, *duplicates)}
     modified = []
     if merged.changed:
@@ -230,13 +231,13 @@ async def _prepare(
             agent_id=agent, canonical=decision.merge_into, duplicates=[proposed.id], strategy="merge_content"
         )
         canonical = await resolve(core, who, agent, decision.merge_into)
-        merged, entry = await forgetting.merged_entry(
+        merged, entry = await forget.merged_entry(
             core, canonical, [replace(proposed, created_at=core.clock())], request
         )
 
         def join(tx: Transaction, written: Memory) -> Merged:
             merged.losers = [written]
-            return forgetting.merge_now(tx, who, request, merged, entry)
+            return forget.merge_now(tx, who, request, merged, entry)
 
         return join
     others = [await resolve(core, who, agent, ref) for ref in decision.forget]
@@ -245,7 +246,7 @@ async def _prepare(
         if not others:
             return None
         reason = f"superseded by {written.id}"
-        done = forgetting.forget_now(tx, core, who, agent, others, hard=False, because=reason)
+        done = forget.forget_now(tx, core, who, agent, others, hard=False, because=reason)
         return Forgotten(done, core.primary.name, erased=False)
 
     return supersede
@@ -262,20 +263,20 @@ async def _approve_forget(
     if edited is None:
         memories = await core.primary.get(who.tenant, value["ids"])
     else:
-        memories = await forgetting.chosen(core, who, request)
+        memories = await forget.chosen(core, who, request)
     ids = [m.id for m in memories]
 
     def work(tx: Transaction) -> Decided:
         kept = _settle_review(tx, who, value["id"], decision, "approved", about=ids)
         hard = request.hard_delete
-        done = forgetting.forget_now(
+        done = forget.forget_now(
             tx, core, author, value["agent_id"], memories, hard=hard, reason=request.reason,
-            unchanged=edited is not None and forgetting.by_filter(request),
+            unchanged=edited is not None and forget.by_filter(request),
         )  # fmt: skip
         return Decided(shown(kept), Forgotten(done, core.primary.name, erased=hard))
 
     decided = await core.transact(who.tenant, work)
-    if request.hard_delete or any(forgetting.erases(m) for m in memories):
+    if request.hard_delete or any(forget.erases(m) for m in memories):
         await core.primary.drop_copies()
     return decided
 
@@ -292,13 +293,13 @@ async def _approve_merge(
         request = request.model_copy(update={"canonical": canonical_id, "duplicates": others})
 
     async def attempt() -> Decided:
-        canonical, duplicates = await forgetting.parties(core, who, request)
-        merged, entry = await forgetting.merged_entry(core, canonical, duplicates, request)
+        canonical, duplicates = await forget.parties(core, who, request)
+        merged, entry = await forget.merged_entry(core, canonical, duplicates, request)
 
         def work(tx: Transaction) -> Decided:
             about = [canonical.id, *(m.id for m in duplicates)]
             kept = _settle_review(tx, who, value["id"], decision, "approved", about=about)
-            return Decided(shown(kept), forgetting.merge_now(tx, author, request, merged, entry))
+            return Decided(shown(kept), forget.merge_now(tx, author, request, merged, entry))
 
         return await core.transact(who.tenant, work)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from commonplace.engine import ledger
 from commonplace.engine.core import Core
-from commonplace.engine.reading import resolve
+from commonplace.engine.memory.read import resolve
 from commonplace.stores.base import AuditPart, Reach, Transaction
 from commonplace.stores.graph import At, Triple
 from commonplace.wire.canonical import is_uuid, mint_id

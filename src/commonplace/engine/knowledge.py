@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.engine import forgetting, graph
+from commonplace.engine import graph
 from commonplace.engine.core import Core
 from commonplace.engine.graph import Erased, Stated, Triple
+from commonplace.engine.memory import forget
 from commonplace.wire.record import Principal
 
 
@@ -53,7 +54,7 @@ class Knowledge:
     async def graph_erase(self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False) -> Erased:
         """Remove everything ever stated about a subject; with `mentions` also what names it as the object."""
         ids = await graph.erase(self.core, who, agent_id, subject, mentions=mentions)
-        return Erased(ids, *await forgetting.backups(self.core, who)) if ids else Erased([])
+        return Erased(ids, *await forget.backups(self.core, who)) if ids else Erased([])
 
     async def would_graph_erase(
         self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from commonplace.engine import reading
 from commonplace.engine.core import Core
 from commonplace.engine.draft import Hit, Query
 from commonplace.engine.importance import WORTH, effective
+from commonplace.engine.memory import read
 from commonplace.stores.base import Reach
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Memory, Principal
@@ -40,7 +40,7 @@ async def foremost(core: Core, who: Principal, agent: str, where: Where = (), *,
     """A listing by importance as it is now, the highest first."""
     core.require(who, agent, "reader")
     now = core.clock()
-    reach = Reach(who.tenant, (agent,), where, statuses=reading.READABLE, now=now)
+    reach = Reach(who.tenant, (agent,), where, statuses=read.READABLE, now=now)
     return await core.primary.foremost(reach, WORTH, now, limit)
 
 
@@ -64,7 +64,7 @@ async def _search(core: Core, who: Principal, agent: str, text: str, k: int, dee
         return ()  # a question that asks nothing finds nothing; the other layers answer
     width = min(k * _OVERFETCH[deep], _MOST_FETCHED)
     query = Query((agent,), text, k=width, min_score=0.0, judge="off", explain=True)
-    return (await reading.recall(core, who, query)).hits
+    return (await read.recall(core, who, query)).hits
 
 
 def compose(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from commonplace.engine import budgets, replacing, trust, vouches
+from commonplace.engine import budgets, trust, vouches
 from commonplace.engine.core import Core
 from commonplace.engine.identity import Identity
+from commonplace.engine.memory import upsert
 from commonplace.engine.replays import Replays
 from commonplace.engine.trust import Peer, Standing
 from commonplace.engine.vouches import Trusted
@@ -67,7 +68,7 @@ class Peering:
 
     async def _replaceable(self, who: Principal, ref: str, same_author: Callable[[Memory], bool]) -> bool:
         try:
-            return same_author(await replacing.find(self._core, who, ref))
+            return same_author(await upsert.find(self._core, who, ref))
         except NotFound:
             return True
         except Conflict:  # several agents hold one under that id
@@ -76,7 +77,7 @@ class Peering:
     async def find(self, who: Principal, standing: Standing, ref: str, agent: str | None) -> Memory | None:
         """A memory that a requester may see; None alike when it may not and when there is none."""
         try:
-            memory = await replacing.find(self._core, reader(who, standing), ref, agent)
+            memory = await upsert.find(self._core, reader(who, standing), ref, agent)
         except (NotFound, Conflict):
             return None
         return memory if matches(memory, trust.visible(standing)) else None

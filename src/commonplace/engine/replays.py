@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.engine.core import Core
-from commonplace.engine.reading import readable
+from commonplace.engine.memory.read import readable
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import canonical, new_salt, sha256_hex
 

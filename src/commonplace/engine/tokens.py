@@ -11,7 +11,7 @@ from typing import Any
 
 from commonplace.engine import ledger
 from commonplace.engine.core import RANK, Core
-from commonplace.engine.forgetting import SYSTEM
+from commonplace.engine.memory.forget import SYSTEM
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from commonplace.wire.record import LOCAL_TENANT, Principal, Role

@@ -9,12 +9,13 @@ from typing import Any
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.engine import expiring, governance
+from commonplace.engine import governance
 from commonplace.engine.core import Core
-from commonplace.engine.forgetting import BACKUP, REVIEW, SYSTEM
 from commonplace.engine.ledger import Verifier
-from commonplace.engine.passages import passages
-from commonplace.engine.writing import IDEMPOTENCY
+from commonplace.engine.memory import expire
+from commonplace.engine.memory.forget import BACKUP, REVIEW, SYSTEM
+from commonplace.engine.memory.passages import passages
+from commonplace.engine.memory.write import IDEMPOTENCY
 from commonplace.stores.base import Finding, Maintained, Progress, Record, Transaction
 from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
 from commonplace.wire.record import LOCAL_TENANT, Principal
@@ -119,7 +120,7 @@ async def compact(core: Core, who: Principal, progress: Progress | None = None) 
     before = (await store.sizes())["size_bytes"]
     for tenant in await core.primary.tenants():
         await _drop_old_keys(core, tenant)
-        await expiring.sweep(core, replace(who, tenant=tenant))
+        await expire.sweep(core, replace(who, tenant=tenant))
     for record in await core.primary.records(SYSTEM, BACKUP):
         if not os.path.exists(record.value["path"]):
             await core.transact(SYSTEM, lambda tx, key=record.key: tx.drop_record(BACKUP, key))  # type: ignore[misc]

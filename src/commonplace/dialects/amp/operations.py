@@ -9,7 +9,7 @@ from commonplace.dialects.amp.faults import NotImplementedHere
 from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record, to_request
 from commonplace.engine import Engine, counting
 from commonplace.engine.draft import Query
-from commonplace.engine.reading import tagged
+from commonplace.engine.memory.read import tagged
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.models import ForgetRequest

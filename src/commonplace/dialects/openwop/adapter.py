@@ -21,7 +21,7 @@ from commonplace.dialects.openwop.entries import (
 )
 from commonplace.engine import Engine, jottings
 from commonplace.engine.draft import Query
-from commonplace.engine.reading import tagged
+from commonplace.engine.memory.read import tagged
 from commonplace.engine.refs import MemoryScope
 from commonplace.engine.runs import Run
 from commonplace.wire.canonical import is_uuid

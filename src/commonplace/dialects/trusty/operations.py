@@ -10,8 +10,8 @@ from commonplace.dialects.trusty.arguments import Arguments
 from commonplace.dialects.trusty.published import TOOLS
 from commonplace.engine import Engine
 from commonplace.engine.layers import Layers
+from commonplace.engine.memory.read import tagged
 from commonplace.engine.palaces import Palace
-from commonplace.engine.reading import tagged
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Where
 from commonplace.wire.models import ForgetRequest

@@ -11,8 +11,8 @@ from typing import Any
 from commonplace.engine import ledger, procedures
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Draft, Receipt
-from commonplace.engine.expiry import bound, promised_end
-from commonplace.engine.reading import resolve
+from commonplace.engine.memory.expiry import bound, promised_end
+from commonplace.engine.memory.read import resolve
 from commonplace.engine.redaction import Secrets
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex

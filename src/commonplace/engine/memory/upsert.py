@@ -9,9 +9,9 @@ from typing import Any
 from commonplace.engine import governance
 from commonplace.engine.core import Core, MovedOn
 from commonplace.engine.draft import Draft, Receipt
-from commonplace.engine.expiry import bound
-from commonplace.engine.reading import readable
-from commonplace.engine.writing import check, conceive, without_secrets, write
+from commonplace.engine.memory.expiry import bound
+from commonplace.engine.memory.read import readable
+from commonplace.engine.memory.write import check, conceive, without_secrets, write
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal

@@ -8,9 +8,9 @@ from dataclasses import replace
 from commonplace.engine import graph, ledger, procedures
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Forgotten
-from commonplace.engine.merge import Merged, combine
-from commonplace.engine.reading import expired, readable
-from commonplace.engine.writing import IDEMPOTENCY, check_change
+from commonplace.engine.memory.merge import Merged, combine
+from commonplace.engine.memory.read import expired, readable
+from commonplace.engine.memory.write import IDEMPOTENCY, check_change
 from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
 from commonplace.wire import filters
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine import expiry, ledger
+from commonplace.engine import ledger
 from commonplace.engine.core import Core
-from commonplace.engine.forgetting import CHUNK, REVIEW, erase_rejected, erases, every, forget_now
+from commonplace.engine.memory import expiry
+from commonplace.engine.memory.forget import CHUNK, REVIEW, erase_rejected, erases, every, forget_now
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition
