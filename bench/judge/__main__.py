@@ -10,7 +10,7 @@ import sys
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.judge", description="The judge and the relevance of hits.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("calibrate", help="fit engine/relevance.json anew")
+    commands.add_parser("calibrate", help="fit engine/recall/relevance.json anew")
     measure = commands.add_parser("measure", help="measure on the corpus's test questions")
     measure.add_argument("--split", choices=("tune", "test"), default="test")
     measure.add_argument("--plot", help="write the reliability plot here (PNG)")

@@ -1,4 +1,4 @@
-"""Fits the weights and cut-offs of engine/relevance.py and writes relevance.json.
+"""Fits the weights and cut-offs of engine/recall/relevance.py and writes relevance.json.
 
 Without the judge: on the spaces of bench/data/judge and the corpus's tune questions. With it: on the tune questions
 alone, because the judge has seen the answers of the others (AUC .97 on them, .76 on spaces left out of its training).
@@ -18,9 +18,9 @@ from bench.judge import fitting
 from bench.judge.retrieval import Case, K, cases, label
 from bench.judge.spaces import corpus_spaces, judge_spaces
 from commonplace.embedders.base import Embedder
-from commonplace.engine import evidence, relevance
-from commonplace.engine.evidence import Evidence
-from commonplace.engine.relevance import JUDGED_ALWAYS, JUDGED_IN_DOUBT, Logistic
+from commonplace.engine.recall import evidence, relevance
+from commonplace.engine.recall.evidence import Evidence
+from commonplace.engine.recall.relevance import JUDGED_ALWAYS, JUDGED_IN_DOUBT, Logistic
 from commonplace.judges.base import Judge
 
 # Few, each with the sign one expects. Beside the place in the ranking the cheap reading gains nothing from coverage;

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commonplace.engine.relevance import Logistic
+from commonplace.engine.recall.relevance import Logistic
 
 Rows = Sequence[Mapping[str, float]]
 Numbers = NDArray[np.float64]

@@ -18,11 +18,11 @@ from bench.judge import fitting
 from bench.judge.retrieval import ALICE, Case, K, cases, fill, label
 from bench.judge.spaces import RESULTS, Space, corpus_spaces
 from commonplace.embedders.base import Embedder
-from commonplace.engine import fusion
 from commonplace.engine.engine import Engine
-from commonplace.engine.ranking import Ranked
-from commonplace.engine.recall.finding import find
-from commonplace.engine.relevance import Assessment, Mode, assess
+from commonplace.engine.recall import fusion
+from commonplace.engine.recall.ranking import Ranked
+from commonplace.engine.recall.relevance import Assessment, Mode, assess
+from commonplace.engine.recall.search import find
 from commonplace.judges.base import Judge
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach

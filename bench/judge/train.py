@@ -115,8 +115,8 @@ def main(chosen: argparse.Namespace) -> None:
 
 def asked(spaces: Sequence[Space]) -> list[Asked]:
     from commonplace.embedders.minilm import MiniLM
-    from commonplace.engine.evidence import asked as analysed
-    from commonplace.engine.evidence import readable
+    from commonplace.engine.recall.evidence import asked as analysed
+    from commonplace.engine.recall.evidence import readable
 
     embedder = KeptVectors(MiniLM(), RESULTS)
     chance = random.Random(7)

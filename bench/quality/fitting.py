@@ -11,7 +11,7 @@ from bench.quality.report import table
 from bench.quality.sources import Sources
 from bench.quality.stocked import stocked
 from bench.quality.tuning import BY_HAND, Sample, balanced, calibrate, collect, fit
-from commonplace.engine.weights import FILE
+from commonplace.engine.recall.weights import FILE
 
 #: How much the conversations, the corpus and the small spaces count, however many questions each has.
 SHARES = (1.0, 1.0, 0.4)

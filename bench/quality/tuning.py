@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bench.quality.datasets import Question, Space
 from bench.quality.stocked import Stocked, label
-from commonplace.engine.recall.finding import find
-from commonplace.engine.weights import WEIGHTS
+from commonplace.engine.recall.search import find
+from commonplace.engine.recall.weights import WEIGHTS
 
 Array = NDArray[np.float64]
 

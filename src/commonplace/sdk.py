@@ -18,8 +18,9 @@ from commonplace.dialects import paging
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
-from commonplace.engine import Engine, relevance
+from commonplace.engine import Engine
 from commonplace.engine.core import Settings
+from commonplace.engine.recall import relevance
 from commonplace.judges.registry import open_judge
 from commonplace.knowledge import GraphMemory
 from commonplace.stores.base import Primary, Progress

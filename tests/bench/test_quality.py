@@ -17,7 +17,7 @@ from bench.quality.systems import ABLATIONS, BASELINES, outcomes, shipped
 from bench.quality.tuning import Sample
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine.draft import Draft
-from commonplace.engine.weights import FILE, WEIGHTS
+from commonplace.engine.recall.weights import FILE, WEIGHTS
 
 
 def question(need: str, *gold: str) -> Question:

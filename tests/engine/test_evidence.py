@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.engine.evidence import Evidence, asked, gather, readable
+from commonplace.engine.recall.evidence import Evidence, asked, gather, readable
 from commonplace.wire.record import Memory
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.engine.fusion import HOP_STEP, OVERFETCH, RRF_K, boost_hops, fuse
+from commonplace.engine.recall.fusion import HOP_STEP, OVERFETCH, RRF_K, boost_hops, fuse
 
 LISTS = {"one": [("a", 0.9), ("b", 0.5)], "two": [("b", 0.8), ("c", 0.7)]}
 

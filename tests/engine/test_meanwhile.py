@@ -10,9 +10,10 @@ import pytest
 
 from commonplace.embedders.base import Vectors
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine import Engine, behind
+from commonplace.engine import Engine
 from commonplace.engine.draft import Draft, Query, Receipt
 from commonplace.engine.memory.write import MAX_BATCH, Item
+from commonplace.engine.recall import recall_log
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
 from commonplace.wire.errors import PayloadTooLarge, ValidationError
@@ -144,8 +145,8 @@ def test_the_store_is_closed_whatever_became_of_what_was_written_behind(
 
     async def scenario() -> None:
         engine = await Engine.open(Watched(clock), clock=clock)
-        monkeypatch.setattr(behind, "DELAY_SECONDS", 0)
-        monkeypatch.setattr(behind, "_write", broken)
+        monkeypatch.setattr(recall_log, "DELAY_SECONDS", 0)
+        monkeypatch.setattr(recall_log, "_write", broken)
         await engine.recall(WHO, Query(("agent",), "x"))
         while engine.queues()["recalls"]:
             await asyncio.sleep(0)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from commonplace.embedders import model_files
 from commonplace.embedders.minilm import NAME, MiniLM
-from commonplace.engine import relevance
-from commonplace.engine.evidence import Evidence
-from commonplace.engine.relevance import Assessment, assess, fitted, hit_features, whole_features, worth_judging
+from commonplace.engine.recall import relevance
+from commonplace.engine.recall.evidence import Evidence
+from commonplace.engine.recall.relevance import Assessment, assess, fitted, hit_features, whole_features, worth_judging
 from commonplace.judges.minilm import MiniLMJudge
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory

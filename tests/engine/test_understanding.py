@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commonplace.engine.recall import literals, names, times
 from commonplace.engine.recall.languages import language
-from commonplace.engine.understanding import Parts, understand
+from commonplace.engine.recall.understanding import Parts, understand
 from commonplace.stores.base import Known
 
 NOW = int(datetime(2026, 3, 18, 15, 30, tzinfo=UTC).timestamp() * 1000)  # a Wednesday

@@ -6,13 +6,13 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine import fusion, hops, relevance
 from commonplace.engine.core import Core, missing
 from commonplace.engine.draft import Hit, Query, Recollection, Snapshot
-from commonplace.engine.ranking import Ranked
-from commonplace.engine.recall.finding import find
-from commonplace.engine.understanding import ALL, Parts
-from commonplace.engine.weights import WEIGHTS
+from commonplace.engine.recall import fusion, hops, relevance
+from commonplace.engine.recall.ranking import Ranked
+from commonplace.engine.recall.search import find
+from commonplace.engine.recall.understanding import ALL, Parts
+from commonplace.engine.recall.weights import WEIGHTS
 from commonplace.stores.base import Page, Reach
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, ValidationError

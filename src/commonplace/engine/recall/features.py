@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.engine.recall import literals, times
 from commonplace.engine.recall.languages import language
-from commonplace.engine.understanding import Parts, Understood
+from commonplace.engine.recall.understanding import Parts, Understood
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from commonplace.engine import evidence
-from commonplace.engine.evidence import Evidence
+from commonplace.engine.recall import evidence
+from commonplace.engine.recall.evidence import Evidence
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault
 

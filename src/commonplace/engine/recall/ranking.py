@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from commonplace.engine import weights as shipped
+from commonplace.engine.recall import weights as shipped
 from commonplace.engine.recall.duplicates import Key, sameness
 from commonplace.engine.recall.features import Features, Reader
-from commonplace.engine.understanding import ALL, Parts, Understood
+from commonplace.engine.recall.understanding import ALL, Parts, Understood
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
 
