@@ -17,7 +17,7 @@ from mrp_talk import Talk, attestation, key, vouch
 from commonplace.dialects.mrp import requests, signatures
 from commonplace.dialects.mrp.messages import AHEAD_MS, SKEW_MS
 from commonplace.dialects.mrp.requests import MOST_CHARS, summary
-from commonplace.engine import replays
+from commonplace.engine.peers import request_dedup
 from commonplace.stores.contract.subject import DAY_MS, START, Subject
 from commonplace.wire.errors import Forbidden, RateLimited, Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.models import ForgetRequest
@@ -105,7 +105,7 @@ def test_a_request_that_is_wrong_is_refused_with_details(over: Over, spoil: Any,
     with pytest.raises(ValidationError, match=said) as refusal:
         talk.run(talk.mrp().handle(request))
     assert refusal.value.details["field"]
-    assert talk.run(talk.engine.core.primary.records("local", replays.SEEN)) == []
+    assert talk.run(talk.engine.core.primary.records("local", request_dedup.SEEN)) == []
 
 
 def test_a_later_version_is_understood_as_far_as_it_goes(over: Over) -> None:
@@ -386,7 +386,7 @@ def test_a_forged_signature_is_refused_and_nothing_is_stored(over: Over) -> None
     broken["signature"]["value"] = "!"
     with pytest.raises(ValidationError, match="signature must be base64"):
         talk.send(broken, via=talk.mrp(peer=True))
-    assert talk.run(talk.engine.core.primary.records("local", replays.SEEN)) == []
+    assert talk.run(talk.engine.core.primary.records("local", request_dedup.SEEN)) == []
 
 
 def test_where_identity_is_required_strangers_are_turned_away(over: Over) -> None:
@@ -567,7 +567,7 @@ def test_what_was_forgotten_or_erased_is_not_repeated(over: Over, hard: bool) ->
     assert len(talk.send(request)["results"]) == 1
     talk.run(talk.engine.forget(Principal(), ForgetRequest(agent_id="alice", ids=[id], hard_delete=hard)))
     if hard:
-        kept = talk.run(talk.engine.core.primary.records("local", replays.ANSWER))
+        kept = talk.run(talk.engine.core.primary.records("local", request_dedup.ANSWER))
         assert PRUNING not in json.dumps([r.value for r in kept])
     assert talk.send(request)["results"] == []
     assert talk.send({**request, "x": 1})["status"]["code"] == "declined", "the id stays used"
@@ -589,7 +589,7 @@ def test_what_is_erased_while_it_is_answered_is_not_kept_for_repetition(
     request = talk.request()
     talk.send(request)
     monkeypatch.undo()
-    assert talk.run(talk.engine.core.primary.records("local", replays.ANSWER)) == []
+    assert talk.run(talk.engine.core.primary.records("local", request_dedup.ANSWER)) == []
     assert talk.send(request)["results"] == []
     assert talk.send({**request, "x": 1})["status"]["code"] == "declined", "the id stays used"
 
@@ -616,8 +616,8 @@ def test_old_answers_are_dropped(over: Over) -> None:
     talk.subject.clock.advance(400_000)
     talk.ask()
     primary = talk.engine.core.primary
-    assert len(talk.run(primary.records("local", replays.SEEN))) == 1
-    assert len(talk.run(primary.records("local", replays.ANSWER))) == 1
+    assert len(talk.run(primary.records("local", request_dedup.SEEN))) == 1
+    assert len(talk.run(primary.records("local", request_dedup.ANSWER))) == 1
 
 
 # limits, traces
@@ -650,7 +650,7 @@ def test_questions_of_strangers_are_audited_and_never_logged(over: Over, caplog:
     assert id in said
     assert "quartzword" not in said
     assert "quartzword" not in caplog.text
-    kept = talk.run(talk.engine.core.primary.records("local", replays.SEEN))
+    kept = talk.run(talk.engine.core.primary.records("local", request_dedup.SEEN))
     assert "quartzword" not in json.dumps([r.value for r in kept])
 
 
@@ -690,6 +690,6 @@ def test_much_that_a_stranger_asked_for_is_found_again_instead_of_kept(over: Ove
     talk.remember("pruning " + "x" * 20_000, shared=["*"])
     request = talk.request("pruning")
     assert len(talk.send(request, via=talk.mrp(peer=True))["results"]) == 1
-    assert talk.run(talk.engine.core.primary.records("local", replays.ANSWER)) == []
+    assert talk.run(talk.engine.core.primary.records("local", request_dedup.ANSWER)) == []
     assert len(talk.send(request, via=talk.mrp(peer=True))["results"]) == 1
     assert talk.send({**request, "x": 1}, via=talk.mrp(peer=True))["status"]["code"] == "declined"

@@ -11,7 +11,7 @@ from mrp_talk import Talk, attestation, key, vouch
 
 from commonplace.dialects.mrp import signatures
 from commonplace.dialects.mrp.verifying import CHECKS, WEIGHTS, aggregate
-from commonplace.engine.vouches import DECAY
+from commonplace.engine.peers.vouches import DECAY
 from commonplace.stores.contract.subject import DAY_MS, Subject
 from commonplace.wire.errors import Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.record import Principal

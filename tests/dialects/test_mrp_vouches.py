@@ -9,8 +9,8 @@ import pytest
 from mrp_talk import Talk, key, vouch
 
 from commonplace.dialects.mrp import signatures
-from commonplace.engine import trust
-from commonplace.engine.vouches import VOUCH
+from commonplace.engine.peers import trust
+from commonplace.engine.peers.vouches import VOUCH
 from commonplace.stores.contract.subject import DAY_MS, Subject
 from commonplace.wire.errors import Conflict, Forbidden, SecretLeakage, ValidationError
 from commonplace.wire.record import Principal

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.engine.identity import KEY_FILE, Identity
+from commonplace.engine.peers.identity import KEY_FILE, Identity
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable
 
@@ -44,7 +44,7 @@ def test_of_many_that_start_at_once_one_makes_the_key(tmp_path: Path) -> None:
 
 
 def test_of_many_processes_one_makes_the_key(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from commonplace.engine.identity import Identity\n"
+    code = "import sys; from pathlib import Path; from commonplace.engine.peers.identity import Identity\n"
     code += "sys.stdin.readline(); print(Identity(Path(sys.argv[1])).keypair().public)"
     running = [
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

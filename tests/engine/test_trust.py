@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine import trust
-from commonplace.engine.peering import Acquainted, reader
-from commonplace.engine.trust import Peer, author_level, standing, visible
-from commonplace.engine.vouches import DECAY, DEEPEST, Kept, Trusted, chains
+from commonplace.engine.peers import trust
+from commonplace.engine.peers.peers import Acquainted, reader
+from commonplace.engine.peers.trust import Peer, author_level, standing, visible
+from commonplace.engine.peers.vouches import DECAY, DEEPEST, Kept, Trusted, chains
 from commonplace.stores.contract.subject import START, Subject
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError

@@ -56,7 +56,7 @@ def add(
       commonplace trust add Babel --level 2 --key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
       commonplace trust add djclawd --level 3 --voucher
     """
-    from commonplace.engine import trust
+    from commonplace.engine.peers import trust
 
     with Session(data, agent) as run:
         core = run(run.memory.engine()).core
@@ -83,7 +83,7 @@ def listing(
     Example:
       commonplace trust list
     """
-    from commonplace.engine import trust
+    from commonplace.engine.peers import trust
 
     with Session(data, agent) as run:
         core = run(run.memory.engine()).core
@@ -113,7 +113,7 @@ def remove(
     Example:
       commonplace trust remove Babel
     """
-    from commonplace.engine import trust
+    from commonplace.engine.peers import trust
 
     with Session(data, agent) as run:
         core = run(run.memory.engine()).core

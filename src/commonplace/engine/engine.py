@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.embedders.base import Embedder, Vectors
-from commonplace.engine import asking, budgets, governance, layers, ledger, palaces, upkeep
+from commonplace.engine import budgets, governance, layers, ledger, palaces, upkeep
 from commonplace.engine.core import Core, Settings, require_role
 from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection, Snapshot
 from commonplace.engine.governance import Decided, Decision
@@ -16,7 +16,8 @@ from commonplace.engine.knowledge import Knowledge
 from commonplace.engine.memory import expire, forget, read, upsert, write
 from commonplace.engine.memory.merge import Merged
 from commonplace.engine.memory.write import Item
-from commonplace.engine.peering import Peering
+from commonplace.engine.peers import asking
+from commonplace.engine.peers.peers import Peering
 from commonplace.engine.recall import counting
 from commonplace.engine.recall.recall_log import Behind, Recalled
 from commonplace.engine.redaction import Secrets

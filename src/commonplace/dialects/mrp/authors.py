@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from commonplace.dialects.mrp import attestations
 from commonplace.dialects.mrp.messages import Document
-from commonplace.engine import trust
-from commonplace.engine.peering import Acquainted
-from commonplace.engine.vouches import Trusted
+from commonplace.engine.peers import trust
+from commonplace.engine.peers.peers import Acquainted
+from commonplace.engine.peers.vouches import Trusted
 
 
 def level(acquainted: Acquainted, attestation: Document, own_key: str | None) -> int:

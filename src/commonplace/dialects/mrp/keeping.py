@@ -7,8 +7,9 @@ from typing import Any
 
 from commonplace.dialects.mrp import attestations
 from commonplace.dialects.mrp.messages import Document
-from commonplace.engine import Engine, vouches
-from commonplace.engine.trust import Standing
+from commonplace.engine import Engine
+from commonplace.engine.peers import vouches
+from commonplace.engine.peers.trust import Standing
 from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import milliseconds

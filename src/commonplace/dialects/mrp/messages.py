@@ -13,8 +13,8 @@ from commonplace.wire.times import iso, milliseconds
 
 if TYPE_CHECKING:
     from commonplace.engine import Engine
-    from commonplace.engine.peering import Acquainted
-    from commonplace.engine.trust import Standing
+    from commonplace.engine.peers.peers import Acquainted
+    from commonplace.engine.peers.trust import Standing
     from commonplace.wire.record import Principal
 
 Document = dict[str, Any]

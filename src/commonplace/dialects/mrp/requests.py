@@ -9,9 +9,10 @@ from typing import Any
 
 from commonplace.dialects.mrp import attestations, authors, messages, signatures
 from commonplace.dialects.mrp.messages import Caller, Document
-from commonplace.engine import Engine, asking, replays, trust
-from commonplace.engine.asking import Asked, Match
-from commonplace.engine.peering import reader
+from commonplace.engine import Engine
+from commonplace.engine.peers import asking, request_dedup, trust
+from commonplace.engine.peers.asking import Asked, Match
+from commonplace.engine.peers.peers import reader
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.filters import Condition, Where
@@ -66,7 +67,7 @@ async def _answered(
     who, standing, cache = caller.who, caller.standing, engine.peering.replays
     # Whose request it is belongs to its id: what one may see is never another's to hear again.
     held = [who.name, *who.agents] if authenticated else ["", standing.agent_id]
-    slot = replays.slot(authenticated, held, document["header"]["request_id"].lower())
+    slot = request_dedup.slot(authenticated, held, document["header"]["request_id"].lower())
     asked = keys.bytes_of({"request": document, "agent": agent})
     under = [standing.level, standing.named, standing.sees]
     try:
@@ -78,7 +79,7 @@ async def _answered(
         # Who is not known may ask for much and often; that much is found again instead of kept.
         room = standing.known or sum(len(memory.content) for memory in outcome.memories) <= _KEPT_CHARS
         return await cache.keep(who.tenant, slot, asked, under, until, response, versions if room else None)
-    except replays.Replayed:
+    except request_dedup.Replayed:
         return _response(engine, document, agent, caller, Outcome("declined", _DECLINED), started)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from commonplace.dialects.mrp import attestations, authors, messages, signatures
 from commonplace.dialects.mrp.messages import Caller, Document
 from commonplace.engine import Engine
-from commonplace.engine.peering import reader
+from commonplace.engine.peers.peers import reader
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS, iso, milliseconds

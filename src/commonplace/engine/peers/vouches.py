@@ -9,7 +9,7 @@ from typing import Any
 
 from commonplace.engine import ledger
 from commonplace.engine.core import Core, require_role
-from commonplace.engine.trust import Peer
+from commonplace.engine.peers.trust import Peer
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
 from commonplace.wire.canonical import canonical, sha256_hex

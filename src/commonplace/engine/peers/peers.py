@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from commonplace.engine import budgets, trust, vouches
+from commonplace.engine import budgets
 from commonplace.engine.core import Core
-from commonplace.engine.identity import Identity
 from commonplace.engine.memory import upsert
-from commonplace.engine.replays import Replays
-from commonplace.engine.trust import Peer, Standing
-from commonplace.engine.vouches import Trusted
+from commonplace.engine.peers import trust, vouches
+from commonplace.engine.peers.identity import Identity
+from commonplace.engine.peers.request_dedup import Replays
+from commonplace.engine.peers.trust import Peer, Standing
+from commonplace.engine.peers.vouches import Trusted
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.record import Memory, Principal
