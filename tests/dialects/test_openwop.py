@@ -17,7 +17,7 @@ from commonplace.dialects.memorywire import Memorywire
 from commonplace.dialects.openwop import document, envelope
 from commonplace.dialects.openwop.entries import ending, shown_tags, to_draft, to_entry, tokens, within_budget
 from commonplace.engine.memory.write import conceive
-from commonplace.engine.refs import MemoryScope
+from commonplace.engine.runs.refs import MemoryScope
 from commonplace.serve.envelope import STATUS
 from commonplace.stores.contract.subject import DAY_MS, START, Subject
 from commonplace.wire import errors

@@ -21,8 +21,8 @@ from commonplace.engine.peers.peers import Peering
 from commonplace.engine.recall import counting
 from commonplace.engine.recall.recall_log import Behind, Recalled
 from commonplace.engine.redaction import Secrets
-from commonplace.engine.refs import Refs
-from commonplace.engine.runs import Runs
+from commonplace.engine.runs.refs import Refs
+from commonplace.engine.runs.runs import Runs
 from commonplace.stores.base import AuditEntry, Page, Primary, Progress
 from commonplace.wire.errors import Fault, Forbidden, Unavailable
 from commonplace.wire.filters import Where

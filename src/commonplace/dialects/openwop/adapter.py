@@ -19,11 +19,12 @@ from commonplace.dialects.openwop.entries import (
     where,
     within_budget,
 )
-from commonplace.engine import Engine, jottings
+from commonplace.engine import Engine
 from commonplace.engine.draft import Query
 from commonplace.engine.memory.read import tagged
-from commonplace.engine.refs import MemoryScope
-from commonplace.engine.runs import Run
+from commonplace.engine.runs import run_notes
+from commonplace.engine.runs.refs import MemoryScope
+from commonplace.engine.runs.runs import Run
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where, matches
@@ -64,7 +65,7 @@ class MemoryAdapter:
         if run is not None:
             if "query" in options:
                 raise ValidationError("rank relevance is for longTerm memory", field="rank")
-            noted = await jottings.jottings(self._engine.core, self._who, run, backend, scope, tag)
+            noted = await run_notes.jottings(self._engine.core, self._who, run, backend, scope, tag)
             found = [jotted(jotting) for jotting in noted[:limit]]
         elif "query" in options:
             found = [to_entry(memory) for memory in await self._relevant(scope, options["query"], tag, limit)]
@@ -79,7 +80,7 @@ class MemoryAdapter:
         if scope is None:
             return None
         if run is not None:
-            noted = await jottings.jottings(self._engine.core, self._who, run, backend, scope)
+            noted = await run_notes.jottings(self._engine.core, self._who, run, backend, scope)
             return next((jotted(jotting) for jotting in noted if jotting.id == id), None)
         memory = await self._memory(scope, id, at_start=True)
         return to_entry(memory) if memory else None
@@ -93,7 +94,7 @@ class MemoryAdapter:
         secrets = self._engine.runs.secrets_of(self._run)
         try:
             if run is not None:
-                made = await jottings.jot(
+                made = await run_notes.jot(
                     self._engine.core, self._who, run, backend, scope, entry["content"],
                     kept_tags(entry.get("tags", ())), ending(entry), secrets,
                 )  # fmt: skip
@@ -112,7 +113,7 @@ class MemoryAdapter:
         if scope is None:
             return False
         if run is not None:
-            return await jottings.strike(self._engine.core, self._who, run, backend, scope, id)
+            return await run_notes.strike(self._engine.core, self._who, run, backend, scope, id)
         if (memory := await self._memory(scope, id, at_start=False)) is None:
             return False
         forgotten = await self._engine.forget(self._who, ForgetRequest(agent_id=scope.agent, ids=[memory.id]))
@@ -122,8 +123,8 @@ class MemoryAdapter:
 
     async def _within(self, backend: str) -> Run | None:
         """The run whose own notes are meant, or None for long-term memory; refused when the run is over."""
-        if backend not in (*jottings.BACKENDS, *LONG_TERM):
-            known = ", ".join((*jottings.BACKENDS, LONG_TERM[0]))
+        if backend not in (*run_notes.BACKENDS, *LONG_TERM):
+            known = ", ".join((*run_notes.BACKENDS, LONG_TERM[0]))
             raise ValidationError(f"backend must be one of {known}, not {backend[:40]!r}", field="backend")
         if backend in LONG_TERM:
             check_offered(self._engine.core.settings.redaction, backend)

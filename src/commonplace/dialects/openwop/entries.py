@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from commonplace.engine.draft import Draft
-from commonplace.engine.jottings import Jotting
-from commonplace.engine.refs import MemoryScope
+from commonplace.engine.runs.refs import MemoryScope
+from commonplace.engine.runs.run_notes import Jotting
 from commonplace.wire.errors import PayloadTooLarge
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory

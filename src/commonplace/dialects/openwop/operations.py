@@ -8,8 +8,8 @@ from typing import Any
 from commonplace.dialects.openwop.adapter import MemoryAdapter
 from commonplace.dialects.openwop.discovery import LONG_TERM
 from commonplace.engine import Engine
-from commonplace.engine.refs import MemoryScope
-from commonplace.engine.runs import Run, check_secrets
+from commonplace.engine.runs.refs import MemoryScope
+from commonplace.engine.runs.runs import Run, check_secrets
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Principal, Role
 from commonplace.wire.validate import check

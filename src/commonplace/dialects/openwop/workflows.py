@@ -16,7 +16,7 @@ from commonplace.dialects.openwop.adapter import MemoryAdapter
 from commonplace.dialects.openwop.entries import Entry
 from commonplace.dialects.openwop.faults import envelope
 from commonplace.engine import Engine
-from commonplace.engine.runs import Run
+from commonplace.engine.runs.runs import Run
 from commonplace.wire.errors import Fault, NotFound, Unavailable
 from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal

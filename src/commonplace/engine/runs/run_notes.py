@@ -9,8 +9,8 @@ from typing import Any
 
 from commonplace.engine.core import Core
 from commonplace.engine.redaction import Secrets
-from commonplace.engine.refs import MemoryScope
-from commonplace.engine.runs import BACKENDS, Run, kind, must_live
+from commonplace.engine.runs.refs import MemoryScope
+from commonplace.engine.runs.runs import BACKENDS, Run, kind, must_live
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.errors import ValidationError

@@ -12,7 +12,7 @@ from typing import Any
 from commonplace.engine.core import Core, require_role
 from commonplace.engine.draft import Snapshot
 from commonplace.engine.redaction import Secrets
-from commonplace.engine.refs import MemoryScope
+from commonplace.engine.runs.refs import MemoryScope
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
 from commonplace.wire.record import Principal
