@@ -17,10 +17,10 @@ from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.dialects.trusty import drawers, rooms
 from commonplace.dialects.trusty.operations import Trusty, uuid_of
 from commonplace.dialects.trusty.published import TOOLS, published
-from commonplace.engine import layers, palaces
 from commonplace.engine.draft import Draft, Hit
 from commonplace.engine.engine import Engine
-from commonplace.engine.importance import effective
+from commonplace.engine.palaces import palace_recall, palaces
+from commonplace.engine.palaces.importance import effective
 from commonplace.stores.contract.subject import DAY_MS, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge, ValidationError
@@ -322,7 +322,7 @@ def test_layers_are_composed_as_promised(k: int, essential: int, found: list[int
 
     hits = [Hit(memory(i), 1.0, "store", explain={"dense": 1 - place / 100}) for place, i in enumerate(found)]
     first = [memory(i) for i in range(essential)]
-    answer = layers.compose("who" if named else None, first, hits, k, 0, layer=2)
+    answer = palace_recall.compose("who" if named else None, first, hits, k, 0, layer=2)
     ids = [place.memory.id for place in answer.places]
     taken = len(ids) + (answer.identity is not None)
     assert len(set(ids)) == len(ids)

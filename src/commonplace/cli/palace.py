@@ -13,7 +13,7 @@ from commonplace.cli.session import Session
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
-    from commonplace.engine.palaces import Palace
+    from commonplace.engine.palaces.palaces import Palace
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The palace's name; an agent's name is one.")]
 

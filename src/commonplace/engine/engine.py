@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.embedders.base import Embedder, Vectors
-from commonplace.engine import budgets, governance, layers, ledger, palaces, upkeep
+from commonplace.engine import budgets, governance, ledger, upkeep
 from commonplace.engine.core import Core, Settings, require_role
 from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection, Snapshot
 from commonplace.engine.governance import Decided, Decision
@@ -16,6 +16,7 @@ from commonplace.engine.knowledge import Knowledge
 from commonplace.engine.memory import expire, forget, read, upsert, write
 from commonplace.engine.memory.merge import Merged
 from commonplace.engine.memory.write import Item
+from commonplace.engine.palaces import palace_recall, palaces
 from commonplace.engine.peers import asking
 from commonplace.engine.peers.peers import Peering
 from commonplace.engine.recall import counting
@@ -228,18 +229,20 @@ class Engine(Knowledge):
     async def identify_palace(self, who: Principal, name: str, identity: str | None) -> palaces.Palace:
         return await palaces.identify(self.core, who, name, identity)
 
-    async def recall_layers(self, who: Principal, name: str, text: str, k: int, *, deep: bool = False) -> layers.Layers:
+    async def recall_layers(
+        self, who: Principal, name: str, text: str, k: int, *, deep: bool = False
+    ) -> palace_recall.Layers:
         """A palace's recall; what the question itself found and is shown counts as recalled."""
         palace = await palaces.find(self.core, who, name)
         self._spend_recall(who, (name,))
-        found = await layers.recall(self.core, who, name, text, k, palace.identity, deep=deep)
+        found = await palace_recall.recall(self.core, who, name, text, k, palace.identity, deep=deep)
         await self._behind.note(Recalled(who, name, text, found.found, self.core.clock()))
         return found
 
     async def foremost(self, who: Principal, agent: str, where: Where = (), *, limit: int) -> Sequence[Memory]:
         """By importance as it is now, the recalls of a moment ago counted."""
         await self._behind.flush()
-        return await layers.foremost(self.core, who, agent, where, limit=limit)
+        return await palace_recall.foremost(self.core, who, agent, where, limit=limit)
 
     # reviews
 

@@ -8,7 +8,7 @@ from commonplace.dialects.trusty import drawers
 from commonplace.dialects.trusty.operations import LIST_LIMIT, TOP_K, Trusty
 from commonplace.dialects.trusty.published import VERSION
 from commonplace.engine import graph
-from commonplace.engine.palaces import Palace
+from commonplace.engine.palaces.palaces import Palace
 from commonplace.serve import envelope as ours
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.events import Events

@@ -8,8 +8,8 @@ from typing import Any
 
 from commonplace.dialects.trusty import rooms
 from commonplace.engine.draft import Draft
-from commonplace.engine.importance import effective
-from commonplace.engine.layers import Layers
+from commonplace.engine.palaces.importance import effective
+from commonplace.engine.palaces.palace_recall import Layers
 from commonplace.wire.record import Memory
 
 Document = dict[str, Any]

@@ -9,9 +9,9 @@ from commonplace.dialects.trusty import drawers, rooms
 from commonplace.dialects.trusty.arguments import Arguments
 from commonplace.dialects.trusty.published import TOOLS
 from commonplace.engine import Engine
-from commonplace.engine.layers import Layers
 from commonplace.engine.memory.read import tagged
-from commonplace.engine.palaces import Palace
+from commonplace.engine.palaces.palace_recall import Layers
+from commonplace.engine.palaces.palaces import Palace
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Where
 from commonplace.wire.models import ForgetRequest
