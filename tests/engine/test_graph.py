@@ -16,7 +16,7 @@ from commonplace.config import RedactionConfig
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
-from commonplace.engine.graph import LAST_INSTANT, MAX_CHARS
+from commonplace.engine.graph.statements import LAST_INSTANT, MAX_CHARS
 from commonplace.sdk import Memory, SyncMemory
 from commonplace.stores.contract.subject import DAY_MS, WHO, FakeClock, Subject, driven
 from commonplace.stores.sqlite import SqliteStore

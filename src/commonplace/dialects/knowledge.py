@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from commonplace.engine import Engine
-from commonplace.engine.graph import Triple
+from commonplace.engine.graph.statements import Triple
 from commonplace.wire.knowledge import AssertRequest, EraseRequest, RetractRequest
 from commonplace.wire.record import Principal
 

@@ -12,7 +12,7 @@ from commonplace.engine import budgets, governance, ledger, upkeep
 from commonplace.engine.core import Core, Settings, require_role
 from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection, Snapshot
 from commonplace.engine.governance import Decided, Decision
-from commonplace.engine.knowledge import Knowledge
+from commonplace.engine.graph.knowledge import Knowledge
 from commonplace.engine.memory import expire, forget, read, upsert, write
 from commonplace.engine.memory.merge import Merged
 from commonplace.engine.memory.write import Item

@@ -7,7 +7,7 @@ from typing import Any
 from commonplace.dialects.trusty import drawers
 from commonplace.dialects.trusty.operations import LIST_LIMIT, TOP_K, Trusty
 from commonplace.dialects.trusty.published import VERSION
-from commonplace.engine import graph
+from commonplace.engine.graph import statements
 from commonplace.engine.palaces.palaces import Palace
 from commonplace.serve import envelope as ours
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
@@ -102,7 +102,7 @@ class Routes:
         name = palace.name
         count = await call.engine.count(call.who, (name,))
         vectors = count if call.engine.core.embedder_info is not None else 0
-        facts = (await graph.counts(call.engine.core, call.who, name))["active"]
+        facts = (await statements.counts(call.engine.core, call.who, name))["active"]
         return {
             "id": name, "name": name, "description": palace.description, "drawer_count": count,
             "vector_count": vectors, "kg_triple_count": facts, "wing_count": 0,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonplace.engine import graph, ledger, procedures
+from commonplace.engine import ledger, procedures
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.draft import Forgotten
+from commonplace.engine.graph import statements
 from commonplace.engine.memory.merge import Merged, combine
 from commonplace.engine.memory.read import expired, readable
 from commonplace.engine.memory.write import IDEMPOTENCY, check_change
@@ -205,7 +206,7 @@ def _unquote(tx: Transaction, id: str) -> None:
 def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
     """Take it out of what the engine keeps about it, then out of the store; what else went with it."""
     _unquote(tx, memory.id)
-    derived = graph.erase_now(tx, [triple.id for triple in tx.triples_from(memory.id)])
+    derived = statements.erase_now(tx, [triple.id for triple in tx.triples_from(memory.id)])
     if core.embedding is not None:
         core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
     tx.erase(memory.id)

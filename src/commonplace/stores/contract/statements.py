@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine.graph import Triple
+from commonplace.engine.graph.statements import Triple
 from commonplace.stores.base import Transaction
 from commonplace.stores.contract.subject import DAY_MS, START, WHO, Contract, FakeClock, Subject, drives
 from commonplace.stores.walking import PATH_FANOUT

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.engine import graph
 from commonplace.engine.core import Core
-from commonplace.engine.graph import Erased, Stated, Triple
+from commonplace.engine.graph import statements
+from commonplace.engine.graph.statements import Erased, Stated, Triple
 from commonplace.engine.memory import forget
 from commonplace.wire.record import Principal
 
@@ -26,44 +26,44 @@ class Knowledge:
         provenance: str | None = None, valid_from: int | None = None,
     ) -> Stated:  # fmt: skip
         """State something; what was stated of this subject and predicate until now ends in the same transaction."""
-        return await graph.state(
+        return await statements.state(
             self.core, who, agent_id, subject=subject, predicate=predicate, object=object, confidence=confidence,
             provenance=provenance, valid_from=valid_from,
         )  # fmt: skip
 
     async def graph_query(self, who: Principal, agent_id: str, subject: str, **options: Any) -> Sequence[Triple]:
         """What is stated about a subject now, or held at `as_of` (ms); `predicate` narrows it."""
-        return await graph.query(self.core, who, agent_id, subject, **options)
+        return await statements.query(self.core, who, agent_id, subject, **options)
 
     async def graph_list(self, who: Principal, agent_id: str, **options: Any) -> Sequence[Triple]:
-        return await graph.listing(self.core, who, agent_id, **options)
+        return await statements.listing(self.core, who, agent_id, **options)
 
     async def graph_path(
         self, who: Principal, agent_id: str, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None
     ) -> Sequence[Triple]:
-        return await graph.path(self.core, who, agent_id, start, end, max_hops=max_hops, as_of=as_of)
+        return await statements.path(self.core, who, agent_id, start, end, max_hops=max_hops, as_of=as_of)
 
     async def graph_history(
         self, who: Principal, agent_id: str, subject: str, predicate: str | None = None
     ) -> Sequence[Triple]:
-        return await graph.history(self.core, who, agent_id, subject, predicate)
+        return await statements.history(self.core, who, agent_id, subject, predicate)
 
     async def graph_retract(self, who: Principal, agent_id: str, which: Triple | str | tuple[str, str]) -> Triple:
-        return await graph.retract(self.core, who, agent_id, which)
+        return await statements.retract(self.core, who, agent_id, which)
 
     async def graph_erase(self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False) -> Erased:
         """Remove everything ever stated about a subject; with `mentions` also what names it as the object."""
-        ids = await graph.erase(self.core, who, agent_id, subject, mentions=mentions)
+        ids = await statements.erase(self.core, who, agent_id, subject, mentions=mentions)
         return Erased(ids, *await forget.backups(self.core, who)) if ids else Erased([])
 
     async def would_graph_erase(
         self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False
     ) -> Sequence[Triple]:
-        return await graph.would_erase(self.core, who, agent_id, subject, mentions=mentions)
+        return await statements.would_erase(self.core, who, agent_id, subject, mentions=mentions)
 
     async def graph_counts(self, who: Principal, agent_id: str) -> dict[str, int]:
-        return await graph.counts(self.core, who, agent_id)
+        return await statements.counts(self.core, who, agent_id)
 
     async def neighbors(self, who: Principal, agent_id: str, memory_id: str, hops: int) -> dict[str, int]:
         """The memories within so many hops of this one, each with its distance."""
-        return await graph.neighbours(self.core, who, agent_id, memory_id, hops)
+        return await statements.neighbours(self.core, who, agent_id, memory_id, hops)
