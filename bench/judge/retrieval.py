@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from bench.judge.kept import KeptVectors
 from bench.judge.spaces import RESULTS, Question, Space
 from commonplace.embedders.base import Embedder
-from commonplace.engine.draft import Draft
 from commonplace.engine.engine import Engine
 from commonplace.engine.memory.write import Item
 from commonplace.engine.recall import fusion
 from commonplace.engine.recall.ranking import Ranked
 from commonplace.engine.recall.search import find
+from commonplace.engine.types import Draft
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach
 from commonplace.wire.errors import Fault

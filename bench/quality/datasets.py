@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from commonplace.engine.draft import Draft
+from commonplace.engine.types import Draft
 
 _DATA = Path(__file__).resolve().parents[1] / "data"
 CORPUS = _DATA / "corpus"

@@ -9,12 +9,12 @@ from dataclasses import fields
 from bench.quality.datasets import Question, Space
 from bench.quality.measures import Outcome
 from bench.quality.stocked import WHO, Stocked, label
-from commonplace.engine.draft import Query
 from commonplace.engine.memory.read import recall
 from commonplace.engine.recall import fusion, names
 from commonplace.engine.recall.search import find
 from commonplace.engine.recall.understanding import ALL, Parts
 from commonplace.engine.recall.weights import WEIGHTS
+from commonplace.engine.types import Query
 from commonplace.stores.base import Search
 
 K = 10

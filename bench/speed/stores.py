@@ -22,9 +22,9 @@ import apsw
 
 from bench.speed.material import Known, Material
 from bench.speed.report import Progress
-from commonplace.engine.draft import Draft
 from commonplace.engine.memory import write
 from commonplace.engine.memory.passages import indexed_text
+from commonplace.engine.types import Draft
 from commonplace.sdk import Memory
 from commonplace.stores.base import Entry, Transaction
 from commonplace.stores.sqlite import SqliteStore, schema

@@ -16,8 +16,8 @@ from bench.quality.stocked import label, stocked
 from bench.quality.systems import ABLATIONS, BASELINES, outcomes, shipped
 from bench.quality.tuning import Sample
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.draft import Draft
 from commonplace.engine.recall.weights import FILE, WEIGHTS
+from commonplace.engine.types import Draft
 
 
 def question(need: str, *gold: str) -> Question:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.dialects.mrp import Mrp, signatures
-from commonplace.engine.draft import Draft
 from commonplace.engine.peers import trust
+from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import Subject
 from commonplace.wire import keys
 from commonplace.wire.record import Principal

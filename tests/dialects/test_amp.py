@@ -15,8 +15,8 @@ from commonplace.dialects.amp import OPERATIONS, STATUS, Amp, NotImplementedHere
 from commonplace.dialects.amp.operations import standing
 from commonplace.dialects.amp.records import to_draft, to_record
 from commonplace.dialects.memorywire import Memorywire, to_wire
-from commonplace.engine.draft import Draft
 from commonplace.engine.memory.write import conceive
+from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import DAY_MS, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire import errors

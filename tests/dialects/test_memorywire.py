@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.dialects.memorywire import Memorywire, lift, to_wire
-from commonplace.engine.draft import Draft
+from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import DAY_MS, WHO, Subject
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 from commonplace.wire.models import (

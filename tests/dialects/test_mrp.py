@@ -485,11 +485,11 @@ def test_an_answer_that_would_be_too_large_is_partial_and_says_so(over: Over) ->
 
 def test_an_agent_whose_budget_is_spent_makes_the_answer_partial(over: Over) -> None:
     talk = Talk(*over)
-    from commonplace.engine import budgets
+    from commonplace.engine import rate_limit
 
     talk.remember("pruning by ada", "ada")
     talk.remember("pruning by bea", "bea")
-    talk.engine._recalls = budgets.per_minute(1, clock=lambda: 0.0)
+    talk.engine._recalls = rate_limit.per_minute(1, clock=lambda: 0.0)
     assert len(talk.ask("pruning", via=talk.mrp(agent="ada"))["results"]) == 1
     answer = talk.ask("pruning")
     assert (answer["status"]["code"], len(answer["results"])) == ("partial", 1)

@@ -56,7 +56,7 @@ def test_newest_come_first(host: Host) -> None:
 
 @pytest.mark.parametrize("limit", [None, 0, 501, 10**9])
 def test_a_list_has_at_most_500_entries(host: Host, limit: int | None) -> None:
-    from commonplace.engine.draft import Draft
+    from commonplace.engine.types import Draft
 
     host.wait(host.subject.remember_all([Draft("alice", "semantic", f"number {i}") for i in range(503)]))
     assert len(host.list(**({} if limit is None else {"limit": limit}))) == 500

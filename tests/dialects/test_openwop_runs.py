@@ -18,10 +18,10 @@ from commonplace.dialects.memorywire import Memorywire
 from commonplace.dialects.openwop import MemoryAdapter, OpenWop
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
-from commonplace.engine.draft import Draft, Query
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.run_notes import jot
 from commonplace.engine.runs.runs import IDLE_MS, TOUCHED_MS
+from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Primary
 from commonplace.stores.contract.subject import DAY_MS, START, FakeClock, Subject, driven
 from commonplace.stores.memory import InMemory

@@ -17,10 +17,10 @@ from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.dialects.trusty import drawers, rooms
 from commonplace.dialects.trusty.operations import Trusty, uuid_of
 from commonplace.dialects.trusty.published import TOOLS, published
-from commonplace.engine.draft import Draft, Hit
 from commonplace.engine.engine import Engine
 from commonplace.engine.palaces import palace_recall, palaces
 from commonplace.engine.palaces.importance import effective
+from commonplace.engine.types import Draft, Hit
 from commonplace.stores.contract.subject import DAY_MS, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge, ValidationError

@@ -9,8 +9,8 @@ import pytest
 
 from commonplace import Memory
 from commonplace.embedders import model_files
-from commonplace.engine.draft import Hit
 from commonplace.engine.peers.asking import FAINT, Asked, least_relevance
+from commonplace.engine.types import Hit
 from commonplace.wire import record
 
 LOCAL = record.Principal()

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
-from commonplace.engine.draft import Draft, Query
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft, Query
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.engine.budgets import Budget, per_minute, refuse
+from commonplace.engine.rate_limit import Budget, per_minute, refuse
 
 
 class Hand:

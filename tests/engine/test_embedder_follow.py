@@ -13,9 +13,9 @@ import pytest
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.draft import Draft, Query, Recollection
 from commonplace.engine.engine import Engine
 from commonplace.engine.recall import relevance
+from commonplace.engine.types import Draft, Query, Recollection
 from commonplace.stores.base import Reach, Search, StaleGeneration
 from commonplace.stores.contract.subject import WHO, FakeClock
 from commonplace.stores.sqlite import SqliteStore

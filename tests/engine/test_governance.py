@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commonplace.engine.draft import Draft
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
 from commonplace.wire.models import ForgetRequest, MergeRequest

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine.draft import Query
 from commonplace.engine.recall import hops
+from commonplace.engine.types import Query
 from commonplace.stores import walking
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.stores.contract.subject import START, WHO, FakeClock, Subject

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from commonplace.engine import ledger
+from commonplace.engine.ledger import audit
 from commonplace.stores.base import AuditEntry
 from commonplace.stores.contract import FakeClock
 from commonplace.stores.contract.subject import WHO, Subject, driven
@@ -32,7 +32,7 @@ ENTRIES = chain()
 
 
 def first_bad(entries: list[AuditEntry]) -> int | None:
-    verifier = ledger.Verifier()
+    verifier = audit.Verifier()
     verifier.feed(entries)
     return verifier.first_bad
 
@@ -103,7 +103,7 @@ def test_erased_payloads_still_verify() -> None:
         for part in entry.parts:
             part.memory_id = part.payload = part.salt = None
     assert first_bad(entries) is None
-    assert ledger.to_wire(entries[0])["payload"] == [{"erased": True}]
+    assert audit.to_wire(entries[0])["payload"] == [{"erased": True}]
 
 
 def test_a_chain_survives_erasure_through_the_engine(over: tuple[Subject, Any]) -> None:

@@ -11,9 +11,9 @@ import pytest
 from commonplace.embedders.base import Vectors
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
-from commonplace.engine.draft import Draft, Query, Receipt
 from commonplace.engine.memory.write import MAX_BATCH, Item
 from commonplace.engine.recall import recall_log
+from commonplace.engine.types import Draft, Query, Receipt
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
 from commonplace.wire.errors import PayloadTooLarge, ValidationError

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from commonplace.engine import ledger
-from commonplace.engine.draft import Draft
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.expiry import bound, promised_end
+from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import DAY_MS, START, WHO, Subject
 from commonplace.wire.errors import NotFound
 from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
@@ -82,7 +82,7 @@ def test_a_rejected_write_is_not_quoted_for_longer_than_promised(over: Over) -> 
 def everything(s: Subject, run: Any) -> str:
     """All that is kept beside memories."""
     kept = [run(s.store.records("local", kind)) for kind in ("review", "idempotency")]
-    return repr((kept, [ledger.to_wire(e) for e in run(s.engine.audit(WHO, limit=1000))]))
+    return repr((kept, [audit.to_wire(e) for e in run(s.engine.audit(WHO, limit=1000))]))
 
 
 def test_reasons_go_with_what_they_are_about(over: Over) -> None:

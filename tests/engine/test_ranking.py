@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.engine.draft import Query
 from commonplace.engine.recall.ranking import rank
 from commonplace.engine.recall.understanding import Parts, understand
+from commonplace.engine.types import Query
 from commonplace.stores.base import Candidate, Known, Reach, Search
 from commonplace.stores.contract.subject import Subject
 from commonplace.wire.errors import ValidationError

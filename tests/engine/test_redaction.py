@@ -20,11 +20,11 @@ from redaction_corpus.credentials import ALNUM, BY_FORM, card, pem, some, words
 from redaction_corpus.positives import Positive, held_out, positives
 
 from commonplace.config import RedactionConfig
-from commonplace.engine.draft import Draft
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.redaction import scanning as scan
 from commonplace.engine.redaction.phrases import PHRASES
 from commonplace.engine.redaction.tokens import TOKENS
+from commonplace.engine.types import Draft
 from commonplace.wire.errors import SecretLeakage, ValidationError
 
 ON = Redactor()

@@ -20,10 +20,10 @@ from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
-from commonplace.engine.draft import Draft, Query, Receipt
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.memory.write import Item
 from commonplace.engine.redaction import Secrets, scanning
+from commonplace.engine.types import Draft, Query, Receipt
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore

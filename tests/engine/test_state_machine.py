@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
-from commonplace.engine.draft import Draft
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft
 from commonplace.stores.base import Primary
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory

@@ -11,9 +11,9 @@ import pytest
 
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
-from commonplace.engine.draft import Draft, Query, Receipt
 from commonplace.engine.memory.expiry import DAY_MS
 from commonplace.engine.memory.write import Item
+from commonplace.engine.types import Draft, Query, Receipt
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
 from commonplace.wire.errors import Conflict, Fault, Forbidden, NotFound, PayloadTooLarge, Unavailable, ValidationError

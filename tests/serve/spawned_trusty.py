@@ -19,9 +19,9 @@ from typing import Any
 from running import SECONDS, Answer, command, environment
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.draft import Draft
 from commonplace.engine.engine import Engine
 from commonplace.engine.memory.write import Item
+from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 

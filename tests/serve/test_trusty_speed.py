@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from spawned_trusty import prefill, spawned
 
-from commonplace.engine.draft import Draft
+from commonplace.engine.types import Draft
 
 DRAWERS = 20_000
 TARGET_SECONDS = 0.15

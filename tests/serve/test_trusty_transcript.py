@@ -15,7 +15,7 @@ import trusty_guide as guide
 from spawned import MODERN, enveloped, greeting
 from spawned_trusty import SIGNALS, Client, parsed, prefill, spawned
 
-from commonplace.engine.draft import Draft
+from commonplace.engine.types import Draft
 from commonplace.serve.mcp.table import HANDSHAKE_ERAS
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INTERNAL = -32700, -32600, -32601, -32603

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from commonplace.engine.draft import Query
+from commonplace.engine.types import Query
 from commonplace.stores.contract.subject import DAY_MS, WHO, Subject
 
 Over = tuple[Subject, Callable[[Any], Any]]

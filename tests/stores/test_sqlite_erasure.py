@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.draft import Draft
+from commonplace.engine.types import Draft
 from commonplace.stores.base import Reach
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
@@ -84,7 +84,7 @@ import asyncio, sys
 from pathlib import Path
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
-from commonplace.engine.draft import Query
+from commonplace.engine.types import Query
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 

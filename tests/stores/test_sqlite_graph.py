@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine.draft import Draft
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import WHO, FakeClock, driven
 from commonplace.stores.sqlite import SqliteStore, graph, schema
 from commonplace.stores.sqlite.files import StoreFiles

@@ -10,8 +10,8 @@ import apsw
 import numpy as np
 import pytest
 
-from commonplace.engine.draft import Draft
 from commonplace.engine.memory.write import Item
+from commonplace.engine.types import Draft
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.stores.contract.subject import WHO, FakeClock, driven
 from commonplace.stores.sqlite import SqliteStore, schema
@@ -175,7 +175,7 @@ def test_each_migration_leaves_a_copy_of_what_was_before(path: Path, monkeypatch
 
 
 def test_an_approved_erasure_reaches_copies_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from commonplace.engine.governance import Decision
+    from commonplace.engine.governance.reviews import Decision
 
     ids = filled(path)
     migrations(monkeypatch, m998_add_a_table)

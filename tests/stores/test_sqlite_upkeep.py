@@ -14,8 +14,8 @@ import apsw
 import pytest
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.draft import Draft
 from commonplace.engine.memory.forget import BACKUP, SYSTEM
+from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject, driven
 from commonplace.stores.sqlite import SqliteStore, generations, upkeep
 from commonplace.stores.sqlite.files import StoreFiles, backup_to

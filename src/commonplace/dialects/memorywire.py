@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from commonplace.engine import Engine
-from commonplace.engine.draft import Draft, Forgotten, Hit, Query, Receipt
-from commonplace.engine.governance import Decided, Decision
+from commonplace.engine.governance.reviews import Decided, Decision
 from commonplace.engine.memory.expiry import DAY_MS
 from commonplace.engine.memory.merge import Merged
 from commonplace.engine.memory.write import MAX_BATCH, Item
+from commonplace.engine.types import Draft, Forgotten, Hit, Query, Receipt
 from commonplace.wire import filters
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from commonplace.dialects.memorywire import to_wire
-from commonplace.engine import Engine, ledger
+from commonplace.engine import Engine
+from commonplace.engine.ledger.audit import to_wire as entry_to_wire
 from commonplace.engine.memory import read
 from commonplace.wire import filters
 from commonplace.wire.errors import ValidationError
@@ -46,7 +47,7 @@ async def audit(
     )
     shown = entries[:limit]
     more = str(shown[-1].n) if len(entries) > limit else None
-    return {"entries": [ledger.to_wire(entry) for entry in shown], "next_cursor": more}
+    return {"entries": [entry_to_wire(entry) for entry in shown], "next_cursor": more}
 
 
 async def verify_audit(engine: Engine, who: Principal, progress: Any = None) -> dict[str, Any]:

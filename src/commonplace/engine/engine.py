@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.embedders.base import Embedder, Vectors
-from commonplace.engine import budgets, governance, ledger, upkeep
+from commonplace.engine import rate_limit
 from commonplace.engine.core import Core, Settings, require_role
-from commonplace.engine.draft import Draft, Forgotten, Query, Receipt, Recollection, Snapshot
-from commonplace.engine.governance import Decided, Decision
+from commonplace.engine.governance import reviews
+from commonplace.engine.governance.reviews import Decided, Decision
 from commonplace.engine.graph.knowledge import Knowledge
+from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.memory import expire, forget, read, upsert, write
 from commonplace.engine.memory.merge import Merged
 from commonplace.engine.memory.write import Item
@@ -24,6 +25,8 @@ from commonplace.engine.recall.recall_log import Behind, Recalled
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import Refs
 from commonplace.engine.runs.runs import Runs
+from commonplace.engine.types import Draft, Forgotten, Query, Receipt, Recollection, Snapshot
+from commonplace.engine.upkeep import maintenance
 from commonplace.stores.base import AuditEntry, Page, Primary, Progress
 from commonplace.wire.errors import Fault, Forbidden, Unavailable
 from commonplace.wire.filters import Where
@@ -42,7 +45,7 @@ class Engine(Knowledge):
         self.refs = Refs(core)
         self.runs = Runs(core)
         self._behind = Behind(core)
-        self._recalls = budgets.per_minute(core.settings.recalls_per_minute)
+        self._recalls = rate_limit.per_minute(core.settings.recalls_per_minute)
         self.peering = Peering(core)
 
     @classmethod
@@ -72,7 +75,7 @@ class Engine(Knowledge):
     ) -> Receipt:
         """Keep a memory; with `approval`, the request to show a reviewer, it waits for one first."""
         if approval is not None:
-            return await governance.stage_remember(self.core, who, draft, approval, reasoning, idempotency_key, secrets)
+            return await reviews.stage_remember(self.core, who, draft, approval, reasoning, idempotency_key, secrets)
         return await write.remember(self.core, who, draft, idempotency_key, secrets)
 
     async def remember_many(self, who: Principal, items: Sequence[Item]) -> list[Receipt | Fault]:
@@ -131,13 +134,13 @@ class Engine(Knowledge):
         for agent in agents:
             if wait := self._recalls.wait((who.tenant, agent)):
                 limit = self.core.settings.recalls_per_minute
-                raise budgets.refuse(wait, f"agent {agent!r} has used up its {limit} recalls a minute")
+                raise rate_limit.refuse(wait, f"agent {agent!r} has used up its {limit} recalls a minute")
         for agent in agents:  # only now that none refuses
             self._recalls.spend((who.tenant, agent))
 
     async def forget(self, who: Principal, request: ForgetRequest) -> Forgotten:
         if request.approval_required:
-            return await governance.stage_forget(self.core, who, request)
+            return await reviews.stage_forget(self.core, who, request)
         return await forget.forget(self.core, who, request)
 
     async def would_forget(self, who: Principal, request: ForgetRequest) -> list[Memory]:
@@ -149,7 +152,7 @@ class Engine(Knowledge):
         return await forget.merge(self.core, who, request)
 
     async def stage_merge(self, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
-        return await governance.stage_merge(self.core, who, request)
+        return await reviews.stage_merge(self.core, who, request)
 
     async def would_merge(self, who: Principal, request: MergeRequest) -> Merged:
         canonical, duplicates = await forget.parties(self.core, who, request)
@@ -247,13 +250,13 @@ class Engine(Knowledge):
     # reviews
 
     async def reviews(self, who: Principal, status: str | None = "pending") -> Any:
-        return await governance.reviews(self.core, who, status)
+        return await reviews.reviews(self.core, who, status)
 
     async def review(self, who: Principal, review_id: str) -> dict[str, Any]:
-        return await governance.review(self.core, who, review_id)
+        return await reviews.review(self.core, who, review_id)
 
     async def decide(self, who: Principal, review_id: str, decision: Decision) -> Decided:
-        return await governance.decide(self.core, who, review_id, decision)
+        return await reviews.decide(self.core, who, review_id, decision)
 
     # audit
 
@@ -275,36 +278,36 @@ class Engine(Knowledge):
             after = batch[-1].n
         return found[:limit]
 
-    async def verify_audit(self, who: Principal, progress: Progress | None = None) -> ledger.Verifier:
+    async def verify_audit(self, who: Principal, progress: Progress | None = None) -> Verifier:
         require_role(who, "reviewer")
         if "*" not in who.agents:
             raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
         await self._behind.flush()
-        return await upkeep.verify_audit(self.core, who.tenant, progress)
+        return await maintenance.verify_audit(self.core, who.tenant, progress)
 
     # upkeep
 
     async def status(self, who: Principal) -> dict[str, Any]:
         await self._behind.flush()
-        return await upkeep.status(self.core, who)
+        return await maintenance.status(self.core, who)
 
     async def doctor(self, who: Principal, repair: bool = True, progress: Progress | None = None) -> Any:
         await self._behind.flush()
-        return await upkeep.doctor(self.core, who, repair, progress)
+        return await maintenance.doctor(self.core, who, repair, progress)
 
     async def backup(self, who: Principal, target: str | Path, progress: Progress | None = None) -> dict[str, Any]:
         await self._behind.flush()
-        return await upkeep.backup(self.core, who, target, progress)
+        return await maintenance.backup(self.core, who, target, progress)
 
     async def compact(self, who: Principal, progress: Progress | None = None) -> dict[str, Any]:
         await self._behind.flush()
         if who.operates:
             for tenant in await self.core.primary.tenants():
                 await self.runs.sweep(tenant)  # so that what idle runs noted is gone from the files, too
-        return await upkeep.compact(self.core, who, progress)
+        return await maintenance.compact(self.core, who, progress)
 
     async def reindex(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
-        return await upkeep.reindex(self.core, who, embedder, progress)
+        return await maintenance.reindex(self.core, who, embedder, progress)
 
     # the embedder, for others to use
 

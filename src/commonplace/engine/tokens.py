@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from commonplace.engine import ledger
 from commonplace.engine.core import RANK, Core
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory.forget import SYSTEM
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
@@ -137,7 +137,7 @@ async def remove(core: Core, who: Principal, ref: str) -> Token:
         if token.usable(tx.now):
             raise Conflict(f"token {ref} still works; revoke it first")
         tx.drop_record(TOKEN, ref)
-        ledger.append(tx, who, "remove_token", "*", [ledger.part(None, {"token": ref})])
+        audit.append(tx, who, "remove_token", "*", [audit.part(None, {"token": ref})])
         return token
 
     return await core.transact(SYSTEM, work)
@@ -151,7 +151,7 @@ def _allowed(who: Principal) -> None:
 def _keep(tx: Transaction, who: Principal, token: Token, operation: str) -> None:
     tx.put_record(Record(TOKEN, token.id, asdict(token)))
     rights = {"token": token.id, "tenant": token.tenant, "role": token.role, "agents": list(token.agents)}
-    ledger.append(tx, who, operation, "*", [ledger.part(None, rights)])
+    audit.append(tx, who, operation, "*", [audit.part(None, rights)])
 
 
 def _found(tx: Transaction, ref: str) -> Token:

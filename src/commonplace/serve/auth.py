@@ -7,7 +7,8 @@ import hmac
 import time
 from collections.abc import Mapping
 
-from commonplace.engine import Engine, budgets, tokens
+from commonplace.engine import Engine, tokens
+from commonplace.engine.rate_limit import Budget, refuse
 from commonplace.engine.tokens import Token
 from commonplace.wire.errors import Unauthenticated
 from commonplace.wire.record import Principal
@@ -32,7 +33,7 @@ class Gate:
         self._engine = engine
         self._lent = f"Bearer {lent}".encode() if lent else b""
         self._may_be_open = loopback and not token_required
-        self._budget = budgets.Budget(rate_limit, 2 * rate_limit) if rate_limit else None
+        self._budget = Budget(rate_limit, 2 * rate_limit) if rate_limit else None
         self._rate_limit = rate_limit
         self._known: Mapping[str, Token] = {}
         self._loaded_at = float("-inf")
@@ -61,7 +62,7 @@ class Gate:
 
     def spend(self, who: Principal) -> None:
         if self._budget is not None and (wait := self._budget.spend((who.tenant, who.name))):
-            raise budgets.refuse(wait, f"{who.name} has made its {self._rate_limit} requests a second")
+            raise refuse(wait, f"{who.name} has made its {self._rate_limit} requests a second")
 
     async def usable(self) -> bool:
         """Whether anyone could get in with a token."""

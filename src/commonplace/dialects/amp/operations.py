@@ -8,9 +8,9 @@ from commonplace import __version__
 from commonplace.dialects.amp.faults import NotImplementedHere
 from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record, to_request
 from commonplace.engine import Engine
-from commonplace.engine.draft import Query
 from commonplace.engine.memory.read import tagged
 from commonplace.engine.recall import counting
+from commonplace.engine.types import Query
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.models import ForgetRequest

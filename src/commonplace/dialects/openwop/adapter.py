@@ -20,11 +20,11 @@ from commonplace.dialects.openwop.entries import (
     within_budget,
 )
 from commonplace.engine import Engine
-from commonplace.engine.draft import Query
 from commonplace.engine.memory.read import tagged
 from commonplace.engine.runs import run_notes
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.runs import Run
+from commonplace.engine.types import Query
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where, matches

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from commonplace.engine.draft import Draft
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.run_notes import Jotting
+from commonplace.engine.types import Draft
 from commonplace.wire.errors import PayloadTooLarge
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory

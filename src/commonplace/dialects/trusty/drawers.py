@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from commonplace.dialects.trusty import rooms
-from commonplace.engine.draft import Draft
 from commonplace.engine.palaces.importance import effective
 from commonplace.engine.palaces.palace_recall import Layers
+from commonplace.engine.types import Draft
 from commonplace.wire.record import Memory
 
 Document = dict[str, Any]

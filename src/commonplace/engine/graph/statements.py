@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from commonplace.engine import ledger
 from commonplace.engine.core import Core
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import resolve
 from commonplace.stores.base import AuditPart, Reach, Transaction
 from commonplace.stores.graph import At, Triple
@@ -87,9 +87,9 @@ async def state(
             parts.append(_ended(tx, held, start))
         tx.put_triple(triple)
         told = {"provenance": source} if source is not None else {}
-        parts.append(ledger.part(triple.id, {**_spoken(triple), "valid_from": start, "valid_to": triple.valid_to,
+        parts.append(audit.part(triple.id, {**_spoken(triple), "valid_from": start, "valid_to": triple.valid_to,
                                              "confidence": confidence, **told}))  # fmt: skip
-        ledger.append(tx, who, ASSERT, agent_id, parts)
+        audit.append(tx, who, ASSERT, agent_id, parts)
         return Stated(triple, None if held is None else replace(held, valid_to=start))
 
     return await core.transact(who.tenant, work)
@@ -127,7 +127,7 @@ def _spoken(triple: Triple) -> dict[str, Any]:
 
 def _ended(tx: Transaction, triple: Triple, at: int) -> AuditPart:
     tx.put_triple(replace(triple, valid_to=at))
-    return ledger.part(triple.id, {**_spoken(triple), "valid_to": at})
+    return audit.part(triple.id, {**_spoken(triple), "valid_to": at})
 
 
 # reading
@@ -245,7 +245,7 @@ async def retract(core: Core, who: Principal, agent_id: str, which: Triple | str
             triple = found
         ended = replace(triple, valid_to=max(tx.now, triple.valid_from))
         assert ended.valid_to is not None
-        ledger.append(tx, who, RETRACT, agent_id, [_ended(tx, triple, ended.valid_to)])
+        audit.append(tx, who, RETRACT, agent_id, [_ended(tx, triple, ended.valid_to)])
         return ended
 
     return await core.transact(who.tenant, work)
@@ -270,7 +270,7 @@ async def erase(core: Core, who: Principal, agent_id: str, subject: str, *, ment
     def work(tx: Transaction, chosen: Sequence[str]) -> list[str]:
         ids = [id for id in chosen if tx.triple(id) is not None]
         if ids:
-            ledger.append(tx, who, ERASE, agent_id, erase_now(tx, ids))
+            audit.append(tx, who, ERASE, agent_id, erase_now(tx, ids))
         return ids
 
     # Again until nothing is left: someone may have stated more of it meanwhile.
@@ -287,4 +287,4 @@ def erase_now(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
     """Erase statements; what the ledger keeps of that."""
     for id in ids:
         tx.erase_triple(id)
-    return [ledger.part(None, {"id": id, "erased": True}) for id in ids]
+    return [audit.part(None, {"id": id, "erased": True}) for id in ids]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine import ledger
 from commonplace.engine.core import Core
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory import expiry
 from commonplace.engine.memory.forget import CHUNK, REVIEW, erase_rejected, erases, every, forget_now
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -54,13 +54,13 @@ def _expire_now(
     parts = []
     if request.action == "demote":
         tx.demote([m.id for m in unchanged], expiry.DEMOTION)
-        parts = [ledger.part(m.id, {"demotion": expiry.DEMOTION}) for m in unchanged]
+        parts = [audit.part(m.id, {"demotion": expiry.DEMOTION}) for m in unchanged]
     else:
         for memory in unchanged:
             archived = tx.put(Entry(replace(memory, status="archived"), None, b""))
-            parts.append(ledger.part(memory.id, {"version": archived.version, "status": "archived"}))
+            parts.append(audit.part(memory.id, {"version": archived.version, "status": "archived"}))
     if parts:
-        ledger.append(tx, who, "expire", request.agent_id, parts)
+        audit.append(tx, who, "expire", request.agent_id, parts)
     return [m.id for m in unchanged]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonplace.engine import ledger, procedures
+from commonplace.engine import procedures
 from commonplace.engine.core import Core, MovedOn, missing
-from commonplace.engine.draft import Forgotten
 from commonplace.engine.graph import statements
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory.merge import Merged, combine
 from commonplace.engine.memory.read import expired, readable
 from commonplace.engine.memory.write import IDEMPOTENCY, check_change
+from commonplace.engine.types import Forgotten
 from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
 from commonplace.wire import filters
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
@@ -162,15 +163,15 @@ def forget_now(
             continue
         done.append(now.id)
         if hard or erases(now):
-            parts += [ledger.part(None, {"id": now.id, "erased": True}), *erase(tx, core, now)]
+            parts += [audit.part(None, {"id": now.id, "erased": True}), *erase(tx, core, now)]
         else:
             gone = tx.put(Entry(replace(now, status="deleted"), None, b""))
             why = {} if reason is None else {"reason": reason}
-            parts.append(ledger.part(now.id, {"version": gone.version, "status": "deleted", **why}))
+            parts.append(audit.part(now.id, {"version": gone.version, "status": "deleted", **why}))
     if done:
         if because is not None:
-            parts.append(ledger.part(None, {"reason": because}))
-        ledger.append(tx, who, "forget", agent_id, parts)
+            parts.append(audit.part(None, {"reason": because}))
+        audit.append(tx, who, "forget", agent_id, parts)
     return done
 
 
@@ -183,8 +184,8 @@ def erase_rejected(tx: Transaction, who: Principal, agent_id: str, ids: Sequence
             _unquote(tx, id)
             done.append(id)
     if done:
-        parts = [ledger.part(None, {"id": id, "erased": True}) for id in done]
-        ledger.append(tx, who, "forget", agent_id, parts)
+        parts = [audit.part(None, {"id": id, "erased": True}) for id in done]
+        audit.append(tx, who, "forget", agent_id, parts)
     return done
 
 
@@ -315,10 +316,10 @@ def merge_now(tx: Transaction, who: Principal, request: MergeRequest, merged: Me
         # A demotion makes no version, so it may have come after the rows were read.
         kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion)
         merged.survivor = tx.put(replace(entry, memory=kept))
-        parts.append(ledger.part(merged.survivor.id, {"version": merged.survivor.version, "kept": True}))
+        parts.append(audit.part(merged.survivor.id, {"version": merged.survivor.version, "kept": True}))
     for i, loser in enumerate(merged.losers):
         gone = replace(rows[loser.id], status="deleted", merged_into=merged.survivor.id)
         merged.losers[i] = tx.put(Entry(gone, None, b""))
-        parts.append(ledger.part(loser.id, {"merged_into": merged.survivor.id, "strategy": request.strategy}))
-    ledger.append(tx, who, "merge", request.agent_id, parts)
+        parts.append(audit.part(loser.id, {"merged_into": merged.survivor.id, "strategy": request.strategy}))
+    audit.append(tx, who, "merge", request.agent_id, parts)
     return merged

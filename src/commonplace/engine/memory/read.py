@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine.core import Core, missing
-from commonplace.engine.draft import Hit, Query, Recollection, Snapshot
 from commonplace.engine.recall import fusion, hops, relevance
 from commonplace.engine.recall.ranking import Ranked
 from commonplace.engine.recall.search import find
 from commonplace.engine.recall.understanding import ALL, Parts
 from commonplace.engine.recall.weights import WEIGHTS
+from commonplace.engine.types import Hit, Query, Recollection, Snapshot
 from commonplace.stores.base import Page, Reach
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, ValidationError

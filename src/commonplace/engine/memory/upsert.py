@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from commonplace.engine import governance
 from commonplace.engine.core import Core, MovedOn
-from commonplace.engine.draft import Draft, Receipt
+from commonplace.engine.governance import reviews
 from commonplace.engine.memory.expiry import bound
 from commonplace.engine.memory.read import readable
 from commonplace.engine.memory.write import check, conceive, without_secrets, write
+from commonplace.engine.types import Draft, Receipt
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal
@@ -97,7 +97,7 @@ async def _create(
     core: Core, who: Principal, draft: Draft, approval: dict[str, Any] | None, ref: str | None = None
 ) -> Stored:
     if approval is not None:
-        return Stored(await governance.stage_remember(core, who, draft, approval, None), created=True)
+        return Stored(await reviews.stage_remember(core, who, draft, approval, None), created=True)
     check(core, who, draft)
     (entry,) = await core.entries([conceive(who, draft, core.clock())], [draft.embedding])
 

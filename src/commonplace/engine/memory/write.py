@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from commonplace.engine import ledger, procedures
+from commonplace.engine import procedures
 from commonplace.engine.core import Core, MovedOn, missing
-from commonplace.engine.draft import Draft, Receipt
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory.expiry import bound, promised_end
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.redaction import Secrets
+from commonplace.engine.types import Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
@@ -170,14 +171,14 @@ def write(tx: Transaction, who: Principal, entry: Entry, operation: str, **more:
             if holder is not None and holder.expires_at is not None and holder.expires_at <= tx.now:
                 # Nobody can see it any more, so its alias is as free as a forgotten one's.
                 gone = tx.put(Entry(replace(holder, status="deleted"), None, b""))
-                part = ledger.part(gone.id, {"version": gone.version, "status": "deleted"})
-                ledger.append(tx, who, "forget", gone.agent_id, [part])
+                part = audit.part(gone.id, {"version": gone.version, "status": "deleted"})
+                audit.append(tx, who, "forget", gone.agent_id, [part])
             elif holder is not None:
                 raise Conflict(f"the id {alias!r} already names another memory of {entry.memory.agent_id}", alias=alias)
         entry = Entry(altered(entry.memory, created_at=tx.now), entry.vectors, entry.terms, entry.generation)
     memory = tx.put(entry)
     payload = {"version": memory.version, "content_hash": memory.content_hash, "status": memory.status, **more}
-    ledger.append(tx, who, operation, memory.agent_id, [ledger.part(memory.id, payload)])
+    audit.append(tx, who, operation, memory.agent_id, [audit.part(memory.id, payload)])
     return memory
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from commonplace.engine.core import Core
-from commonplace.engine.draft import Hit, Query
 from commonplace.engine.memory import read
 from commonplace.engine.palaces.importance import WORTH, effective
+from commonplace.engine.types import Hit, Query
 from commonplace.stores.base import Reach
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Memory, Principal

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from commonplace.engine import ledger
 from commonplace.engine.core import Core
+from commonplace.engine.ledger import audit
 from commonplace.stores.base import Reach, Record, Transaction
 from commonplace.wire.errors import NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.palace_names import check_name, valid
@@ -138,4 +138,4 @@ def _palace(record: Record) -> Palace:
 def _keep(tx: Transaction, who: Principal, palace: Palace, operation: str) -> None:
     value = {name: each for name, each in asdict(palace).items() if name != "name" and each is not None}
     tx.put_record(Record(PALACE, palace.name, value))
-    ledger.append(tx, who, operation, palace.name, [ledger.part(None, {"palace": palace.name})])
+    audit.append(tx, who, operation, palace.name, [audit.part(None, {"palace": palace.name})])

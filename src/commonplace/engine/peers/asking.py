@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commonplace.engine.core import Core
-from commonplace.engine.draft import Hit, Query
 from commonplace.engine.memory.passages import indexed_text
 from commonplace.engine.recall import counting
+from commonplace.engine.types import Hit, Query
 from commonplace.stores import text as analysis
 from commonplace.stores.base import Reach, Search
 from commonplace.wire.filters import Condition, Where, any_of

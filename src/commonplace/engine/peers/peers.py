@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from commonplace.engine import budgets
+from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory import upsert
 from commonplace.engine.peers import trust, vouches
@@ -48,8 +48,8 @@ class Peering:
         self.replays = Replays(core)
         limit = core.settings.mrp.requests_per_minute
         self._limit = limit
-        self._each = budgets.per_minute(limit)
-        self._strangers = budgets.per_minute(limit * _STRANGERS)
+        self._each = rate_limit.per_minute(limit)
+        self._strangers = rate_limit.per_minute(limit * _STRANGERS)
 
     async def acquainted(self, tenant: str) -> Acquainted:
         peers = await trust.peers(self._core, tenant)
@@ -88,9 +88,9 @@ class Peering:
         if self._each is None or self._strangers is None:
             return
         if wait := self._each.spend((tenant, caller, who.known, who.agent_id)):
-            raise budgets.refuse(wait, f"{who.agent_id!r:.80} has made its {self._limit} requests a minute")
+            raise rate_limit.refuse(wait, f"{who.agent_id!r:.80} has made its {self._limit} requests a minute")
         if not who.known and (wait := self._strangers.spend((tenant, caller))):
-            raise budgets.refuse(wait, "agents that are not known here have made their requests of this minute")
+            raise rate_limit.refuse(wait, "agents that are not known here have made their requests of this minute")
 
 
 def reader(who: Principal, standing: Standing) -> Principal:

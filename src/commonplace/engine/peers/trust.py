@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from commonplace.engine import ledger
 from commonplace.engine.core import Core, require_role
+from commonplace.engine.ledger import audit
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
@@ -129,7 +129,7 @@ async def add(
     def work(tx: Transaction) -> Peer:
         tx.put_record(Record(PEER, agent_id, asdict(peer)))
         said = {"peer": agent_id, "level": level, "voucher": voucher, "key": keys.fingerprint(key) if key else None}
-        ledger.append(tx, who, "add_peer", "*", [ledger.part(None, said)])
+        audit.append(tx, who, "add_peer", "*", [audit.part(None, said)])
         return peer
 
     return await core.transact(who.tenant, work)
@@ -144,7 +144,7 @@ async def remove(core: Core, who: Principal, agent_id: str) -> Peer:
         if record is None:
             raise NotFound(f"{agent_id!r:.300} is not among the agents trusted; `commonplace trust list` shows them")
         tx.drop_record(PEER, agent_id)
-        ledger.append(tx, who, "remove_peer", "*", [ledger.part(None, {"peer": agent_id})])
+        audit.append(tx, who, "remove_peer", "*", [audit.part(None, {"peer": agent_id})])
         return Peer(**record.value)
 
     return await core.transact(who.tenant, work)

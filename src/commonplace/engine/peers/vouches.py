@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from commonplace.engine import ledger
 from commonplace.engine.core import Core, require_role
+from commonplace.engine.ledger import audit
 from commonplace.engine.peers.trust import Peer
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
@@ -136,7 +136,7 @@ async def keep(
         if earlier is None or (kept.sent_in and not earlier.value["sent_in"]):
             tx.put_record(Record(VOUCH, slot, value))
             said = {"voucher": kept.voucher, "subject": kept.subject, "counted": counted}
-            ledger.append(tx, who, "vouch", "*", [ledger.part(None, said)])
+            audit.append(tx, who, "vouch", "*", [audit.part(None, said)])
 
     await core.transact(who.tenant, work)
     return counted

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from commonplace.engine.core import Core
-from commonplace.engine.draft import Hit, Query
 from commonplace.engine.memory import read
+from commonplace.engine.types import Hit, Query
 from commonplace.stores.base import Reach
 from commonplace.wire.filters import Where
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal

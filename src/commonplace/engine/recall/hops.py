@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from commonplace.engine.core import Core
-from commonplace.engine.draft import Query
+from commonplace.engine.types import Query
 from commonplace.stores.base import Reach
 from commonplace.stores.graph import At
 

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from commonplace.engine import ledger
 from commonplace.engine.core import Core
+from commonplace.engine.ledger import audit
 from commonplace.stores.base import Transaction
 from commonplace.wire.canonical import new_salt, sha256_hex
 from commonplace.wire.errors import Fault
@@ -80,4 +80,4 @@ def _write(tx: Transaction, recalls: list[Recalled]) -> None:
             "query_hash": sha256_hex(salt, r.query.encode("utf-8", "surrogatepass")), "salt": salt.hex(),
             "results": len(r.ids), "ids": r.ids[:_IDS_SHOWN],
         }  # fmt: skip
-        ledger.append(tx, r.who, "recall", r.agent_id, [ledger.part(None, payload)])
+        audit.append(tx, r.who, "recall", r.agent_id, [audit.part(None, payload)])

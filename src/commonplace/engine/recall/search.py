@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from commonplace.engine.core import Core
-from commonplace.engine.draft import Snapshot
 from commonplace.engine.recall import weights as shipped
 from commonplace.engine.recall.features import whole
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, Ranked, Shortlist
 from commonplace.engine.recall.understanding import ALL, Parts, Understood, understand
+from commonplace.engine.types import Snapshot
 from commonplace.stores.base import Reach, Search
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from commonplace.config import RedactionConfig
-from commonplace.engine.draft import Draft
 from commonplace.engine.redaction import registered
 from commonplace.engine.redaction.registered import Secrets
+from commonplace.engine.types import Draft
 from commonplace.wire.errors import PayloadTooLarge, SecretLeakage
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
 

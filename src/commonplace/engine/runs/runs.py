@@ -10,9 +10,9 @@ from secrets import token_hex
 from typing import Any
 
 from commonplace.engine.core import Core, require_role
-from commonplace.engine.draft import Snapshot
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import MemoryScope
+from commonplace.engine.types import Snapshot
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
 from commonplace.wire.record import Principal

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.draft import Draft, Query
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Entry, Reach, Record, Search, Transaction
 from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, FakeClock, Subject, drives
 from commonplace.stores.text import terms

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.engine.draft import Draft, Query
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import CAPABILITIES, Primary, Store
 from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, Subject, drives
 from commonplace.wire.errors import NotFound, ValidationError

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine.draft import Draft, Query
+from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Reach, Search
 from commonplace.stores.contract.subject import DAY_MS, Contract, FakeClock, Subject, drives
 from commonplace.stores.worth import Worth

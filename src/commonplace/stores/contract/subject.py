@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.draft import Draft, Forgotten, Query, Receipt
 from commonplace.engine.engine import Engine
 from commonplace.engine.memory.write import Item
+from commonplace.engine.types import Draft, Forgotten, Query, Receipt
 from commonplace.stores.base import Primary
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import parse

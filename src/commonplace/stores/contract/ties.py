@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.engine.draft import Draft, Query
-from commonplace.engine.governance import Decision
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft, Query
 from commonplace.stores.contract.statements import state
 from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, Subject, drives
 from commonplace.stores.walking import FANOUT

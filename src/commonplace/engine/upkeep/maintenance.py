@@ -9,9 +9,9 @@ from typing import Any
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.engine import governance
 from commonplace.engine.core import Core
-from commonplace.engine.ledger import Verifier
+from commonplace.engine.governance import reviews
+from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.forget import BACKUP, REVIEW, SYSTEM
 from commonplace.engine.memory.passages import passages
@@ -39,7 +39,7 @@ def _maintained(core: Core, who: Principal) -> Maintained:
 async def status(core: Core, who: Principal) -> dict[str, Any]:
     agents = {a: n for a, n in (await core.primary.agents(who.tenant)).items() if who.may_use(a)}
     info = await core.primary.embedder()
-    reviews = await core.primary.records(who.tenant, REVIEW)
+    staged = await core.primary.records(who.tenant, REVIEW)
     head = await core.transact(who.tenant, lambda tx: tx.audit_head())
     found: dict[str, Any] = {
         "agents": agents,
@@ -47,7 +47,7 @@ async def status(core: Core, who: Principal) -> dict[str, Any]:
         "embedder": {"name": info.name, "dimension": info.dimension, "generation": info.generation} if info else None,
         "without_vectors": 0,
         "note": core.note,
-        "pending_reviews": sum(r.value["status"] == "pending" and governance.may_see(who, r.value) for r in reviews),
+        "pending_reviews": sum(r.value["status"] == "pending" and reviews.may_see(who, r.value) for r in staged),
         "audit_entries": head[0],
         "redaction": {"mode": core.redactor.mode, "registered": len(core.redactor.secrets)},
     }

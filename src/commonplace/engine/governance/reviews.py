@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from commonplace.engine import ledger
 from commonplace.engine.core import RANK, Core
-from commonplace.engine.draft import Draft, Forgotten, Receipt
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget
 from commonplace.engine.memory.forget import REVIEW
 from commonplace.engine.memory.merge import Merged
@@ -26,6 +25,7 @@ from commonplace.engine.memory.write import (
     write,
 )
 from commonplace.engine.redaction import Secrets
+from commonplace.engine.types import Draft, Forgotten, Receipt
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
@@ -128,7 +128,7 @@ def _stage(
         "created_at": tx.now, "status": "pending", "requested_by": who.name, **value,
     }  # fmt: skip
     tx.put_record(Record(REVIEW, review_id, review, about))
-    ledger.append(tx, who, f"stage_{operation}", agent_id, [ledger.part(None, {"review_id": review_id})])
+    audit.append(tx, who, f"stage_{operation}", agent_id, [audit.part(None, {"review_id": review_id})])
     return review_id
 
 
@@ -324,7 +324,7 @@ def _settle_review(
     tx.put_record(Record(REVIEW, review_id, value, quoted))
     verb = "approve" if decision.approved else "reject"
     payload = {"review_id": review_id, "reviewer": decision.reviewer, "edited": decision.edited is not None}
-    ledger.append(tx, who, verb, value["agent_id"], [ledger.part(None, payload)])
+    audit.append(tx, who, verb, value["agent_id"], [audit.part(None, payload)])
     return value
 
 
