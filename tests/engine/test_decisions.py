@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.engine import procedures
-from commonplace.engine.memory import expiry
-from commonplace.engine.memory.expiry import DAY_MS
+from commonplace.engine.memory import expire
 from commonplace.engine.memory.merge import combine
 from commonplace.engine.memory.passages import OVERLAP_CHARS, PASSAGE_CHARS, passages, split
+from commonplace.engine.memory.retention import DAY_MS
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.models import ExpirePolicy
@@ -93,7 +93,7 @@ DAYS = {"older_than_days": 30, "confidence_below": 0.5, "no_recall_in_days": 7}
 def test_what_a_policy_means(policy: dict[str, Any], fields: dict[str, Any], due: bool) -> None:
     asked = ExpirePolicy.model_validate(policy)
     candidate = memory("a", **fields)
-    assert (matches(candidate, expiry.conditions(asked, NOW)) and expiry.stale(candidate, asked, NOW)) is due
+    assert (matches(candidate, expire.conditions(asked, NOW)) and expire.stale(candidate, asked, NOW)) is due
 
 
 # procedures

@@ -10,7 +10,7 @@ import pytest
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import expire
-from commonplace.engine.memory.expiry import bound, promised_end
+from commonplace.engine.memory.retention import bound, promised_end
 from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import DAY_MS, START, WHO, Subject
 from commonplace.wire.errors import NotFound

@@ -11,7 +11,7 @@ import pytest
 
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
-from commonplace.engine.memory.expiry import DAY_MS
+from commonplace.engine.memory.retention import DAY_MS
 from commonplace.engine.memory.write import Item
 from commonplace.engine.types import Draft, Query, Receipt
 from commonplace.stores.contract.subject import WHO, FakeClock, Subject

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.engine import Engine
 from commonplace.engine.governance.reviews import Decided, Decision
-from commonplace.engine.memory.expiry import DAY_MS
 from commonplace.engine.memory.merge import Merged
+from commonplace.engine.memory.retention import DAY_MS
 from commonplace.engine.memory.write import MAX_BATCH, Item
 from commonplace.engine.types import Draft, Forgotten, Hit, Query, Receipt
 from commonplace.wire import filters

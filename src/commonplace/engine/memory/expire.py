@@ -1,4 +1,4 @@
-"""Expiring by policy, and erasing what was promised to be gone by now."""
+"""Which memories an expire policy means, expiring them, and erasing what was promised to be gone by now."""
 
 from __future__ import annotations
 
@@ -8,13 +8,35 @@ from typing import Any
 
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory import expiry
 from commonplace.engine.memory.forget import CHUNK, REVIEW, erase_rejected, erases, every, forget_now
+from commonplace.engine.memory.retention import DAY_MS, promised_end
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.filters import Condition
-from commonplace.wire.models import ExpireRequest
+from commonplace.wire.filters import Condition, Where
+from commonplace.wire.models import ExpirePolicy, ExpireRequest
 from commonplace.wire.record import Memory, Principal
+
+DEMOTION = 0.25
+
+
+def conditions(policy: ExpirePolicy, now: int) -> Where:
+    """Everything in the policy that a store can filter by; `stale` decides the rest."""
+    where: list[Condition] = []
+    if policy.older_than_days is not None:
+        where.append(Condition(("created_at",), "lt", max(now - policy.older_than_days * DAY_MS, 0)))
+    if policy.type is not None:
+        where.append(Condition(("type",), "eq", policy.type))
+    if policy.confidence_below is not None:
+        where.append(Condition(("confidence",), "lt", policy.confidence_below))
+    return tuple(where)
+
+
+def stale(memory: Memory, policy: ExpirePolicy, now: int) -> bool:
+    """Not recalled for so long; a memory never recalled counts from its creation."""
+    if policy.no_recall_in_days is None:
+        return True
+    last = memory.last_recalled_at if memory.last_recalled_at is not None else memory.created_at
+    return last < now - policy.no_recall_in_days * DAY_MS
 
 
 async def due(core: Core, who: Principal, request: ExpireRequest) -> list[Memory]:
@@ -28,8 +50,8 @@ async def due(core: Core, who: Principal, request: ExpireRequest) -> list[Memory
     if policy.no_recall_in_days is not None and "recall_tracking" not in core.primary.capabilities:
         raise ValidationError("no_recall_in_days needs a store that tracks recalls; this one does not", field="policy")
     now = core.clock()
-    found = await every(core, Reach(who.tenant, (request.agent_id,), expiry.conditions(policy, now)))
-    return [m for m in found if expiry.stale(m, policy, now)]
+    found = await every(core, Reach(who.tenant, (request.agent_id,), conditions(policy, now)))
+    return [m for m in found if stale(m, policy, now)]
 
 
 async def expire(core: Core, who: Principal, request: ExpireRequest) -> list[str]:
@@ -53,8 +75,8 @@ def _expire_now(
     unchanged = [now for m in batch if (now := tx.get(m.id)) is not None and now.version == m.version]
     parts = []
     if request.action == "demote":
-        tx.demote([m.id for m in unchanged], expiry.DEMOTION)
-        parts = [audit.part(m.id, {"demotion": expiry.DEMOTION}) for m in unchanged]
+        tx.demote([m.id for m in unchanged], DEMOTION)
+        parts = [audit.part(m.id, {"demotion": DEMOTION}) for m in unchanged]
     else:
         for memory in unchanged:
             archived = tx.put(Entry(replace(memory, status="archived"), None, b""))
@@ -108,5 +130,5 @@ def promise_over(review: Mapping[str, Any], now: int) -> bool:
     draft = review.get("draft")
     if draft is None or review["status"] != "rejected" or "retain" not in draft["privacy"]:
         return False
-    end = expiry.promised_end(draft["privacy"], review["created_at"], draft["expires_at"])
+    end = promised_end(draft["privacy"], review["created_at"], draft["expires_at"])
     return end is not None and end <= now

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from commonplace.engine.memory.expiry import bound
+from commonplace.engine.memory.retention import bound
 from commonplace.wire.record import EVERYONE, Memory
 
 Strategy = Literal["keep_canonical", "merge_content", "keep_highest_confidence"]

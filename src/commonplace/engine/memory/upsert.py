@@ -8,8 +8,8 @@ from typing import Any
 
 from commonplace.engine.core import Core, MovedOn
 from commonplace.engine.governance import reviews
-from commonplace.engine.memory.expiry import bound
 from commonplace.engine.memory.read import readable
+from commonplace.engine.memory.retention import bound
 from commonplace.engine.memory.write import check, conceive, without_secrets, write
 from commonplace.engine.types import Draft, Receipt
 from commonplace.stores.base import Transaction

@@ -11,8 +11,8 @@ from typing import Any
 from commonplace.engine import procedures
 from commonplace.engine.core import Core, MovedOn, missing
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.expiry import bound, promised_end
 from commonplace.engine.memory.read import resolve
+from commonplace.engine.memory.retention import bound, promised_end
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction

@@ -1,4 +1,4 @@
-"""Which memories an expire policy means, and when what was promised to be gone must be. Pure."""
+"""Retention promises: when what was promised to be gone must be, and who inherits the promise. Pure."""
 
 from __future__ import annotations
 
@@ -6,33 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from commonplace.wire.filters import Condition, Where
-from commonplace.wire.models import ExpirePolicy
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import Memory
 
 DAY_MS = 86_400_000
-DEMOTION = 0.25
-
-
-def conditions(policy: ExpirePolicy, now: int) -> Where:
-    """Everything in the policy that a store can filter by; `stale` decides the rest."""
-    where: list[Condition] = []
-    if policy.older_than_days is not None:
-        where.append(Condition(("created_at",), "lt", max(now - policy.older_than_days * DAY_MS, 0)))
-    if policy.type is not None:
-        where.append(Condition(("type",), "eq", policy.type))
-    if policy.confidence_below is not None:
-        where.append(Condition(("confidence",), "lt", policy.confidence_below))
-    return tuple(where)
-
-
-def stale(memory: Memory, policy: ExpirePolicy, now: int) -> bool:
-    """Not recalled for so long; a memory never recalled counts from its creation."""
-    if policy.no_recall_in_days is None:
-        return True
-    last = memory.last_recalled_at if memory.last_recalled_at is not None else memory.created_at
-    return last < now - policy.no_recall_in_days * DAY_MS
 
 
 def promised_end(privacy: Mapping[str, Any], since: int, expires_at: int | None) -> int | None:
