@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from commonplace import Memory, SyncMemory
+from commonplace import Memory, RemoteMemory, SyncMemory
 from commonplace.embedders.hashing import open_embedder
 from commonplace.wire.errors import NotFound, Unavailable, ValidationError
 
@@ -138,3 +138,9 @@ def test_the_doctor_notices_a_text_changed_behind_our_back(tmp_path: Path) -> No
         found = {f["check"]: f for f in memory.doctor()}
         assert not found["contents"]["ok"]
         assert kept.id in found["contents"]["detail"]
+
+
+@pytest.mark.parametrize("kind", [Memory, SyncMemory, RemoteMemory])
+@pytest.mark.parametrize("what", ["forget", "merge", "expire", "graph_erase"])
+def test_previews_answer_to_their_first_names_too(kind: type, what: str) -> None:
+    assert getattr(kind, f"would_{what}").__doc__ == getattr(kind, f"preview_{what}").__doc__

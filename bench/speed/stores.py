@@ -129,7 +129,7 @@ async def _load(store: Kept, material: Material, *, small: bool, big: bool = Tru
 
 
 def _entry(draft: Draft, vector: object, now: int, generation: int) -> Entry:
-    memory = write.conceive(_ME, draft, now)
+    memory = write.new_memory(_ME, draft, now)
     return Entry(memory, vector[None, :], terms(indexed_text(memory)), generation)  # type: ignore[index]
 
 

@@ -65,9 +65,11 @@ class GraphMemory:
         given = self._request({"subject": subject, **fields})
         return await knowledge.erase(await self.engine(), self._who, parse(EraseRequest, given))
 
-    async def would_graph_erase(self: _Opened, subject: str, **fields: Any) -> dict[str, Any]:
+    async def preview_graph_erase(self: _Opened, subject: str, **fields: Any) -> dict[str, Any]:
         given = self._request({"subject": subject, **fields})
-        return await knowledge.would_erase(await self.engine(), self._who, parse(EraseRequest, given))
+        return await knowledge.preview_erase(await self.engine(), self._who, parse(EraseRequest, given))
+
+    would_graph_erase = preview_graph_erase
 
     async def neighbors(self: _Opened, id: str, *, hops: int = 1, agent_id: str | None = None) -> dict[str, Any]:
         """{id, neighbors}: the memories within so many hops of one, each with its distance."""

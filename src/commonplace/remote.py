@@ -90,14 +90,17 @@ class RemoteMemory:
 
     # what destructive operations would do
 
-    async def would_forget(self, ids: Sequence[str] | str | None = None, **fields: Any) -> Any:
+    async def preview_forget(self, ids: Sequence[str] | str | None = None, **fields: Any) -> Any:
         return (await self._preview("forget", {"ids": _listed(ids), **fields}))["memories"]
 
-    async def would_merge(self, canonical: str, duplicates: Sequence[str], **fields: Any) -> dict[str, Any]:
+    async def preview_merge(self, canonical: str, duplicates: Sequence[str], **fields: Any) -> dict[str, Any]:
         return await self._preview("merge", {"canonical": canonical, "duplicates": list(duplicates), **fields})
 
-    async def would_expire(self, policy: dict[str, Any], **fields: Any) -> Any:
+    async def preview_expire(self, policy: dict[str, Any], **fields: Any) -> Any:
         return (await self._preview("expire", {"policy": policy, **fields}))["memories"]
+
+    # as they were called at first; programs use these names
+    would_forget, would_merge, would_expire = preview_forget, preview_merge, preview_expire
 
     # single memories
 
@@ -172,8 +175,10 @@ class RemoteMemory:
     async def graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
         return await self._change("kg/erase", {"subject": subject, **fields})
 
-    async def would_graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
+    async def preview_graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
         return await self._preview("kg/erase", {"subject": subject, **fields})
+
+    would_graph_erase = preview_graph_erase
 
     async def neighbors(self, id: str, *, hops: int = 1, agent_id: str | None = None) -> dict[str, Any]:
         return await self._read("kg/neighbors", agent_id=agent_id or self.agent_id, memory_id=id, hops=hops)

@@ -177,18 +177,21 @@ class Memory(GraphMemory):
 
     # what destructive operations would do
 
-    async def would_forget(self, ids: Sequence[str] | str | None = None, **fields: Any) -> list[dict[str, Any]]:
+    async def preview_forget(self, ids: Sequence[str] | str | None = None, **fields: Any) -> list[dict[str, Any]]:
         request = parse(ForgetRequest, self._request({"ids": _listed(ids), **fields}))
-        return [to_wire(m) for m in await (await self.engine()).would_forget(self._who, request)]
+        return [to_wire(m) for m in await (await self.engine()).preview_forget(self._who, request)]
 
-    async def would_merge(self, canonical: str, duplicates: Sequence[str], **fields: Any) -> dict[str, Any]:
+    async def preview_merge(self, canonical: str, duplicates: Sequence[str], **fields: Any) -> dict[str, Any]:
         request = parse(MergeRequest, self._request({"canonical": canonical, "duplicates": list(duplicates), **fields}))
-        merged = await (await self.engine()).would_merge(self._who, request)
+        merged = await (await self.engine()).preview_merge(self._who, request)
         return {"survivor": to_wire(merged.survivor), "losers": [to_wire(m) for m in merged.losers]}
 
-    async def would_expire(self, policy: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
+    async def preview_expire(self, policy: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
         request = parse(ExpireRequest, self._request({"policy": policy, **fields}))
-        return [to_wire(m) for m in await (await self.engine()).would_expire(self._who, request)]
+        return [to_wire(m) for m in await (await self.engine()).preview_expire(self._who, request)]
+
+    # as they were called at first; programs use these names
+    would_forget, would_merge, would_expire = preview_forget, preview_merge, preview_expire
 
     # single memories
 

@@ -15,7 +15,7 @@ from commonplace.dialects.amp import OPERATIONS, STATUS, Amp, NotImplementedHere
 from commonplace.dialects.amp.operations import standing
 from commonplace.dialects.amp.records import to_draft, to_record
 from commonplace.dialects.memorywire import Memorywire, to_wire
-from commonplace.engine.memory.write import conceive
+from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
 from commonplace.stores.contract.subject import DAY_MS, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
@@ -508,7 +508,7 @@ def test_agent_status_comes_from_the_newest_checkpoint(amp: Caller, state: Any, 
 
 
 def test_a_checkpoint_of_another_protocol_has_no_state_to_read() -> None:
-    memory = conceive(Principal(), Draft("a", "episodic", "x", kind="checkpoint", metadata={"state": "odd"}), 1)
+    memory = new_memory(Principal(), Draft("a", "episodic", "x", kind="checkpoint", metadata={"state": "odd"}), 1)
     assert standing(memory) == "in_progress"
 
 
@@ -658,7 +658,7 @@ def test_every_record_survives_the_mapping(record: dict[str, Any], extra: dict[s
     reserved = {"id", "created_at", "updated_at", "agent", "project", "title", "tags", "expires_at", "type", "content"}
     whole = {**{k: v for k, v in extra.items() if k not in reserved}, **record}
     check("amp/operations/store", {"record": whole})
-    shown = to_record(conceive(Principal(), to_draft(whole), 1))
+    shown = to_record(new_memory(Principal(), to_draft(whole), 1))
     assert shown.pop("id")
     assert shown.pop("created_at") == 0
     assert shown == whole

@@ -23,7 +23,7 @@ from commonplace.dialects.mrp.attestations import (
     to_draft,
     verbatim,
 )
-from commonplace.engine.memory.write import conceive
+from commonplace.engine.memory.write import new_memory
 from commonplace.stores.contract.subject import DAY_MS, START, Subject
 from commonplace.wire.errors import SecretLeakage, ValidationError
 from commonplace.wire.record import MEMORY_TYPES, Memory, Principal
@@ -69,7 +69,7 @@ def attestations(draw: Any) -> dict[str, Any]:
 def as_memory(document: dict[str, Any], agent: str = "alice") -> Memory:
     """What is read back after the store has written it."""
     draft = to_draft(document, agent, "Babel")
-    memory = conceive(Principal(), draft, START)
+    memory = new_memory(Principal(), draft, START)
     memory.provenance = json.loads(json.dumps(memory.provenance))
     return memory
 

@@ -16,7 +16,7 @@ from commonplace.dialects.amp import Amp
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.dialects.openwop import document, envelope
 from commonplace.dialects.openwop.entries import ending, shown_tags, to_draft, to_entry, tokens, within_budget
-from commonplace.engine.memory.write import conceive
+from commonplace.engine.memory.write import new_memory
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.serve.envelope import STATUS
 from commonplace.stores.contract.subject import DAY_MS, START, Subject
@@ -115,7 +115,7 @@ def test_every_entry_survives_the_mapping(tags: list[str], content: str, expires
     if expires is not None:
         given_["expiresAt"] = iso(expires)
     draft = to_draft(MemoryScope("alice", "project"), given_, "run_1")
-    memory = conceive(Principal(), draft, 0)
+    memory = new_memory(Principal(), draft, 0)
     entry = to_entry(memory)
     assert (entry["content"], entry["tags"]) == (content, [tag for tag in tags if tag])
     assert entry.get("expiresAt") == given_.get("expiresAt")

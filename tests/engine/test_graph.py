@@ -70,7 +70,12 @@ def test_what_cannot_be_asked_is_refused(over: Over) -> None:
         s.engine.neighbors(WHO, "agent", "x", "1"),
         *(
             ask(WHO, "agent", text)
-            for ask in (s.engine.graph_query, s.engine.graph_history, s.engine.graph_erase, s.engine.would_graph_erase)
+            for ask in (
+                s.engine.graph_query,
+                s.engine.graph_history,
+                s.engine.graph_erase,
+                s.engine.preview_graph_erase,
+            )
             for text in ("half \ud800", None, 7, b"x")
         ),
         s.engine.graph_path(WHO, "agent", "Alice", "half \ud800"),
@@ -106,7 +111,7 @@ def test_readers_read_writers_write_and_agents_are_walls(over: Over, who: Princi
     g = s.engine
     writes = [
         g.graph_assert(who, "agent", **FACT), g.graph_retract(who, "agent", made), g.graph_erase(who, "agent", "Alice"),
-        g.would_graph_erase(who, "agent", "Alice"),
+        g.preview_graph_erase(who, "agent", "Alice"),
     ]  # fmt: skip
     reads = [
         g.graph_query(who, "agent", "Alice"), g.graph_history(who, "agent", "Alice"), g.graph_list(who, "agent"),
@@ -270,7 +275,7 @@ def test_the_sdk_states_and_asks(tmp_path: Path) -> None:
         found = memory.recall("tea", hops=2, min_score=0)
         assert found.results[0].supporting == [b]
         assert memory.graph_retract("Alice", "works_at")["valid_to"] is not None
-        assert len(memory.would_graph_erase("Alice")["triples"]) == 1
+        assert len(memory.preview_graph_erase("Alice")["triples"]) == 1
         assert memory.graph_erase("Alice")["erased"] == [made["id"]]
         with pytest.raises(ValidationError):
             memory.graph_assert("Alice", "knows", "Bob", confidence=2)

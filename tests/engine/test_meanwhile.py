@@ -109,7 +109,7 @@ def test_a_merge_makes_nothing_that_an_update_would_refuse(over: Over) -> None:
     machines = [run(s.remember(MACHINE % name, type="procedural")) for name in ("one", "two")]
     for pair, fault in ((long, PayloadTooLarge), (machines, ValidationError)):
         request = MergeRequest(agent_id="agent", canonical=pair[0], duplicates=[pair[1]], strategy="merge_content")
-        for work in (s.engine.merge, s.engine.stage_merge, s.engine.would_merge):
+        for work in (s.engine.merge, s.engine.stage_merge, s.engine.preview_merge):
             with pytest.raises(fault):
                 run(work(WHO, request))
     assert len(run(s.list())) == 4

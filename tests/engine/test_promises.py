@@ -135,11 +135,11 @@ def test_previews_show_what_reads_hide_by_name_only(over: Over) -> None:
     run(s.forget(deleted))
     s.clock.advance(1)
     request = ForgetRequest(agent_id="agent", filter={"tags": "x"}, hard_delete=True)
-    found = run(s.engine.would_forget(WHO, request))
+    found = run(s.engine.preview_forget(WHO, request))
     assert {(m.id, m.content) for m in found} == {(expired, "(expired)"), (deleted, "(deleted)"), (live, "here")}
     assert "MARK" not in repr(found)
     policy = {"agent_id": "agent", "policy": {"confidence_below": 0.5}}
-    due = run(s.engine.would_expire(WHO, ExpireRequest.model_validate(policy)))
+    due = run(s.engine.preview_expire(WHO, ExpireRequest.model_validate(policy)))
     assert {m.id for m in due} == {expired, live}
     assert "MARK" not in repr(due)
     run(s.engine.forget(WHO, request.model_copy(update={"approval_required": True})))

@@ -187,7 +187,7 @@ OPERATIONS = {
     "forget": ("writer", lambda e, who: e.forget(who, ForgetRequest(agent_id="team-1", ids=["x"]))),
     "stage forget": (
         "writer", lambda e, who: e.forget(who, ForgetRequest(agent_id="team-1", ids=["x"], approval_required=True))),
-    "would forget": ("writer", lambda e, who: e.would_forget(who, ForgetRequest(agent_id="team-1", ids=["x"]))),
+    "would forget": ("writer", lambda e, who: e.preview_forget(who, ForgetRequest(agent_id="team-1", ids=["x"]))),
     "merge": ("writer", lambda e, who: e.merge(who, MergeRequest(agent_id="team-1", canonical="x", duplicates=["y"]))),
     "expire": ("writer", lambda e, who: e.expire(
         who, ExpireRequest.model_validate({"agent_id": "team-1", "policy": {"older_than_days": 1}}))),

@@ -154,7 +154,7 @@ def test_remote_memory_tells_the_same(open_server: Running, tmp_path: Any) -> No
         near = await memory.neighbors(kept.id, hops=1, agent_id="remote-kg")
         await memory.graph_retract("Alice", "works_at", agent_id="remote-kg")
         past = await memory.graph_history("Alice", agent_id="remote-kg")
-        would = await memory.would_graph_erase("Acme", mentions=True, agent_id="remote-kg")
+        would = await memory.preview_graph_erase("Acme", mentions=True, agent_id="remote-kg")
         gone = await memory.graph_erase("Acme", mentions=True, agent_id="remote-kg")
         with pytest.raises(NotFound) as missing:
             await memory.graph_retract("Alice", "works_at", agent_id="remote-kg")

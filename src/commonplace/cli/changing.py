@@ -63,7 +63,7 @@ def forget(
         which: dict[str, Any] = {"filter": conditions, "user_id": user, "hard_delete": hard or None}
         which |= {"cascade": cascade or None, "reason": reason, "approval_required": approval or None}
         if dry_run or (asks and interactive):
-            found = run(run.memory.would_forget(chosen, **which))
+            found = run(run.memory.preview_forget(chosen, **which))
             if dry_run:
                 _would(as_json, {"dry_run": True, "memories": found}, found, "erase" if hard else "forget")
                 return
@@ -123,7 +123,7 @@ def merge(
     with Session(data, agent, existing=True) as run:
         first, rest = run.id(canonical), [run.id(ref) for ref in duplicates]
         if dry_run:
-            would = run(run.memory.would_merge(first, rest, strategy=strategy))
+            would = run(run.memory.preview_merge(first, rest, strategy=strategy))
             if as_json:
                 emit({"dry_run": True, **would})
                 return
@@ -189,7 +189,7 @@ def expire(
         )
     with Session(data, agent, existing=True) as run:
         if dry_run:
-            found = run(run.memory.would_expire(policy, action=action))
+            found = run(run.memory.preview_expire(policy, action=action))
             doing = action or "forget"
             _would(as_json, {"dry_run": True, "action": doing, "memories": found}, found, doing)
             return

@@ -216,7 +216,7 @@ def erase(
         raise ValidationError("erasing cannot be undone: look with --dry-run first, then add --yes", field="subject")
     with Session(data, agent, existing=True) as run:
         if dry_run or not yes:
-            would = run(run.memory.would_graph_erase(subject, mentions=mentions))
+            would = run(run.memory.preview_graph_erase(subject, mentions=mentions))
             count = plural(len(would["triples"]), "statement")
             if dry_run and as_json:
                 emit({"dry_run": True, **would})

@@ -53,8 +53,8 @@ async def erase(engine: Engine, who: Principal, request: EraseRequest) -> dict[s
     return answer
 
 
-async def would_erase(engine: Engine, who: Principal, request: EraseRequest) -> dict[str, Any]:
-    found = await engine.would_graph_erase(who, request.agent_id, request.subject, mentions=request.mentions)
+async def preview_erase(engine: Engine, who: Principal, request: EraseRequest) -> dict[str, Any]:
+    found = await engine.preview_graph_erase(who, request.agent_id, request.subject, mentions=request.mentions)
     return _about(request.subject, found)
 
 

@@ -166,12 +166,12 @@ class Core:
         finally:
             self.writing -= 1
 
-    async def settle(self, attempt: Callable[[], Any]) -> Any:
+    async def retry_on_conflict(self, attempt: Callable[[], Any]) -> Any:
         """Run an attempt that prepared its vectors beforehand, again if the store moved on meanwhile."""
         for _ in range(_RETRIES):
             try:
                 return await attempt()
-            except MovedOn:
+            except StaleRead:
                 continue
             except StaleGeneration:
                 await self._follow_store()
@@ -200,7 +200,7 @@ def require_role(who: Principal, role: Role) -> None:
         raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}")
 
 
-class MovedOn(Exception):
+class StaleRead(Exception):
     """What was read outside the transaction is no longer what is there."""
 
 

@@ -21,7 +21,7 @@ from commonplace.engine.palaces import palace_recall, palaces
 from commonplace.engine.peers import asking
 from commonplace.engine.peers.peers import Peering
 from commonplace.engine.recall import counting
-from commonplace.engine.recall.recall_log import Behind, Recalled
+from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import Refs
 from commonplace.engine.runs.runs import Runs
@@ -44,7 +44,7 @@ class Engine(Knowledge):
         self.embedder_note: str | None = None  # set by whoever chose the embedder
         self.refs = Refs(core)
         self.runs = Runs(core)
-        self._behind = Behind(core)
+        self._recall_log = RecallLog(core)
         self._recalls = rate_limit.per_minute(core.settings.recalls_per_minute)
         self.peering = Peering(core)
 
@@ -86,8 +86,8 @@ class Engine(Knowledge):
         recollection = await read.recall(self.core, who, query)
         ids = [hit.memory.id for hit in recollection.hits]
         agent = query.agents[0] if len(query.agents) == 1 else "*"
-        await self._behind.note(
-            Recalled(who, agent, query.text, ids, self.core.clock(), counted=query.snapshot is None)
+        await self._recall_log.note(
+            RecallEntry(who, agent, query.text, ids, self.core.clock(), counted=query.snapshot is None)
         )
         return recollection
 
@@ -101,7 +101,7 @@ class Engine(Knowledge):
         found = await counting.search(self.core, who, query, limit, at_least)
         ids = [hit.memory.id for hit in found.hits]
         agent = query.agents[0] if len(query.agents) == 1 else "*"
-        await self._behind.note(Recalled(who, agent, query.text, ids, self.core.clock()))
+        await self._recall_log.note(RecallEntry(who, agent, query.text, ids, self.core.clock()))
         return found
 
     async def ask(self, who: Principal, asked: asking.Asked, *, limit: int, show: int) -> asking.Answered:
@@ -117,7 +117,7 @@ class Engine(Knowledge):
         text = asked.text if asked.text is not None else " ".join(asked.keywords)
         agent = asked.agents[0] if len(asked.agents) == 1 else "*"
         ids = [match.memory.id for match in found.matches[:show]]
-        await self._behind.note(Recalled(who, agent, text, ids, self.core.clock()))
+        await self._recall_log.note(RecallEntry(who, agent, text, ids, self.core.clock()))
         return found
 
     async def store(
@@ -143,10 +143,10 @@ class Engine(Knowledge):
             return await reviews.stage_forget(self.core, who, request)
         return await forget.forget(self.core, who, request)
 
-    async def would_forget(self, who: Principal, request: ForgetRequest) -> list[Memory]:
+    async def preview_forget(self, who: Principal, request: ForgetRequest) -> list[Memory]:
         """What a forget would take; of what nobody can read any more, only that it is there."""
         now = self.core.clock()
-        return [forget.veiled(m, now) for m in await forget.chosen(self.core, who, request)]
+        return [forget.preview_of(m, now) for m in await forget.chosen(self.core, who, request)]
 
     async def merge(self, who: Principal, request: MergeRequest) -> Merged:
         return await forget.merge(self.core, who, request)
@@ -154,18 +154,18 @@ class Engine(Knowledge):
     async def stage_merge(self, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
         return await reviews.stage_merge(self.core, who, request)
 
-    async def would_merge(self, who: Principal, request: MergeRequest) -> Merged:
+    async def preview_merge(self, who: Principal, request: MergeRequest) -> Merged:
         canonical, duplicates = await forget.parties(self.core, who, request)
         return forget.combined(self.core, canonical, duplicates, request)
 
     async def expire(self, who: Principal, request: ExpireRequest) -> list[str]:
-        await self._behind.flush()  # a recall a moment ago must count before "not recalled" is decided
+        await self._recall_log.flush()  # a recall a moment ago must count before "not recalled" is decided
         return await expire.expire(self.core, who, request)
 
-    async def would_expire(self, who: Principal, request: ExpireRequest) -> list[Memory]:
-        await self._behind.flush()
+    async def preview_expire(self, who: Principal, request: ExpireRequest) -> list[Memory]:
+        await self._recall_log.flush()
         now = self.core.clock()
-        return [forget.veiled(m, now) for m in await expire.due(self.core, who, request)]
+        return [forget.preview_of(m, now) for m in await expire.due(self.core, who, request)]
 
     # single memories
 
@@ -239,12 +239,12 @@ class Engine(Knowledge):
         palace = await palaces.find(self.core, who, name)
         self._spend_recall(who, (name,))
         found = await palace_recall.recall(self.core, who, name, text, k, palace.identity, deep=deep)
-        await self._behind.note(Recalled(who, name, text, found.found, self.core.clock()))
+        await self._recall_log.note(RecallEntry(who, name, text, found.found, self.core.clock()))
         return found
 
     async def foremost(self, who: Principal, agent: str, where: Where = (), *, limit: int) -> Sequence[Memory]:
         """By importance as it is now, the recalls of a moment ago counted."""
-        await self._behind.flush()
+        await self._recall_log.flush()
         return await palace_recall.foremost(self.core, who, agent, where, limit=limit)
 
     # reviews
@@ -265,7 +265,7 @@ class Engine(Knowledge):
         require_role(who, "reviewer")
         if which.get("agent_id") is not None:
             self.core.require(who, which["agent_id"], "reviewer")
-        await self._behind.flush()
+        await self._recall_log.flush()
         # Of many agents' entries a caller may see few, so a page of theirs takes more than a page to find.
         step = limit if "*" in who.agents else max(limit, _AUDIT_AT_ONCE)
         found: list[AuditEntry] = []
@@ -282,25 +282,25 @@ class Engine(Knowledge):
         require_role(who, "reviewer")
         if "*" not in who.agents:
             raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
-        await self._behind.flush()
+        await self._recall_log.flush()
         return await maintenance.verify_audit(self.core, who.tenant, progress)
 
     # upkeep
 
     async def status(self, who: Principal) -> dict[str, Any]:
-        await self._behind.flush()
+        await self._recall_log.flush()
         return await maintenance.status(self.core, who)
 
     async def doctor(self, who: Principal, repair: bool = True, progress: Progress | None = None) -> Any:
-        await self._behind.flush()
+        await self._recall_log.flush()
         return await maintenance.doctor(self.core, who, repair, progress)
 
     async def backup(self, who: Principal, target: str | Path, progress: Progress | None = None) -> dict[str, Any]:
-        await self._behind.flush()
+        await self._recall_log.flush()
         return await maintenance.backup(self.core, who, target, progress)
 
     async def compact(self, who: Principal, progress: Progress | None = None) -> dict[str, Any]:
-        await self._behind.flush()
+        await self._recall_log.flush()
         if who.operates:
             for tenant in await self.core.primary.tenants():
                 await self.runs.sweep(tenant)  # so that what idle runs noted is gone from the files, too
@@ -325,7 +325,7 @@ class Engine(Knowledge):
         """What waits: units of work for the store, texts for the embedder, recalls to be written behind."""
         embedding = self.core.embedding
         return {"writes": self.core.writing, "embeddings": embedding.waiting if embedding else 0,
-                "recalls": len(self._behind)}  # fmt: skip
+                "recalls": len(self._recall_log)}  # fmt: skip
 
     async def health(self) -> dict[str, Any]:
         health = await self.core.primary.health()
@@ -338,11 +338,11 @@ class Engine(Knowledge):
 
     async def flush(self) -> None:
         """Write what is written behind, now."""
-        await self._behind.flush()
+        await self._recall_log.flush()
 
     async def close(self) -> None:
         try:
-            await self._behind.close()
+            await self._recall_log.close()
         finally:
             try:
                 if self.core.embedding is not None:

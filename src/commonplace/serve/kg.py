@@ -58,7 +58,7 @@ async def kg_erase(call: Call) -> Reply:
 
 
 async def preview_kg_erase(call: Call) -> Reply:
-    return Reply(await knowledge.would_erase(call.engine, call.who, parse(EraseRequest, call.body)))
+    return Reply(await knowledge.preview_erase(call.engine, call.who, parse(EraseRequest, call.body)))
 
 
 def _number(text: str | None) -> int | None:

@@ -91,17 +91,17 @@ async def expire(call: Call) -> Reply:
 
 
 async def preview_forget(call: Call) -> Reply:
-    found = await call.engine.would_forget(call.who, parse(ForgetRequest, call.body))
+    found = await call.engine.preview_forget(call.who, parse(ForgetRequest, call.body))
     return Reply({"memories": [to_wire(m) for m in found]})
 
 
 async def preview_merge(call: Call) -> Reply:
-    merged = await call.engine.would_merge(call.who, parse(MergeRequest, call.body))
+    merged = await call.engine.preview_merge(call.who, parse(MergeRequest, call.body))
     return Reply({"survivor": to_wire(merged.survivor), "losers": [to_wire(m) for m in merged.losers]})
 
 
 async def preview_expire(call: Call) -> Reply:
-    found = await call.engine.would_expire(call.who, parse(ExpireRequest, call.body))
+    found = await call.engine.preview_expire(call.who, parse(ExpireRequest, call.body))
     return Reply({"memories": [to_wire(m) for m in found]})
 
 

@@ -15,13 +15,13 @@ from commonplace.engine.memory.merge import Merged
 from commonplace.engine.memory.read import readable, resolve
 from commonplace.engine.memory.write import (
     IDEMPOTENCY,
-    answer_again,
     check,
     check_draft,
-    conceive,
     idempotency_record,
     idempotency_slot,
-    without_secrets,
+    new_memory,
+    redact_draft,
+    repeat_receipt,
     write,
 )
 from commonplace.engine.redaction import Secrets
@@ -61,7 +61,7 @@ async def stage_remember(
     secrets: Secrets | None = None,
 ) -> Receipt:  # fmt: skip
     check(core, who, draft)
-    draft, redacted = await without_secrets(core, draft, key, secrets)
+    draft, redacted = await redact_draft(core, draft, key, secrets)
     request = await to_thread(core.redact_document, request, "request", secrets)
     if redacted:
         request = {name: value for name, value in request.items() if name != "embedding"}  # made of the text as it was
@@ -69,7 +69,7 @@ async def stage_remember(
 
     def work(tx: Transaction) -> Receipt:
         if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
-            return answer_again(earlier, draft, core)
+            return repeat_receipt(earlier, draft, core)
         diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
         value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
         review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,), secrets)
@@ -162,7 +162,7 @@ async def decide(core: Core, who: Principal, review_id: str, decision: Decision)
         raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
     if decision.merge_into and decision.forget:
         raise ValidationError("apply merges or forgets, not both", field="apply")
-    decision = _without_secrets(core, decision)
+    decision = _redact_decision(core, decision)
     if not decision.approved:
         rejected = await core.transact(who.tenant, lambda tx: _settle_review(tx, who, review_id, decision, "rejected"))
         return Decided(shown(rejected), None)
@@ -176,7 +176,7 @@ async def decide(core: Core, who: Principal, review_id: str, decision: Decision)
             return await _approve_merge(core, who, author, value, decision)
 
 
-def _without_secrets(core: Core, decision: Decision) -> Decision:
+def _redact_decision(core: Core, decision: Decision) -> Decision:
     """What a reviewer writes is kept like everything else; an edited draft or reason is cleaned where it is used."""
     return replace(
         decision,
@@ -195,10 +195,10 @@ async def _approve_remember(
             raise ValidationError("the edited request must be a remember of the same agent", field="request")
         draft = as_edited(draft, decision.edited)
     check_draft(core, draft)
-    draft, redacted = await without_secrets(core, draft)
+    draft, redacted = await redact_draft(core, draft)
 
     async def attempt() -> Decided:
-        memory = conceive(author, draft, core.clock(), id=value["memory_id"])
+        memory = new_memory(author, draft, core.clock(), id=value["memory_id"])
         (entry,) = await core.entries([memory], [draft.embedding])
         apply = await _prepare(core, who, memory, decision)
 
@@ -210,7 +210,7 @@ async def _approve_remember(
 
         return await core.transact(who.tenant, work)
 
-    decided: Decided = await core.settle(attempt)
+    decided: Decided = await core.retry_on_conflict(attempt)
     return decided
 
 
@@ -303,7 +303,7 @@ async def _approve_merge(
 
         return await core.transact(who.tenant, work)
 
-    decided: Decided = await core.settle(attempt)
+    decided: Decided = await core.retry_on_conflict(attempt)
     return decided
 
 

@@ -56,10 +56,10 @@ class Knowledge:
         ids = await statements.erase(self.core, who, agent_id, subject, mentions=mentions)
         return Erased(ids, *await forget.backups(self.core, who)) if ids else Erased([])
 
-    async def would_graph_erase(
+    async def preview_graph_erase(
         self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False
     ) -> Sequence[Triple]:
-        return await statements.would_erase(self.core, who, agent_id, subject, mentions=mentions)
+        return await statements.preview_erase(self.core, who, agent_id, subject, mentions=mentions)
 
     async def graph_counts(self, who: Principal, agent_id: str) -> dict[str, int]:
         return await statements.counts(self.core, who, agent_id)

@@ -251,7 +251,7 @@ async def retract(core: Core, who: Principal, agent_id: str, which: Triple | str
     return await core.transact(who.tenant, work)
 
 
-async def would_erase(
+async def preview_erase(
     core: Core, who: Principal, agent_id: str, subject: str, *, mentions: bool = False
 ) -> list[Triple]:
     """What `erase` would remove."""
@@ -274,7 +274,7 @@ async def erase(core: Core, who: Principal, agent_id: str, subject: str, *, ment
         return ids
 
     # Again until nothing is left: someone may have stated more of it meanwhile.
-    while found := await would_erase(core, who, agent_id, subject, mentions=mentions):
+    while found := await preview_erase(core, who, agent_id, subject, mentions=mentions):
         for start in range(0, len(found), _CHUNK):
             ids = [triple.id for triple in found[start : start + _CHUNK]]
             gone += await core.transact(who.tenant, lambda tx, ids=ids: work(tx, ids))  # type: ignore[misc]

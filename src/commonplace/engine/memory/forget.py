@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from commonplace.engine import procedures
-from commonplace.engine.core import Core, MovedOn, missing
+from commonplace.engine.core import Core, StaleRead, missing
 from commonplace.engine.graph import statements
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.merge import Merged, combine
@@ -115,7 +115,7 @@ def by_filter(request: ForgetRequest) -> bool:
     return not request.ids or bool(request.filter)
 
 
-def veiled(memory: Memory, now: int) -> Memory:
+def preview_of(memory: Memory, now: int) -> Memory:
     """A memory as a preview shows it: of what nobody can read any more, that it is there and no more."""
     if readable(memory, now):
         return memory
@@ -272,7 +272,7 @@ async def merge(core: Core, who: Principal, request: MergeRequest) -> Merged:
         merged, entry = await merged_entry(core, canonical, duplicates, request)
         return await core.transact(who.tenant, lambda tx: merge_now(tx, who, request, merged, entry))
 
-    result: Merged = await core.settle(attempt)
+    result: Merged = await core.retry_on_conflict(attempt)
     return result
 
 
@@ -309,7 +309,7 @@ def merge_now(tx: Transaction, who: Principal, request: MergeRequest, merged: Me
     for memory in (merged.survivor, *merged.losers):
         now = tx.get(memory.id)
         if now is None or now.version != memory.version:
-            raise MovedOn
+            raise StaleRead
         rows[now.id] = now
     parts = []
     if entry is not None:

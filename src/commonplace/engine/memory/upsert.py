@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import Core, MovedOn
+from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.governance import reviews
 from commonplace.engine.memory.read import readable
 from commonplace.engine.memory.retention import bound
-from commonplace.engine.memory.write import check, conceive, without_secrets, write
+from commonplace.engine.memory.write import check, new_memory, redact_draft, write
 from commonplace.engine.types import Draft, Receipt
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import Conflict, NotFound
@@ -66,7 +66,7 @@ async def store(
     draft = replace(draft, agent_id=agent or SHARED_AGENT)
     if ref is not None:
         core.redactor.check_name(ref, "id")
-    draft, redacted = await without_secrets(core, draft)
+    draft, redacted = await redact_draft(core, draft)
 
     async def attempt() -> Stored:
         if ref is None:
@@ -80,7 +80,7 @@ async def store(
             raise Conflict(f"{ref:.300} exists already; only a new record can wait for approval")
         return await _replace(core, who, replace(draft, agent_id=held.agent_id), held)
 
-    stored: Stored = await core.settle(attempt)
+    stored: Stored = await core.retry_on_conflict(attempt)
     stored.receipt.redacted = redacted
     return stored
 
@@ -99,11 +99,11 @@ async def _create(
     if approval is not None:
         return Stored(await reviews.stage_remember(core, who, draft, approval, None), created=True)
     check(core, who, draft)
-    (entry,) = await core.entries([conceive(who, draft, core.clock())], [draft.embedding])
+    (entry,) = await core.entries([new_memory(who, draft, core.clock())], [draft.embedding])
 
     def work(tx: Transaction) -> Stored:
         if ref is not None and (holder := tx.by_alias(draft.agent_id, ref)) is not None and readable(holder, tx.now):
-            raise MovedOn  # someone stored it meanwhile: now there is something to replace
+            raise StaleRead  # someone stored it meanwhile: now there is something to replace
         memory = write(tx, who, entry, "remember")
         return Stored(_receipt(core, memory), created=True)
 
@@ -112,13 +112,13 @@ async def _create(
 
 async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> Stored:
     check(core, who, draft)
-    fresh = conceive(who, draft, core.clock(), id=held.id)
+    fresh = new_memory(who, draft, core.clock(), id=held.id)
     (entry,) = await core.entries([fresh], [draft.embedding])
 
     def work(tx: Transaction) -> Stored:
         now = tx.get(held.id)
         if now is None or not readable(now, tx.now):
-            raise MovedOn
+            raise StaleRead
         # Nothing of the new record depends on what it replaces, so the last of several writers simply wins.
         memory = inherit(fresh, now)
         changed = [name for name in _REPLACED if getattr(now, name) != getattr(memory, name)]

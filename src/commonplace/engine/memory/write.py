@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import Core, MovedOn, missing
+from commonplace.engine.core import Core, StaleRead, missing
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.memory.retention import bound, promised_end
@@ -38,14 +38,14 @@ async def remember(
     core: Core, who: Principal, draft: Draft, idempotency_key: str | None = None, secrets: Secrets | None = None
 ) -> Receipt:
     check(core, who, draft)
-    draft, redacted = await without_secrets(core, draft, idempotency_key, secrets)
-    memory = conceive(who, draft, core.clock())
+    draft, redacted = await redact_draft(core, draft, idempotency_key, secrets)
+    memory = new_memory(who, draft, core.clock())
 
     async def attempt() -> Receipt:
         (entry,) = await core.entries([memory], [draft.embedding])
         return await core.transact(who.tenant, lambda tx: _commit(tx, core, who, entry, draft, idempotency_key))
 
-    receipt: Receipt = await core.settle(attempt)
+    receipt: Receipt = await core.retry_on_conflict(attempt)
     receipt.redacted = redacted
     return receipt
 
@@ -61,8 +61,8 @@ async def remember_many(core: Core, who: Principal, items: Sequence[Item]) -> li
     for i, item in enumerate(items):
         try:
             check(core, who, item.draft)
-            draft, redacted[i] = await without_secrets(core, item.draft, item.idempotency_key)
-            accepted.append((i, Item(draft, item.idempotency_key), conceive(who, draft, now)))
+            draft, redacted[i] = await redact_draft(core, item.draft, item.idempotency_key)
+            accepted.append((i, Item(draft, item.idempotency_key), new_memory(who, draft, now)))
         except Fault as fault:
             outcomes[i] = fault
 
@@ -96,7 +96,7 @@ async def _remember_chunk(
 
         return await core.transact(who.tenant, work)
 
-    outcomes: list[Receipt | Fault] = await core.settle(attempt)
+    outcomes: list[Receipt | Fault] = await core.retry_on_conflict(attempt)
     return outcomes
 
 
@@ -125,7 +125,7 @@ def check_draft(core: Core, draft: Draft) -> None:
         core._given(draft.embedding)
 
 
-async def without_secrets(
+async def redact_draft(
     core: Core, draft: Draft, key: str | None = None, secrets: Secrets | None = None
 ) -> tuple[Draft, list[str]]:
     """The draft as it may be kept, and the labels of what was replaced in it. Everything that is kept of a request is
@@ -138,7 +138,7 @@ async def without_secrets(
     return clean, labels
 
 
-def conceive(who: Principal, draft: Draft, now: int, id: str | None = None) -> Memory:
+def new_memory(who: Principal, draft: Draft, now: int, id: str | None = None) -> Memory:
     """The memory a draft becomes; its sequence and times are given when it is committed."""
     salt = new_salt()
     expires_at = promised_end(draft.privacy, now, draft.expires_at)
@@ -155,7 +155,7 @@ def conceive(who: Principal, draft: Draft, now: int, id: str | None = None) -> M
 
 def _commit(tx: Transaction, core: Core, who: Principal, entry: Entry, draft: Draft, key: str | None) -> Receipt:
     if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
-        return answer_again(earlier, draft, core)
+        return repeat_receipt(earlier, draft, core)
     memory = write(tx, who, entry, "remember")
     receipt = Receipt(memory.id, memory.updated_at, [core.primary.name], memory=memory)
     if key is not None:
@@ -199,7 +199,7 @@ def idempotency_record(key: str, draft: Draft, receipt: Receipt) -> Record:
     return Record(IDEMPOTENCY, idempotency_slot(draft, key), value, (receipt.id,))
 
 
-def answer_again(earlier: Record, draft: Draft, core: Core) -> Receipt:
+def repeat_receipt(earlier: Record, draft: Draft, core: Core) -> Receipt:
     value = earlier.value
     if "hash" not in value:
         raise Conflict(_NO_MEMORY, field="idempotency_key")
@@ -245,7 +245,7 @@ async def update(
             if now is None or now.status not in ("live", "archived"):
                 raise missing(agent_id, ref)
             if now.version != current.version:
-                raise MovedOn
+                raise StaleRead
             fields = [n for n in ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")
                       if getattr(now, n) != getattr(changed, n)]  # fmt: skip
             # A demotion makes no version, so it may have come after the row was read.
@@ -254,7 +254,7 @@ async def update(
 
         return await core.transact(who.tenant, work)
 
-    memory: Memory = await core.settle(attempt)
+    memory: Memory = await core.retry_on_conflict(attempt)
     return memory
 
 

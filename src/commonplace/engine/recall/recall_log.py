@@ -20,7 +20,7 @@ log = logging.getLogger("commonplace.engine")
 
 
 @dataclass(slots=True)
-class Recalled:
+class RecallEntry:
     who: Principal
     agent_id: str
     query: str
@@ -29,17 +29,17 @@ class Recalled:
     counted: bool = True  # what is read within a run is told in the audit and counts for nothing
 
 
-class Behind:
+class RecallLog:
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._waiting: list[Recalled] = []
+        self._waiting: list[RecallEntry] = []
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def note(self, recalled: Recalled) -> None:
+    async def note(self, recalled: RecallEntry) -> None:
         self._waiting.append(recalled)
         if self._core.settings.recalls_at_once or len(self._waiting) >= _AT_MOST:
             await self.flush()
@@ -54,7 +54,7 @@ class Behind:
             self._timer.cancel()
             self._timer = None
         waiting, self._waiting = self._waiting, []
-        by_tenant: dict[str, list[Recalled]] = {}
+        by_tenant: dict[str, list[RecallEntry]] = {}
         for recalled in waiting:
             by_tenant.setdefault(recalled.who.tenant, []).append(recalled)
         for tenant, recalls in by_tenant.items():
@@ -71,7 +71,7 @@ class Behind:
             await self.flush()
 
 
-def _write(tx: Transaction, recalls: list[Recalled]) -> None:
+def _write(tx: Transaction, recalls: list[RecallEntry]) -> None:
     for r in recalls:
         if r.counted:
             tx.recalled(r.ids, r.at)

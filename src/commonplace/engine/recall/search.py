@@ -45,7 +45,7 @@ async def find(
     if snapshot is not None:
         parts = replace(parts, names=False)  # who speaks is only known of today
     asked_at = snapshot.at if snapshot else core.clock()
-    found: Found = await core.settle(lambda: _find(core, reach, text, k, parts, weights, asked_at))
+    found: Found = await core.retry_on_conflict(lambda: _find(core, reach, text, k, parts, weights, asked_at))
     return found
 
 

@@ -219,11 +219,11 @@ class Statements(Contract):
         await state(s, "Alice", "knows", mark)
         await state(s, "Alice", "likes", "tea")
         await s.engine.graph_retract(WHO, "agent", (mark, "is"))
-        would = await s.engine.would_graph_erase(WHO, "agent", mark)
+        would = await s.engine.preview_graph_erase(WHO, "agent", mark)
         assert [t.object for t in would] == ["one", "two", mark]
         assert (await s.engine.graph_erase(WHO, "agent", mark)).ids == [t.id for t in would]
         assert list(await s.engine.graph_history(WHO, "agent", mark)) == []
-        assert [t.object for t in await s.engine.would_graph_erase(WHO, "agent", mark, mentions=True)] == [mark]
+        assert [t.object for t in await s.engine.preview_graph_erase(WHO, "agent", mark, mentions=True)] == [mark]
         assert len((await s.engine.graph_erase(WHO, "agent", mark, mentions=True)).ids) == 1
         assert mark not in repr(await s.store.audit("local", limit=1000))
         assert await held(s, "Alice") == ["tea"]

@@ -39,4 +39,4 @@ def rebuilt(source: Source, scope: int, folder: ScopeFolder, identity: Identity)
 
 def _spill(rows: Scope, folder: ScopeFolder, identity: Identity) -> None:
     if rows.tail.size >= _SPILL:
-        rows.settle(written(folder, identity, [rows.tail_shard()], rows.seq))
+        rows.retry_on_conflict(written(folder, identity, [rows.tail_shard()], rows.seq))

@@ -68,7 +68,7 @@ class Scope:
     def advance(
         self, source: Source, scope: int, *, after: int | None = None, spill: Callable[[], None] | None = None
     ) -> bool:
-        """Apply what happened since; whether anything did. `spill` may settle the tail between batches."""
+        """Apply what happened since; whether anything did. `spill` may retry_on_conflict the tail between batches."""
         here = self.seq
         start = here if after is None else after
         erased = list(source.erasures(scope, start))
@@ -92,7 +92,7 @@ class Scope:
             self._publish()
         return changed
 
-    def settle(self, shard: Shard) -> None:
+    def retry_on_conflict(self, shard: Shard) -> None:
         """The tail is in this segment now."""
         self.segments.append(shard)
         self._lengths += int(shard.part.lengths.sum(dtype=np.int64))
