@@ -252,7 +252,7 @@ def test_meta_and_signature_are_as_preferred(over: Over) -> None:
     signed = talk.ask(preferences={"include_meta": False, "sign_response": True})
     assert signed["meta"]["returned"] == 1, "what is signed must be there"
     assert signatures.verify_response(json.loads(json.dumps(signed)))
-    public = talk.engine.peering.identity.keypair().public
+    public = talk.engine.peers.identity.keypair().public
     assert signed["responder"]["public_key"] == public
     assert signatures.verify_attestation(signed["results"][0]["attestation"], public)
     empty = talk.ask("zeppelins", structured={"domain": "none"}, preferences={"sign_response": True})

@@ -114,8 +114,8 @@ def test_what_an_old_key_of_ours_signed_still_verifies(over: Over) -> None:
     talk = Talk(*over)
     talk.remember("pruning")
     found = result(talk)
-    old = talk.engine.peering.identity.keypair().public
-    talk.engine.peering.identity.rotate()
+    old = talk.engine.peers.identity.keypair().public
+    talk.engine.peers.identity.rotate()
     assert signatures.verify_attestation(found["attestation"], old)
     assert talk.send(talk.verification(found, "signature"))["results"]["signature"]["status"] == "pass"
 
@@ -199,7 +199,7 @@ def test_what_fails_in_a_verification_is_told_only_to_whom_it_belongs(
     def broken() -> Any:
         raise Unavailable("cannot use the key in /somewhere")
 
-    monkeypatch.setattr(talk.engine.peering.identity, "keypair", broken)
+    monkeypatch.setattr(talk.engine.peers.identity, "keypair", broken)
     with pytest.raises(Unavailable, match="somewhere"):
         talk.send(talk.verification(found))
     with pytest.raises(Unavailable, match="try again later") as said:

@@ -19,7 +19,7 @@ from commonplace.dialects.openwop import MemoryAdapter, OpenWop
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.run_notes import jot
+from commonplace.engine.runs.run_notes import add_note
 from commonplace.engine.runs.runs import IDLE_MS, TOUCHED_MS
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Primary
@@ -356,7 +356,7 @@ def test_a_run_reads_its_own_notes_at_once_and_they_end_with_it(host: Host, back
     for too_late in (
         lambda: host.put("too late", run=run, backend=backend),
         # As it is when the end comes between the look at the run and the write.
-        lambda: host.wait(jot(host.engine.core, host.who, run, backend, scope, "too late")),
+        lambda: host.wait(add_note(host.engine.core, host.who, run, backend, scope, "too late")),
         lambda: host.wait(host.engine.runs.leave(host.who, run, {}, [])),
     ):
         with pytest.raises(NotFound):

@@ -15,7 +15,7 @@ from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine.engine import Engine
 from commonplace.engine.recall import relevance
-from commonplace.engine.types import Draft, Query, Recollection
+from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
 from commonplace.stores.contract.subject import WHO, FakeClock
 from commonplace.stores.sqlite import SqliteStore
@@ -51,11 +51,11 @@ async def two(path: Path, embedder: Embedder) -> tuple[Engine, Engine]:
     return first, await opened(path, embedder)
 
 
-async def ask(engine: Engine, text: str = "who plays the cello?") -> Recollection:
+async def ask(engine: Engine, text: str = "who plays the cello?") -> RecallResult:
     return await engine.recall(WHO, Query(("agent",), text, explain=True))
 
 
-def dense(found: Recollection) -> list[float]:
+def dense(found: RecallResult) -> list[float]:
     return [(hit.explain or {})["dense"] for hit in found.hits]
 
 

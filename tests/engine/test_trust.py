@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.engine.peers import trust
-from commonplace.engine.peers.peers import Acquainted, reader
+from commonplace.engine.peers.peers import TrustContext, reader
 from commonplace.engine.peers.trust import Peer, author_level, standing, visible
-from commonplace.engine.peers.vouches import DECAY, DEEPEST, Kept, Trusted, chains
+from commonplace.engine.peers.vouches import DECAY, DEEPEST, Kept, VouchedTrust, chains
 from commonplace.stores.contract.subject import START, Subject
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
@@ -191,7 +191,7 @@ def test_a_voucher_in_the_middle_signs_with_the_key_it_was_vouched_for_with() ->
 
 
 def test_who_is_vouched_for_by_key_is_trusted_with_that_key() -> None:
-    known = Acquainted({}, {"a": Trusted(0.8, ["root"], {PUBLIC}), "b": Trusted(0.8, ["root"])})
+    known = TrustContext({}, {"a": VouchedTrust(0.8, ["root"], {PUBLIC}), "b": VouchedTrust(0.8, ["root"])})
     assert known.trusted("a", PUBLIC)
     assert known.trusted("a", OTHER) is None
     assert known.trusted("b", OTHER)

@@ -114,8 +114,8 @@ def ask(
         from commonplace.wire.record import Principal
 
         who = Principal()
-        private = engine.peering.identity.keypair().private
-        peers = (await engine.peering.acquainted(who.tenant)).peers
+        private = engine.peers.identity.keypair().private
+        peers = (await engine.peers.trust_context(who.tenant)).peers
         known = {name: peer.key for name, peer in peers.items() if peer.key}
         request = asking.question(
             me,

@@ -111,10 +111,10 @@ async def _reply(
         answers = None if agent is None and addressed == name else addressed
         mrp = Mrp(engine, who, agent=answers, authenticated=author_is_trusted)
         response = await mrp.request(request)
-        acquainted = await engine.peering.acquainted(who.tenant)
+        trust_context = await engine.peers.trust_context(who.tenant)
 
         def vouchers(attestation: dict[str, Any]) -> list[str]:
-            trusted = authors.vouched_for(acquainted, attestation)
+            trusted = authors.vouched_for(trust_context, attestation)
             return trusted.vouchers if trusted is not None else []
 
         shown = replies.reply_of(response, author, vouchers)
@@ -264,7 +264,7 @@ def vouch(
     async def send(engine: Engine, me: str) -> tuple[dict[str, Any], Any]:
         made = asking.vouch_for(
             me, subject, domain=domain, statement=statement, level=level, now=now,
-            private=engine.peering.identity.keypair().private, subject_key=subject_key,
+            private=engine.peers.identity.keypair().private, subject_key=subject_key,
             context=context, refs=ref or (), confidence=(confidence, "") if confidence else None,
             valid_until=ends,
         )  # fmt: skip

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from commonplace.engine import Engine
-from commonplace.engine.governance.reviews import Decided, Decision
-from commonplace.engine.memory.merge import Merged
+from commonplace.engine.governance.reviews import Decision, ReviewOutcome
+from commonplace.engine.memory.merge import MergeResult
 from commonplace.engine.memory.retention import DAY_MS
 from commonplace.engine.memory.write import MAX_BATCH, Item
-from commonplace.engine.types import Draft, Forgotten, Hit, Query, Receipt
+from commonplace.engine.types import Draft, ForgetResult, Hit, Query, Receipt
 from commonplace.wire import filters
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition
@@ -185,7 +185,7 @@ class Memorywire:
             redacted=receipt.redacted or None,
         )
 
-    def _forgotten(self, result: Forgotten) -> ForgetResponse:
+    def _forgotten(self, result: ForgetResult) -> ForgetResponse:
         pending = result.review_id is not None
         return ForgetResponse(
             forgotten_ids=result.ids,
@@ -200,7 +200,7 @@ class Memorywire:
             else None,
         )
 
-    def _merged(self, merged: Merged, request: MergeRequest) -> MergeResponse:
+    def _merged(self, merged: MergeResult, request: MergeRequest) -> MergeResponse:
         count = len(merged.losers)
         return MergeResponse(
             canonical=merged.survivor.id,
@@ -209,15 +209,15 @@ class Memorywire:
             stores=[StoreOutcome(store=self._engine.core.primary.name, count=count)],
         )
 
-    def _outcome(self, decided: Decided) -> dict[str, Any]:
+    def _outcome(self, decided: ReviewOutcome) -> dict[str, Any]:
         outcome: dict[str, Any] = {}
         for part in (decided.outcome, decided.applied):
             match part:
                 case Receipt() as receipt:
                     outcome |= {"id": receipt.id, "stores": receipt.stores}
-                case Forgotten() as forgotten:
+                case ForgetResult() as forgotten:
                     outcome |= {"forgotten_ids": forgotten.ids}
-                case Merged() as merged:
+                case MergeResult() as merged:
                     outcome |= {"canonical": merged.survivor.id, "merged_count": len(merged.losers)}
         return {"outcome": outcome} if outcome else {}
 

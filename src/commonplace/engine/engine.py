@@ -11,21 +11,21 @@ from commonplace.embedders.base import Embedder, Vectors
 from commonplace.engine import rate_limit
 from commonplace.engine.core import Core, Settings, require_role
 from commonplace.engine.governance import reviews
-from commonplace.engine.governance.reviews import Decided, Decision
+from commonplace.engine.governance.reviews import Decision, ReviewOutcome
 from commonplace.engine.graph.knowledge import Knowledge
 from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.memory import expire, forget, read, upsert, write
-from commonplace.engine.memory.merge import Merged
+from commonplace.engine.memory.merge import MergeResult
 from commonplace.engine.memory.write import Item
 from commonplace.engine.palaces import palace_recall, palaces
 from commonplace.engine.peers import asking
-from commonplace.engine.peers.peers import Peering
+from commonplace.engine.peers.peers import Peers
 from commonplace.engine.recall import counting
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import Refs
 from commonplace.engine.runs.runs import Runs
-from commonplace.engine.types import Draft, Forgotten, Query, Receipt, Recollection, Snapshot
+from commonplace.engine.types import Draft, ForgetResult, Query, RecallResult, Receipt, Snapshot
 from commonplace.engine.upkeep import maintenance
 from commonplace.stores.base import AuditEntry, Page, Primary, Progress
 from commonplace.wire.errors import Fault, Forbidden, Unavailable
@@ -46,7 +46,7 @@ class Engine(Knowledge):
         self.runs = Runs(core)
         self._recall_log = RecallLog(core)
         self._recalls = rate_limit.per_minute(core.settings.recalls_per_minute)
-        self.peering = Peering(core)
+        self.peers = Peers(core)
 
     @classmethod
     async def open(
@@ -81,7 +81,7 @@ class Engine(Knowledge):
     async def remember_many(self, who: Principal, items: Sequence[Item]) -> list[Receipt | Fault]:
         return await write.remember_many(self.core, who, items)
 
-    async def recall(self, who: Principal, query: Query) -> Recollection:
+    async def recall(self, who: Principal, query: Query) -> RecallResult:
         self._spend_recall(who, query.agents)
         recollection = await read.recall(self.core, who, query)
         ids = [hit.memory.id for hit in recollection.hits]
@@ -93,10 +93,10 @@ class Engine(Knowledge):
 
     async def search(
         self, who: Principal, query: Query, *, limit: int, at_least: float | None = None
-    ) -> counting.Counted:
+    ) -> counting.SearchResult:
         """The best `limit` hits and how many there are; only what is shown counts as recalled."""
         if not query.agents:
-            return counting.Counted([], 0)
+            return counting.SearchResult([], 0)
         self._spend_recall(who, query.agents)
         found = await counting.search(self.core, who, query, limit, at_least)
         ids = [hit.memory.id for hit in found.hits]
@@ -122,7 +122,7 @@ class Engine(Knowledge):
 
     async def store(
         self, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
-    ) -> upsert.Stored:
+    ) -> upsert.UpsertResult:
         """Create a record or replace the whole of it, under an id of the author's choice."""
         return await upsert.store(self.core, who, draft, ref, agent, approval)
 
@@ -138,7 +138,7 @@ class Engine(Knowledge):
         for agent in agents:  # only now that none refuses
             self._recalls.spend((who.tenant, agent))
 
-    async def forget(self, who: Principal, request: ForgetRequest) -> Forgotten:
+    async def forget(self, who: Principal, request: ForgetRequest) -> ForgetResult:
         if request.approval_required:
             return await reviews.stage_forget(self.core, who, request)
         return await forget.forget(self.core, who, request)
@@ -148,13 +148,13 @@ class Engine(Knowledge):
         now = self.core.clock()
         return [forget.preview_of(m, now) for m in await forget.chosen(self.core, who, request)]
 
-    async def merge(self, who: Principal, request: MergeRequest) -> Merged:
+    async def merge(self, who: Principal, request: MergeRequest) -> MergeResult:
         return await forget.merge(self.core, who, request)
 
     async def stage_merge(self, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
         return await reviews.stage_merge(self.core, who, request)
 
-    async def preview_merge(self, who: Principal, request: MergeRequest) -> Merged:
+    async def preview_merge(self, who: Principal, request: MergeRequest) -> MergeResult:
         canonical, duplicates = await forget.parties(self.core, who, request)
         return forget.combined(self.core, canonical, duplicates, request)
 
@@ -184,7 +184,7 @@ class Engine(Knowledge):
     async def page(
         self, who: Principal, agents: tuple[str, ...], where: Where = (), *, limit: int, offset: int = 0,
         newest_first: bool = True,
-    ) -> counting.Numbered:  # fmt: skip
+    ) -> counting.NumberedPage:  # fmt: skip
         return await counting.page(self.core, who, agents, where, limit=limit, offset=offset, newest_first=newest_first)
 
     async def count(self, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:
@@ -234,7 +234,7 @@ class Engine(Knowledge):
 
     async def recall_layers(
         self, who: Principal, name: str, text: str, k: int, *, deep: bool = False
-    ) -> palace_recall.Layers:
+    ) -> palace_recall.PalaceRecall:
         """A palace's recall; what the question itself found and is shown counts as recalled."""
         palace = await palaces.find(self.core, who, name)
         self._spend_recall(who, (name,))
@@ -255,7 +255,7 @@ class Engine(Knowledge):
     async def review(self, who: Principal, review_id: str) -> dict[str, Any]:
         return await reviews.review(self.core, who, review_id)
 
-    async def decide(self, who: Principal, review_id: str, decision: Decision) -> Decided:
+    async def decide(self, who: Principal, review_id: str, decision: Decision) -> ReviewOutcome:
         return await reviews.decide(self.core, who, review_id, decision)
 
     # audit

@@ -86,7 +86,7 @@ class Hit:
 
 
 @dataclass(slots=True)
-class Recollection:
+class RecallResult:
     hits: list[Hit]
     stores_queried: list[str]
     latency_ms: float
@@ -96,7 +96,7 @@ class Recollection:
 
 
 @dataclass(slots=True)
-class Forgotten:
+class ForgetResult:
     ids: list[str]
     store: str
     erased: bool

@@ -22,7 +22,7 @@ from commonplace.stores.base import (
     Transactional,
 )
 from commonplace.stores.context import ByScan, matched, packed
-from commonplace.stores.memory_graph import GraphInMemory, Stated
+from commonplace.stores.memory_graph import AssertResult, GraphInMemory
 from commonplace.stores.text import query_terms
 from commonplace.wire.errors import Conflict, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class _Tenant(Stated):
+class _Tenant(AssertResult):
     """One tenant's memories, and the transaction on them: it works on a copy that takes the original's place."""
 
     now: int = 0

@@ -12,7 +12,7 @@ from commonplace.stores.walking import Recorded, shortest, walk
 
 
 @dataclass
-class Stated:
+class AssertResult:
     """One tenant's statements, in the order they were made; never changed in place, so that copies may share them."""
 
     stated: dict[str, Triple] = field(default_factory=dict)

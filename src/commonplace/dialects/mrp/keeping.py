@@ -9,7 +9,7 @@ from commonplace.dialects.mrp import attestations
 from commonplace.dialects.mrp.messages import Document
 from commonplace.engine import Engine
 from commonplace.engine.peers import vouches
-from commonplace.engine.peers.trust import Standing
+from commonplace.engine.peers.trust import RequesterTrust
 from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import milliseconds
@@ -22,9 +22,9 @@ async def vouch(engine: Engine, who: Principal, authenticated: bool, document: A
     check("mrp/vouch", document)
     given = document["vouch"]
     _refuse_secrets(engine, given, "vouch")
-    voucher = Standing(given["voucher"]["agent_id"], 0, "shared", known=authenticated)
-    engine.peering.spend(who.tenant, who.name if authenticated else "", voucher)
-    peers = (await engine.peering.acquainted(who.tenant)).peers
+    voucher = RequesterTrust(given["voucher"]["agent_id"], 0, "shared", known=authenticated)
+    engine.peers.spend(who.tenant, who.name if authenticated else "", voucher)
+    peers = (await engine.peers.trust_context(who.tenant)).peers
     counted = await vouches.keep(engine.core, who, given, peers, authenticated=authenticated)
     return {"vouch_id": given["id"], "counted": counted}
 
@@ -41,12 +41,12 @@ async def keep(
 ) -> Document:  # fmt: skip
     check("mrp/attestation-v1", attestation)
     milliseconds(attestation["created_at"], "created_at")
-    peers = (await engine.peering.acquainted(who.tenant)).peers
+    peers = (await engine.peers.trust_context(who.tenant)).peers
     bound = peers.get(attestation["agent"])
     attestations.check_signed(attestation, public_key or (bound.key if bound else None))
     _refuse_secrets(engine, attestation, "attestation")
     draft = attestations.to_draft(attestation, agent, from_agent)
-    draft.supersedes = await engine.peering.replaceable(who, draft.supersedes, lambda m: _same_hand(m, attestation))
+    draft.supersedes = await engine.peers.replaceable(who, draft.supersedes, lambda m: _same_hand(m, attestation))
     if share_with:
         draft.privacy = {"share_with": list(share_with)}
     try:

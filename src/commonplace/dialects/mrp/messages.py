@@ -13,8 +13,8 @@ from commonplace.wire.times import iso, milliseconds
 
 if TYPE_CHECKING:
     from commonplace.engine import Engine
-    from commonplace.engine.peers.peers import Acquainted
-    from commonplace.engine.peers.trust import Standing
+    from commonplace.engine.peers.peers import TrustContext
+    from commonplace.engine.peers.trust import RequesterTrust
     from commonplace.wire.record import Principal
 
 Document = dict[str, Any]
@@ -32,8 +32,8 @@ class Caller:
     """Whom a message is from: what its transport knows (`who`), what it claims, and what follows from both."""
 
     who: Principal
-    standing: Standing
-    acquainted: Acquainted
+    standing: RequesterTrust
+    trust_context: TrustContext
     agents: tuple[str, ...]  # whose memories it may ask for
 
 
@@ -41,9 +41,9 @@ async def caller(engine: Engine, who: Principal, authenticated: bool, agent: str
     """Refuses a wrong signature, and nobody in particular where an identity is required."""
     claimed = (message.get("requester") or {}).get("agent_id", "")
     proved = signatures.verify_request(message)
-    acquainted = await engine.peering.acquainted(who.tenant)
+    trust_context = await engine.peers.trust_context(who.tenant)
     mine = authenticated and (agent is None or who.may_use(agent))
-    standing = acquainted.standing(
+    standing = trust_context.standing(
         claimed, authenticated=mine, identified=authenticated and bool(claimed) and who.may_use(claimed), proved=proved
     )
     if engine.core.settings.mrp.require_identity and standing.level == 0:
@@ -54,8 +54,8 @@ async def caller(engine: Engine, who: Principal, authenticated: bool, agent: str
         agents = tuple(await engine.agent_names(who))
     else:
         agents = tuple(await engine.core.primary.agent_names(who.tenant))
-    engine.peering.spend(who.tenant, who.name if authenticated else "", standing)
-    return Caller(who, standing, acquainted, agents)
+    engine.peers.spend(who.tenant, who.name if authenticated else "", standing)
+    return Caller(who, standing, trust_context, agents)
 
 
 def check_id(value: str, field: str) -> None:

@@ -64,7 +64,7 @@ async def _answered(
     until: int, started: float,
 ) -> Document:  # fmt: skip
     """The answer, or the one given to the very same request a moment ago."""
-    who, standing, cache = caller.who, caller.standing, engine.peering.replays
+    who, standing, cache = caller.who, caller.standing, engine.peers.replays
     # Whose request it is belongs to its id: what one may see is never another's to hear again.
     held = [who.name, *who.agents] if authenticated else ["", standing.agent_id]
     slot = request_dedup.slot(authenticated, held, document["header"]["request_id"].lower())
@@ -79,7 +79,7 @@ async def _answered(
         # Who is not known may ask for much and often; that much is found again instead of kept.
         room = standing.known or sum(len(memory.content) for memory in outcome.memories) <= _KEPT_CHARS
         return await cache.keep(who.tenant, slot, asked, under, until, response, versions if room else None)
-    except request_dedup.Replayed:
+    except request_dedup.RequestIdReused:
         return _response(engine, document, agent, caller, Outcome("declined", _DECLINED), started)
 
 
@@ -117,7 +117,7 @@ async def _outcome(engine: Engine, caller: Caller, query: Asked, document: Docum
     kept = found.matches
     cut = [found.cut] if found.cut else []
     total = found.total
-    pair = engine.peering.identity.keypair()
+    pair = engine.peers.identity.keypair()
     if filters:
         passing = [match for match in kept if _passes(match, filters, caller, pair.public)]
         left_out, kept, total = len(kept) - len(passing), passing, len(passing)
@@ -151,10 +151,10 @@ def _passes(match: Match, filters: Document, caller: Caller, key: str) -> bool:
     own_key = key if attestations.verbatim(match.memory) is None else None
     if filters.get("require_evidence") and not attestations.has_evidence(attestation):
         return False
-    if filters.get("require_vouches") and authors.vouched_for(caller.acquainted, attestation, own_key) is None:
+    if filters.get("require_vouches") and authors.vouched_for(caller.trust_context, attestation, own_key) is None:
         return False
     least = float(filters.get("min_trust_level", 0))
-    return least <= 0 or authors.level(caller.acquainted, attestation, own_key) >= least
+    return least <= 0 or authors.level(caller.trust_context, attestation, own_key) >= least
 
 
 # what is answered
@@ -210,7 +210,7 @@ def _response(
     name = agent or engine.core.settings.mrp.name
     response = _blank(engine, document, name, outcome.code, outcome.message)
     response["results"] = outcome.results
-    pair = engine.peering.identity.keypair()
+    pair = engine.peers.identity.keypair()
     response["responder"]["public_key"] = pair.public
     signing = preferences.get("sign_response", False)
     if signing or preferences.get("include_meta", True):

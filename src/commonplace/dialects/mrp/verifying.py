@@ -43,13 +43,13 @@ async def answer(engine: Engine, who: Principal, authenticated: bool, agent: str
     caller = await messages.caller(engine, who, authenticated, agent, document)
     wanted = [name for name in CHECKS if name in document.get("checks", CHECKS)]
     results: dict[str, Document] = {name: {"status": "skip", **blank} for name, blank in _BLANK.items()}
-    memory = await engine.peering.find(who, caller.standing, target["memory_id"], agent)
+    memory = await engine.peers.find(who, caller.standing, target["memory_id"], agent)
     if memory is None:
         for name in wanted:
             results[name]["status"] = "fail"
         results["signature"] = {"status": "fail", "detail": _UNKNOWN}
         return _result(engine, document, results, 0.0, "reject")
-    attestation = attestations.signed(memory, engine.peering.identity.keypair().private)
+    attestation = attestations.signed(memory, engine.peers.identity.keypair().private)
     if not signatures.same_hash(attestation, target["attestation_hash"]):
         # What the caller holds is not this memory as it is, whatever else may be true of it.
         detail = "the hash is not that of the attestation as it is held here: it was changed, there or here"
@@ -92,8 +92,8 @@ def _signature(engine: Engine, memory: Memory, attestation: Document, caller: Ca
     if attestations.verbatim(memory) is None:
         return {"status": "pass", "detail": "the hash agrees; signed by this server for its own agent"}
     name = attestation["agent"]
-    peer = caller.acquainted.peers.get(name)
-    ours = [engine.peering.identity.keypair().public, *engine.peering.identity.retired()]
+    peer = caller.trust_context.peers.get(name)
+    ours = [engine.peers.identity.keypair().public, *engine.peers.identity.retired()]
     by_named, by_bound = attestations.signed_by(attestation, peer.key if peer else None)
     if by_bound:
         return {"status": "pass", "detail": f"the hash agrees; signed with the key bound to {name} here"}
@@ -118,10 +118,10 @@ async def _evidence(engine: Engine, attestation: Document, caller: Caller, agent
         name = reference.get("attestation") if isinstance(reference, dict) else reference
         if place >= _LOOKED_UP or not isinstance(name, str) or "/" in name or ":" in name:
             elsewhere += 1
-        elif await engine.peering.find(caller.who, caller.standing, name, agent) is not None:
+        elif await engine.peers.find(caller.who, caller.standing, name, agent) is not None:
             found += 1
     for witness in witnesses:
-        peer = caller.acquainted.peers.get(witness["agent"])
+        peer = caller.trust_context.peers.get(witness["agent"])
         said = {**attestation, "signatures": {"agent_signature": witness.get("signature")}}
         if peer is None or peer.key is None or not witness.get("signature"):
             elsewhere += 1
@@ -134,7 +134,7 @@ async def _evidence(engine: Engine, attestation: Document, caller: Caller, agent
 
 def _vouches(attestation: Document, caller: Caller) -> tuple[Document, float]:
     name = attestation["agent"]
-    trusted = authors.vouched_for(caller.acquainted, attestation)
+    trusted = authors.vouched_for(caller.trust_context, attestation)
     vouchers = sorted(trusted.vouchers) if trusted else []
     detail = f"{len(vouchers)} trusted here vouch for {name}" if vouchers else f"nobody trusted here vouches for {name}"
     document = {"status": "pass" if vouchers else "fail", "vouch_count": len(vouchers), "trusted_vouchers": vouchers,
@@ -163,7 +163,7 @@ async def _consistency(engine: Engine, memory: Memory, attestation: Document, ca
     conflicts = []
     for name in (memory.id, *memory.aliases):
         newer = replaced.get(name)
-        if newer and newer != memory.id and await engine.peering.find(caller.who, caller.standing, newer, None):
+        if newer and newer != memory.id and await engine.peers.find(caller.who, caller.standing, newer, None):
             conflicts.append(newer)
     detail = "a newer memory replaces it" if conflicts else "nothing here contradicts it"
     status = "fail" if conflicts else "pass"

@@ -94,7 +94,7 @@ class MemoryAdapter:
         secrets = self._engine.runs.secrets_of(self._run)
         try:
             if run is not None:
-                made = await run_notes.jot(
+                made = await run_notes.add_note(
                     self._engine.core, self._who, run, backend, scope, entry["content"],
                     kept_tags(entry.get("tags", ())), ending(entry), secrets,
                 )  # fmt: skip
@@ -113,7 +113,7 @@ class MemoryAdapter:
         if scope is None:
             return False
         if run is not None:
-            return await run_notes.strike(self._engine.core, self._who, run, backend, scope, id)
+            return await run_notes.remove_note(self._engine.core, self._who, run, backend, scope, id)
         if (memory := await self._memory(scope, id, at_start=False)) is None:
             return False
         forgotten = await self._engine.forget(self._who, ForgetRequest(agent_id=scope.agent, ids=[memory.id]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.run_notes import Jotting
+from commonplace.engine.runs.run_notes import RunNote
 from commonplace.engine.types import Draft
 from commonplace.wire.errors import PayloadTooLarge
 from commonplace.wire.filters import Condition, Where
@@ -50,7 +50,7 @@ def to_entry(memory: Memory) -> Entry:
     return _entry(memory.id, memory.content, shown_tags(memory), memory.created_at, memory.expires_at)
 
 
-def jotted(jotting: Jotting) -> Entry:
+def jotted(jotting: RunNote) -> Entry:
     return _entry(jotting.id, jotting.content, jotting.tags, jotting.created_at, jotting.expires_at)
 
 

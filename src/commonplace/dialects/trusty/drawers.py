@@ -8,7 +8,7 @@ from typing import Any
 
 from commonplace.dialects.trusty import rooms
 from commonplace.engine.palaces.importance import effective
-from commonplace.engine.palaces.palace_recall import Layers
+from commonplace.engine.palaces.palace_recall import PalaceRecall
 from commonplace.engine.types import Draft
 from commonplace.wire.record import Memory
 
@@ -43,7 +43,7 @@ def listed(memory: Memory, now: int) -> Document:
     }  # fmt: skip
 
 
-def recalled(layers: Layers, now: int) -> list[Document]:
+def recalled(layers: PalaceRecall, now: int) -> list[Document]:
     found: list[Document] = []
     if layers.identity:
         found.append({

@@ -10,7 +10,7 @@ from commonplace.dialects.trusty.arguments import Arguments
 from commonplace.dialects.trusty.published import TOOLS
 from commonplace.engine import Engine
 from commonplace.engine.memory.read import tagged
-from commonplace.engine.palaces.palace_recall import Layers
+from commonplace.engine.palaces.palace_recall import PalaceRecall
 from commonplace.engine.palaces.palaces import Palace
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Where
@@ -150,12 +150,12 @@ class Trusty:
             return None
         return await self.open(self._default)
 
-    async def recall(self, palace: str, query: str, top_k: int, *, deep: bool) -> Layers:
+    async def recall(self, palace: str, query: str, top_k: int, *, deep: bool) -> PalaceRecall:
         try:
             return await self._engine.recall_layers(self._who, palace, query, top_k, deep=deep)
         except NotFound:
             await self.open(palace)
-            return Layers(None, [])
+            return PalaceRecall(None, [])
 
     async def listing(self, palace: str, room: str | None, tag: str | None, limit: int) -> list[Memory]:
         await self.open(palace)

@@ -11,7 +11,7 @@ from commonplace.engine.core import RANK, Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget
 from commonplace.engine.memory.forget import REVIEW
-from commonplace.engine.memory.merge import Merged
+from commonplace.engine.memory.merge import MergeResult
 from commonplace.engine.memory.read import readable, resolve
 from commonplace.engine.memory.write import (
     IDEMPOTENCY,
@@ -25,7 +25,7 @@ from commonplace.engine.memory.write import (
     write,
 )
 from commonplace.engine.redaction import Secrets
-from commonplace.engine.types import Draft, Forgotten, Receipt
+from commonplace.engine.types import Draft, ForgetResult, Receipt
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
@@ -50,10 +50,10 @@ class Decision:
 
 
 @dataclass(slots=True)
-class Decided:
+class ReviewOutcome:
     review: dict[str, Any]
-    outcome: Receipt | Forgotten | Merged | None
-    applied: Forgotten | Merged | None = None
+    outcome: Receipt | ForgetResult | MergeResult | None
+    applied: ForgetResult | MergeResult | None = None
 
 
 async def stage_remember(
@@ -83,7 +83,7 @@ async def stage_remember(
     return receipt
 
 
-async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotten:
+async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> ForgetResult:
     memories = await forget.chosen(core, who, request)
     if request.hard_delete and request.cascade:
         memories += await forget.descendants(core, who, memories)
@@ -97,7 +97,7 @@ async def stage_forget(core: Core, who: Principal, request: ForgetRequest) -> Fo
         return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, ids)
 
     review_id = await core.transact(who.tenant, work)
-    return Forgotten([], core.primary.name, erased=request.hard_delete, review_id=review_id)
+    return ForgetResult([], core.primary.name, erased=request.hard_delete, review_id=review_id)
 
 
 async def stage_merge(core: Core, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
@@ -153,7 +153,7 @@ def shown(value: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in value.items() if k not in ("draft", "ids") and v is not None}
 
 
-async def decide(core: Core, who: Principal, review_id: str, decision: Decision) -> Decided:
+async def decide(core: Core, who: Principal, review_id: str, decision: Decision) -> ReviewOutcome:
     """Approve, approve as edited, or reject: once. What is approved happens in the transaction that says so."""
     value = await _load(core, who, review_id)
     core.require(who, value["agent_id"], "reviewer")
@@ -165,7 +165,7 @@ async def decide(core: Core, who: Principal, review_id: str, decision: Decision)
     decision = _redact_decision(core, decision)
     if not decision.approved:
         rejected = await core.transact(who.tenant, lambda tx: _settle_review(tx, who, review_id, decision, "rejected"))
-        return Decided(shown(rejected), None)
+        return ReviewOutcome(shown(rejected), None)
     author = replace(who, name=value["requested_by"])
     match value["operation"]:
         case "remember":
@@ -188,7 +188,7 @@ def _redact_decision(core: Core, decision: Decision) -> Decision:
 
 async def _approve_remember(
     core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
-) -> Decided:
+) -> ReviewOutcome:
     draft = Draft(**value["draft"])
     if decision.edited is not None:
         if not isinstance(decision.edited, Draft) or decision.edited.agent_id != value["agent_id"]:
@@ -197,20 +197,20 @@ async def _approve_remember(
     check_draft(core, draft)
     draft, redacted = await redact_draft(core, draft)
 
-    async def attempt() -> Decided:
+    async def attempt() -> ReviewOutcome:
         memory = new_memory(author, draft, core.clock(), id=value["memory_id"])
         (entry,) = await core.entries([memory], [draft.embedding])
         apply = await _prepare(core, who, memory, decision)
 
-        def work(tx: Transaction) -> Decided:
+        def work(tx: Transaction) -> ReviewOutcome:
             kept = _settle_review(tx, who, value["id"], decision, "approved")
             written = write(tx, author, entry, "remember", review_id=value["id"])
             receipt = Receipt(written.id, written.updated_at, [core.primary.name], memory=written, redacted=redacted)
-            return Decided(shown(kept), receipt, apply(tx, written))
+            return ReviewOutcome(shown(kept), receipt, apply(tx, written))
 
         return await core.transact(who.tenant, work)
 
-    decided: Decided = await core.retry_on_conflict(attempt)
+    decided: ReviewOutcome = await core.retry_on_conflict(attempt)
     return decided
 
 
@@ -223,7 +223,7 @@ def as_edited(staged: Draft, edited: Draft) -> Draft:
 
 async def _prepare(
     core: Core, who: Principal, proposed: Memory, decision: Decision
-) -> Callable[[Transaction, Memory], Forgotten | Merged | None]:
+) -> Callable[[Transaction, Memory], ForgetResult | MergeResult | None]:
     """What else is to happen in the transaction that makes the proposed memory live."""
     agent = proposed.agent_id
     if decision.merge_into is not None:
@@ -235,26 +235,26 @@ async def _prepare(
             core, canonical, [replace(proposed, created_at=core.clock())], request
         )
 
-        def join(tx: Transaction, written: Memory) -> Merged:
+        def join(tx: Transaction, written: Memory) -> MergeResult:
             merged.losers = [written]
             return forget.merge_now(tx, who, request, merged, entry)
 
         return join
     others = [await resolve(core, who, agent, ref) for ref in decision.forget]
 
-    def supersede(tx: Transaction, written: Memory) -> Forgotten | None:
+    def supersede(tx: Transaction, written: Memory) -> ForgetResult | None:
         if not others:
             return None
         reason = f"superseded by {written.id}"
         done = forget.forget_now(tx, core, who, agent, others, hard=False, because=reason)
-        return Forgotten(done, core.primary.name, erased=False)
+        return ForgetResult(done, core.primary.name, erased=False)
 
     return supersede
 
 
 async def _approve_forget(
     core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
-) -> Decided:
+) -> ReviewOutcome:
     edited = decision.edited
     if edited is not None and not (isinstance(edited, ForgetRequest) and edited.agent_id == value["agent_id"]):
         raise ValidationError("the edited request must be a forget of the same agent", field="request")
@@ -266,14 +266,14 @@ async def _approve_forget(
         memories = await forget.chosen(core, who, request)
     ids = [m.id for m in memories]
 
-    def work(tx: Transaction) -> Decided:
+    def work(tx: Transaction) -> ReviewOutcome:
         kept = _settle_review(tx, who, value["id"], decision, "approved", about=ids)
         hard = request.hard_delete
         done = forget.forget_now(
             tx, core, author, value["agent_id"], memories, hard=hard, reason=request.reason,
             unchanged=edited is not None and forget.by_filter(request),
         )  # fmt: skip
-        return Decided(shown(kept), Forgotten(done, core.primary.name, erased=hard))
+        return ReviewOutcome(shown(kept), ForgetResult(done, core.primary.name, erased=hard))
 
     decided = await core.transact(who.tenant, work)
     if request.hard_delete or any(forget.erases(m) for m in memories):
@@ -283,7 +283,7 @@ async def _approve_forget(
 
 async def _approve_merge(
     core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
-) -> Decided:
+) -> ReviewOutcome:
     edited = decision.edited
     if edited is not None and not (isinstance(edited, MergeRequest) and edited.agent_id == value["agent_id"]):
         raise ValidationError("the edited request must be a merge of the same agent", field="request")
@@ -292,18 +292,18 @@ async def _approve_merge(
         canonical_id, *others = value["ids"]
         request = request.model_copy(update={"canonical": canonical_id, "duplicates": others})
 
-    async def attempt() -> Decided:
+    async def attempt() -> ReviewOutcome:
         canonical, duplicates = await forget.parties(core, who, request)
         merged, entry = await forget.merged_entry(core, canonical, duplicates, request)
 
-        def work(tx: Transaction) -> Decided:
+        def work(tx: Transaction) -> ReviewOutcome:
             about = [canonical.id, *(m.id for m in duplicates)]
             kept = _settle_review(tx, who, value["id"], decision, "approved", about=about)
-            return Decided(shown(kept), forget.merge_now(tx, author, request, merged, entry))
+            return ReviewOutcome(shown(kept), forget.merge_now(tx, author, request, merged, entry))
 
         return await core.transact(who.tenant, work)
 
-    decided: Decided = await core.retry_on_conflict(attempt)
+    decided: ReviewOutcome = await core.retry_on_conflict(attempt)
     return decided
 
 

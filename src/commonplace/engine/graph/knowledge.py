@@ -7,7 +7,7 @@ from typing import Any
 
 from commonplace.engine.core import Core
 from commonplace.engine.graph import statements
-from commonplace.engine.graph.statements import Erased, Stated, Triple
+from commonplace.engine.graph.statements import AssertResult, Erased, Triple
 from commonplace.engine.memory import forget
 from commonplace.wire.record import Principal
 
@@ -24,7 +24,7 @@ class Knowledge:
     async def graph_state(
         self, who: Principal, agent_id: str, *, subject: str, predicate: str, object: str, confidence: float = 1.0,
         provenance: str | None = None, valid_from: int | None = None,
-    ) -> Stated:  # fmt: skip
+    ) -> AssertResult:  # fmt: skip
         """State something; what was stated of this subject and predicate until now ends in the same transaction."""
         return await statements.state(
             self.core, who, agent_id, subject=subject, predicate=predicate, object=object, confidence=confidence,

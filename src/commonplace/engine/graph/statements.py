@@ -45,7 +45,7 @@ class Erased:
 
 
 @dataclass(slots=True)
-class Stated:
+class AssertResult:
     """A new statement, and the one that held until then, as it is now."""
 
     triple: Triple
@@ -63,7 +63,7 @@ async def state(
     confidence: float = 1.0,
     provenance: str | None = None,
     valid_from: int | None = None,
-) -> Stated:
+) -> AssertResult:
     core.require(who, agent_id, "writer")
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence <= 1:
         raise ValidationError(f"confidence must be a number from 0 to 1, not {confidence!r}", field="confidence")
@@ -73,7 +73,7 @@ async def state(
     kept = {name: _clean(core, name, text) for name, text in names.items()}
     source = None if provenance is None else _clean(core, "provenance", provenance)
 
-    def work(tx: Transaction) -> Stated:
+    def work(tx: Transaction) -> AssertResult:
         start = tx.now if valid_from is None else valid_from
         on_line = (agent_id, kept["subject"], kept["predicate"])
         held, later = tx.triple_at(*on_line, start), tx.triple_after(*on_line, start)
@@ -90,7 +90,7 @@ async def state(
         parts.append(audit.part(triple.id, {**_spoken(triple), "valid_from": start, "valid_to": triple.valid_to,
                                              "confidence": confidence, **told}))  # fmt: skip
         audit.append(tx, who, ASSERT, agent_id, parts)
-        return Stated(triple, None if held is None else replace(held, valid_to=start))
+        return AssertResult(triple, None if held is None else replace(held, valid_to=start))
 
     return await core.transact(who.tenant, work)
 

@@ -9,10 +9,10 @@ from commonplace.engine import procedures
 from commonplace.engine.core import Core, StaleRead, missing
 from commonplace.engine.graph import statements
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.merge import Merged, combine
+from commonplace.engine.memory.merge import MergeResult, combine
 from commonplace.engine.memory.read import expired, readable
 from commonplace.engine.memory.write import IDEMPOTENCY, check_change
-from commonplace.engine.types import Forgotten
+from commonplace.engine.types import ForgetResult
 from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
 from commonplace.wire import filters
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
@@ -69,9 +69,9 @@ async def _ids(core: Core, who: Principal, agent_id: str, refs: Sequence[str]) -
     return ids
 
 
-async def forget(core: Core, who: Principal, request: ForgetRequest) -> Forgotten:
+async def forget(core: Core, who: Principal, request: ForgetRequest) -> ForgetResult:
     memories = await chosen(core, who, request)
-    result = Forgotten([], core.primary.name, erased=request.hard_delete)
+    result = ForgetResult([], core.primary.name, erased=request.hard_delete)
     if request.hard_delete and request.cascade:
         memories += await descendants(core, who, memories)
     for start in range(0, len(memories), CHUNK):
@@ -266,17 +266,17 @@ async def _named(core: Core, who: Principal, agent_id: str, ref: str, every: boo
     return found if every else found[:1]
 
 
-async def merge(core: Core, who: Principal, request: MergeRequest) -> Merged:
-    async def attempt() -> Merged:
+async def merge(core: Core, who: Principal, request: MergeRequest) -> MergeResult:
+    async def attempt() -> MergeResult:
         canonical, duplicates = await parties(core, who, request)
         merged, entry = await merged_entry(core, canonical, duplicates, request)
         return await core.transact(who.tenant, lambda tx: merge_now(tx, who, request, merged, entry))
 
-    result: Merged = await core.retry_on_conflict(attempt)
+    result: MergeResult = await core.retry_on_conflict(attempt)
     return result
 
 
-def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], request: MergeRequest) -> Merged:
+def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], request: MergeRequest) -> MergeResult:
     """What the merge would make, refused like an update if it is nothing we keep."""
     merged = combine(canonical, duplicates, request.strategy)
     if merged.changed:
@@ -294,7 +294,7 @@ def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], reques
 
 async def merged_entry(
     core: Core, canonical: Memory, duplicates: Sequence[Memory], request: MergeRequest
-) -> tuple[Merged, Entry | None]:
+) -> tuple[MergeResult, Entry | None]:
     merged = combined(core, canonical, duplicates, request)
     if not merged.changed:
         return merged, None
@@ -304,7 +304,9 @@ async def merged_entry(
     return merged, entry
 
 
-def merge_now(tx: Transaction, who: Principal, request: MergeRequest, merged: Merged, entry: Entry | None) -> Merged:
+def merge_now(
+    tx: Transaction, who: Principal, request: MergeRequest, merged: MergeResult, entry: Entry | None
+) -> MergeResult:
     rows: dict[str, Memory] = {}
     for memory in (merged.survivor, *merged.losers):
         now = tx.get(memory.id)

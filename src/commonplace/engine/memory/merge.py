@@ -13,19 +13,19 @@ Strategy = Literal["keep_canonical", "merge_content", "keep_highest_confidence"]
 
 
 @dataclass(slots=True)
-class Merged:
+class MergeResult:
     survivor: Memory
     losers: list[Memory]
     changed: bool  # whether the survivor differs from how it was
 
 
-def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: Strategy) -> Merged:
+def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: Strategy) -> MergeResult:
     if strategy == "keep_canonical":
-        return Merged(canonical, list(duplicates), changed=False)
+        return MergeResult(canonical, list(duplicates), changed=False)
     everyone = [canonical, *duplicates]
     if strategy == "keep_highest_confidence":
         survivor = min(everyone, key=lambda m: (-m.confidence, m.created_at, m.id))
-        return Merged(survivor, [m for m in everyone if m.id != survivor.id], changed=False)
+        return MergeResult(survivor, [m for m in everyone if m.id != survivor.id], changed=False)
     oldest_first = sorted(everyone, key=lambda m: (m.created_at, m.id))
     metadata: dict[str, Any] = {}
     for memory in oldest_first:
@@ -42,7 +42,7 @@ def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: Strategy)
     privacy = {name: value for name, value in survivor.privacy.items() if name != "share_with"}
     names = shared_with(everyone)
     survivor = replace(survivor, privacy={**privacy, "share_with": names} if names else privacy)
-    return Merged(survivor, list(duplicates), changed=True)
+    return MergeResult(survivor, list(duplicates), changed=True)
 
 
 def shared_with(memories: Sequence[Memory]) -> list[str]:

@@ -12,7 +12,7 @@ from commonplace.engine.recall.ranking import Ranked
 from commonplace.engine.recall.search import find
 from commonplace.engine.recall.understanding import ALL, Parts
 from commonplace.engine.recall.weights import WEIGHTS
-from commonplace.engine.types import Hit, Query, Recollection, Snapshot
+from commonplace.engine.types import Hit, Query, RecallResult, Snapshot
 from commonplace.stores.base import Page, Reach
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, ValidationError
@@ -23,7 +23,7 @@ MAX_QUERY_CHARS = 32_768
 READABLE: tuple[Status, ...] = ("live", "archived")
 
 
-async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -> Recollection:
+async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -> RecallResult:
     started = time.perf_counter()
     for agent in query.agents:
         core.require(who, agent, "reader")
@@ -83,7 +83,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
     latency = (time.perf_counter() - started) * 1000
     keywords_only = core.note if not found.dense and found.asked.telling else None
     note = keywords_only or assessed.note or (assessed.reason if not hits else None) or hops.cannot(core, query)
-    return Recollection(hits, [store], latency, note=note, explain=explain)
+    return RecallResult(hits, [store], latency, note=note, explain=explain)
 
 
 def _why(store: str, place: int, r: Ranked, fused: float) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _ORIGIN = ("source", "from", "witnesses", "chain")  # of provenance
 
 
 @dataclass(slots=True)
-class Stored:
+class UpsertResult:
     receipt: Receipt
     created: bool
 
@@ -60,7 +60,7 @@ async def _find(core: Core, who: Principal, ref: str, agent: str | None) -> Memo
 
 async def store(
     core: Core, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
-) -> Stored:
+) -> UpsertResult:
     """Create the record, or replace all of the one `ref` names. Without `agent` a new one goes to the shared space
     and a known one stays where it lives; with it only that agent's are known."""
     draft = replace(draft, agent_id=agent or SHARED_AGENT)
@@ -68,7 +68,7 @@ async def store(
         core.redactor.check_name(ref, "id")
     draft, redacted = await redact_draft(core, draft)
 
-    async def attempt() -> Stored:
+    async def attempt() -> UpsertResult:
         if ref is None:
             return await _create(core, who, draft, approval)
         held = await _find(core, who, ref, agent)
@@ -80,7 +80,7 @@ async def store(
             raise Conflict(f"{ref:.300} exists already; only a new record can wait for approval")
         return await _replace(core, who, replace(draft, agent_id=held.agent_id), held)
 
-    stored: Stored = await core.retry_on_conflict(attempt)
+    stored: UpsertResult = await core.retry_on_conflict(attempt)
     stored.receipt.redacted = redacted
     return stored
 
@@ -95,27 +95,27 @@ async def _by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:
 
 async def _create(
     core: Core, who: Principal, draft: Draft, approval: dict[str, Any] | None, ref: str | None = None
-) -> Stored:
+) -> UpsertResult:
     if approval is not None:
-        return Stored(await reviews.stage_remember(core, who, draft, approval, None), created=True)
+        return UpsertResult(await reviews.stage_remember(core, who, draft, approval, None), created=True)
     check(core, who, draft)
     (entry,) = await core.entries([new_memory(who, draft, core.clock())], [draft.embedding])
 
-    def work(tx: Transaction) -> Stored:
+    def work(tx: Transaction) -> UpsertResult:
         if ref is not None and (holder := tx.by_alias(draft.agent_id, ref)) is not None and readable(holder, tx.now):
             raise StaleRead  # someone stored it meanwhile: now there is something to replace
         memory = write(tx, who, entry, "remember")
-        return Stored(_receipt(core, memory), created=True)
+        return UpsertResult(_receipt(core, memory), created=True)
 
     return await core.transact(who.tenant, work)
 
 
-async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> Stored:
+async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> UpsertResult:
     check(core, who, draft)
     fresh = new_memory(who, draft, core.clock(), id=held.id)
     (entry,) = await core.entries([fresh], [draft.embedding])
 
-    def work(tx: Transaction) -> Stored:
+    def work(tx: Transaction) -> UpsertResult:
         now = tx.get(held.id)
         if now is None or not readable(now, tx.now):
             raise StaleRead
@@ -123,7 +123,7 @@ async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> St
         memory = inherit(fresh, now)
         changed = [name for name in _REPLACED if getattr(now, name) != getattr(memory, name)]
         written = write(tx, who, replace(entry, memory=memory), "update", changed=changed, replaced=True)
-        return Stored(_receipt(core, written), created=False)
+        return UpsertResult(_receipt(core, written), created=False)
 
     return await core.transact(who.tenant, work)
 

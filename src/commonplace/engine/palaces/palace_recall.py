@@ -21,18 +21,18 @@ _MOST_FETCHED = 3000
 
 
 @dataclass(slots=True, frozen=True)
-class Place:
+class PalaceHit:
     memory: Memory
     layer: int  # 1 what matters most, 2 found by meaning, 3 found by a deep search
     score: float  # importance in layer 1, similarity in the others
 
 
 @dataclass(slots=True)
-class Layers:
+class PalaceRecall:
     """`identity` is layer 0 and takes a place of its own; `found` are the ids that the question itself found."""
 
     identity: str | None
-    places: list[Place]
+    places: list[PalaceHit]
     found: list[str] = field(default_factory=list)
 
 
@@ -46,11 +46,11 @@ async def foremost(core: Core, who: Principal, agent: str, where: Where = (), *,
 
 async def recall(
     core: Core, who: Principal, agent: str, text: str, k: int, identity: str | None = None, *, deep: bool = False
-) -> Layers:
+) -> PalaceRecall:
     core.require(who, agent, "reader")
     k = max(0, min(k, MOST))
     if k == 0:
-        return Layers(None, [])
+        return PalaceRecall(None, [])
     now = core.clock()
     essential, hits = await asyncio.gather(
         core.primary.foremost(Reach(who.tenant, (agent,), now=now), WORTH, now, ESSENTIAL),
@@ -69,7 +69,7 @@ async def _search(core: Core, who: Principal, agent: str, text: str, k: int, dee
 
 def compose(
     identity: str | None, essential: Sequence[Memory], hits: Sequence[Hit], k: int, now: int, *, layer: int
-) -> Layers:
+) -> PalaceRecall:
     """k places, at least half of them for what the question found. A memory stands in the first layer that has it."""
     kept: dict[str, Memory] = {}
     early = k // 2
@@ -88,11 +88,13 @@ def compose(
         if len(kept) == places:
             break
         kept.setdefault(memory.id, memory)
-    first = [Place(m, 1, effective(m, now)) for m in essential if m.id in kept]
+    first = [PalaceHit(m, 1, effective(m, now)) for m in essential if m.id in kept]
     above = {place.memory.id for place in first}
-    later = [Place(h.memory, layer, similarity(h)) for h in hits if h.memory.id in kept and h.memory.id not in above]
+    later = [
+        PalaceHit(h.memory, layer, similarity(h)) for h in hits if h.memory.id in kept and h.memory.id not in above
+    ]
     later.sort(key=lambda place: -place.score)
-    return Layers(identity, first + later, [h.memory.id for h in hits if h.memory.id in kept])
+    return PalaceRecall(identity, first + later, [h.memory.id for h in hits if h.memory.id in kept])
 
 
 def similarity(hit: Hit) -> float:

@@ -10,9 +10,9 @@ from commonplace.engine.core import Core
 from commonplace.engine.memory import upsert
 from commonplace.engine.peers import trust, vouches
 from commonplace.engine.peers.identity import Identity
-from commonplace.engine.peers.request_dedup import Replays
-from commonplace.engine.peers.trust import Peer, Standing
-from commonplace.engine.peers.vouches import Trusted
+from commonplace.engine.peers.request_dedup import RequestDedup
+from commonplace.engine.peers.trust import Peer, RequesterTrust
+from commonplace.engine.peers.vouches import VouchedTrust
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.record import Memory, Principal
@@ -22,18 +22,18 @@ _STRANGERS = 10  # times one requester's budget is what all that nobody knows sh
 
 
 @dataclass(slots=True, frozen=True)
-class Acquainted:
+class TrustContext:
     """Whom the operator trusts, and whom those vouch for."""
 
     peers: dict[str, Peer]
-    vouched: dict[str, Trusted]
+    vouched: dict[str, VouchedTrust]
 
-    def trusted(self, agent_id: str, key: str | None = None) -> Trusted | None:
+    def trusted(self, agent_id: str, key: str | None = None) -> VouchedTrust | None:
         """What vouches make of an agent; where they name its keys, only of who shows one of those."""
         found = self.vouched.get(agent_id)
         return None if found is None or (found.keys and key not in found.keys) else found
 
-    def standing(self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None) -> Standing:
+    def standing(self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None) -> RequesterTrust:
         vouched = proved is not None and self.trusted(agent_id, proved) is not None
         return trust.standing(
             agent_id, authenticated=authenticated, identified=identified, proved=proved,
@@ -41,20 +41,20 @@ class Acquainted:
         )  # fmt: skip
 
 
-class Peering:
+class Peers:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.identity = Identity(core.settings.folder)
-        self.replays = Replays(core)
+        self.replays = RequestDedup(core)
         limit = core.settings.mrp.requests_per_minute
         self._limit = limit
         self._each = rate_limit.per_minute(limit)
         self._strangers = rate_limit.per_minute(limit * _STRANGERS)
 
-    async def acquainted(self, tenant: str) -> Acquainted:
+    async def trust_context(self, tenant: str) -> TrustContext:
         peers = await trust.peers(self._core, tenant)
         kept = await vouches.load(self._core, tenant)
-        return Acquainted(peers, vouches.chains(kept, peers, self._core.clock()))
+        return TrustContext(peers, vouches.chains(kept, peers, self._core.clock()))
 
     async def replaceable(
         self, who: Principal, refs: Sequence[str], same_author: Callable[[Memory], bool]
@@ -75,7 +75,7 @@ class Peering:
         except Conflict:  # several agents hold one under that id
             return False
 
-    async def find(self, who: Principal, standing: Standing, ref: str, agent: str | None) -> Memory | None:
+    async def find(self, who: Principal, standing: RequesterTrust, ref: str, agent: str | None) -> Memory | None:
         """A memory that a requester may see; None alike when it may not and when there is none."""
         try:
             memory = await upsert.find(self._core, reader(who, standing), ref, agent)
@@ -83,7 +83,7 @@ class Peering:
             return None
         return memory if matches(memory, trust.visible(standing)) else None
 
-    def spend(self, tenant: str, caller: str, who: Standing) -> None:
+    def spend(self, tenant: str, caller: str, who: RequesterTrust) -> None:
         """One request of this requester's, or a refusal that says when to try again."""
         if self._each is None or self._strangers is None:
             return
@@ -93,7 +93,7 @@ class Peering:
             raise rate_limit.refuse(wait, "agents that are not known here have made their requests of this minute")
 
 
-def reader(who: Principal, standing: Standing) -> Principal:
+def reader(who: Principal, standing: RequesterTrust) -> Principal:
     """As whom a requester reads: itself, or a stranger who is shown only what is shared with it."""
     if standing.sees == "all":
         return who

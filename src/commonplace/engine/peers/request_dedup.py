@@ -21,11 +21,11 @@ _TIDY_MS = 60_000
 _AT_ONCE = 256
 
 
-class Replayed(Exception):
+class RequestIdReused(Exception):
     """The id was used before for something else."""
 
 
-class Replays:
+class RequestDedup:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._tidied: dict[str, int] = {}
@@ -41,7 +41,7 @@ class Replays:
         if seen is None or seen.value["until"] <= now:
             return None
         if _hash(seen.value["salt"], asked) != seen.value["hash"]:
-            raise Replayed
+            raise RequestIdReused
         if answer is None or answer.value["under"] != under or not await self._stands(tenant, answer.value["versions"]):
             return None
         document: dict[str, Any] = answer.value["response"]
@@ -61,7 +61,7 @@ class Replays:
             seen, answer = tx.record(SEEN, slot), tx.record(ANSWER, slot)
             if seen is not None and seen.value["until"] > tx.now:
                 if _hash(seen.value["salt"], asked) != seen.value["hash"]:
-                    raise Replayed
+                    raise RequestIdReused
                 same = answer is not None and answer.value["under"] == under
                 if answer is not None and same and answer.value["versions"] == value["versions"]:
                     first: dict[str, Any] = answer.value["response"]

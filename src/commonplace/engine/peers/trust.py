@@ -44,7 +44,7 @@ class Peer:
 
 
 @dataclass(slots=True, frozen=True)
-class Standing:
+class RequesterTrust:
     """How one requester is looked upon."""
 
     agent_id: str
@@ -62,27 +62,27 @@ def standing(
     proved: str | None = None,
     peer: Peer | None = None,
     vouched: bool = False,
-) -> Standing:
+) -> RequesterTrust:
     """The level of a requester.
 
     `authenticated` for the agent asked; `identified` by a token that is for the name it gives; `proved` is the key
     whose possession its request proves. Whose key is bound here is believed with that key only.
     """
     if authenticated:
-        return Standing(agent_id, DIRECT, "all", known=True)
+        return RequesterTrust(agent_id, DIRECT, "all", known=True)
     bound = peer is not None and peer.key is not None
     if bound and proved != peer.key and not identified:  # type: ignore[union-attr]
-        return Standing(agent_id, ANONYMOUS, SEES[ANONYMOUS], named=False)
+        return RequesterTrust(agent_id, ANONYMOUS, SEES[ANONYMOUS], named=False)
     level = IDENTIFIED if proved is not None or identified else ANONYMOUS
     known = identified or bound
     if level and vouched:
         level = VOUCHED
     if peer is not None and known:
         level = max(level, peer.level)
-    return Standing(agent_id, level, SEES[level], known=known)
+    return RequesterTrust(agent_id, level, SEES[level], known=known)
 
 
-def visible(who: Standing) -> Where:
+def visible(who: RequesterTrust) -> Where:
     """The condition that every memory shown to a requester meets."""
     if who.sees == "all":
         return ()

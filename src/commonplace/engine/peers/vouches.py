@@ -60,7 +60,7 @@ def _verified(key: str, message: bytes, value: str, how: str) -> bool:
 
 
 @dataclass(slots=True)
-class Trusted:
+class VouchedTrust:
     """What vouches make of one agent: `strength` of the best chain, and whose words carry."""
 
     strength: float = 0.0
@@ -68,13 +68,13 @@ class Trusted:
     keys: set[str] = field(default_factory=set)  # the vouchers know it by these; empty when none said
 
 
-def chains(kept: Sequence[Kept], peers: Mapping[str, Peer], now: int) -> dict[str, Trusted]:
+def chains(kept: Sequence[Kept], peers: Mapping[str, Peer], now: int) -> dict[str, VouchedTrust]:
     """Every agent that valid vouches lead to, from the vouchers bound here, at most DEEPEST hops away. Pure.
 
     A vouch counts when its voucher is trusted already and it is shown to be the voucher's own: signed with the key
     bound to it here or named by who vouched for it; or, if no key of it is known, handed in by it.
     """
-    found: dict[str, Trusted] = {}
+    found: dict[str, VouchedTrust] = {}
     known_keys: dict[str, set[str]] = {name: {peer.key} for name, peer in peers.items() if peer.key}
     reached = {name for name, peer in peers.items() if peer.voucher}
     strength = 1.0
@@ -87,7 +87,7 @@ def chains(kept: Sequence[Kept], peers: Mapping[str, Peer], now: int) -> dict[st
             usable = known_keys.get(vouch.voucher)
             if not (any(vouch.signed_with(key) for key in usable) if usable else vouch.sent_in):
                 continue
-            trusted = found.setdefault(vouch.subject, Trusted())
+            trusted = found.setdefault(vouch.subject, VouchedTrust())
             if key := vouch.document["subject"].get("public_key"):
                 trusted.keys.add(key)
             if vouch.voucher not in trusted.vouchers:

@@ -17,13 +17,13 @@ _WIDER = 8
 
 
 @dataclass(slots=True)
-class Numbered:
+class NumberedPage:
     memories: list[Memory]
     total: int
 
 
 @dataclass(slots=True)
-class Counted:
+class SearchResult:
     """The best hits of a search, and how many there were before the cut."""
 
     hits: list[Hit]
@@ -45,7 +45,7 @@ async def count(core: Core, who: Principal, agents: tuple[str, ...], where: Wher
 
 async def page(
     core: Core, who: Principal, agents: tuple[str, ...], where: Where, *, limit: int, offset: int, newest_first: bool
-) -> Numbered:
+) -> NumberedPage:
     total = await count(core, who, agents, where)
     cursor: str | None = None
     skip = offset
@@ -54,11 +54,11 @@ async def page(
         skipped = await read.listing(core, who, agents, where, limit=step, cursor=cursor, newest_first=newest_first)
         skip, cursor = skip - step, skipped.next_cursor
         if cursor is None:
-            return Numbered([], total)
+            return NumberedPage([], total)
     if skip >= total:
-        return Numbered([], total)
+        return NumberedPage([], total)
     found = await read.listing(core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first)
-    return Numbered(found.memories, total)
+    return NumberedPage(found.memories, total)
 
 
 def relevance(hit: Hit) -> float:
@@ -69,7 +69,7 @@ def relevance(hit: Hit) -> float:
     return min(max(float(blended), 0.0), 1.0)
 
 
-async def search(core: Core, who: Principal, query: Query, limit: int, at_least: float | None) -> Counted:
+async def search(core: Core, who: Principal, query: Query, limit: int, at_least: float | None) -> SearchResult:
     """Looks no further than it must: past the limit only while what lies there could still count."""
     width = limit
     # A cut-off of the caller's own takes the place of the default one, and is applied to the score that is shown.
@@ -85,4 +85,4 @@ async def search(core: Core, who: Principal, query: Query, limit: int, at_least:
             total = await core.primary.count(Reach(who.tenant, query.agents, query.where, now=core.clock()))
             break
         width = min(width * _WIDER, MOST_COUNTED)
-    return Counted(passing[:limit], min(total, MOST_COUNTED), found.note)
+    return SearchResult(passing[:limit], min(total, MOST_COUNTED), found.note)

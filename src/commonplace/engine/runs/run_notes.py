@@ -16,11 +16,11 @@ from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
 
-__all__ = ["BACKENDS", "Jotting", "jot", "jottings", "strike"]
+__all__ = ["BACKENDS", "RunNote", "add_note", "jottings", "remove_note"]
 
 
 @dataclass(slots=True, frozen=True)
-class Jotting:
+class RunNote:
     """Not a memory: no versions, no search, and nothing of it is left when its run is over."""
 
     id: str
@@ -32,10 +32,10 @@ class Jotting:
     created_at: int = 0
 
 
-async def jot(
+async def add_note(
     core: Core, who: Principal, run: Run, backend: str, scope: MemoryScope, content: str, tags: Sequence[str] = (),
     expires_at: int | None = None, secrets: Secrets | None = None,
-) -> Jotting:  # fmt: skip
+) -> RunNote:  # fmt: skip
     core.require(who, scope.agent, "writer")
     if not content.strip():
         raise ValidationError("content must hold something besides white space", field="content")
@@ -44,9 +44,9 @@ async def jot(
     core.redactor.check_name(scope.agent, "memoryRef", secrets)
     content = core.redact_text(content, "content", secrets)
     tags = await to_thread(core.redact_document, list(tags), "tags", secrets)  # of tags there may be any number
-    made = Jotting(mint_id(core.clock()), scope.agent, scope.namespace, content, tags, expires_at)
+    made = RunNote(mint_id(core.clock()), scope.agent, scope.namespace, content, tags, expires_at)
 
-    def work(tx: Transaction) -> Jotting:
+    def work(tx: Transaction) -> RunNote:
         must_live(tx, run)
         kept = replace(made, created_at=tx.now)
         tx.put_record(Record(kind(run.id, backend), kept.id, asdict(kept)))
@@ -57,16 +57,16 @@ async def jot(
 
 async def jottings(
     core: Core, who: Principal, run: Run, backend: str, scope: MemoryScope, tag: str | None = None
-) -> list[Jotting]:
+) -> list[RunNote]:
     """Those of the scope that have not expired, newest first."""
     core.require(who, scope.agent, "reader")
     records = await core.primary.records(who.tenant, kind(run.id, backend))
-    found = [_jotting(record.value) for record in records]
+    found = [_note(record.value) for record in records]
     mine = [j for j in found if _within(j, scope, core.clock()) and (tag is None or tag in j.tags)]
     return sorted(mine, key=lambda j: (j.created_at, j.id), reverse=True)
 
 
-async def strike(core: Core, who: Principal, run: Run, backend: str, scope: MemoryScope, id: str) -> bool:
+async def remove_note(core: Core, who: Principal, run: Run, backend: str, scope: MemoryScope, id: str) -> bool:
     """Drop one; whether it was there."""
     core.require(who, scope.agent, "writer")
     if not is_uuid(id):
@@ -74,7 +74,7 @@ async def strike(core: Core, who: Principal, run: Run, backend: str, scope: Memo
 
     def work(tx: Transaction) -> bool:
         record = tx.record(kind(run.id, backend), id)
-        if record is None or not _within(_jotting(record.value), scope, tx.now):
+        if record is None or not _within(_note(record.value), scope, tx.now):
             return False
         tx.drop_record(record.kind, record.key)
         return True
@@ -82,10 +82,10 @@ async def strike(core: Core, who: Principal, run: Run, backend: str, scope: Memo
     return await core.transact(who.tenant, work)
 
 
-def _jotting(value: dict[str, Any]) -> Jotting:
-    return Jotting(**value)
+def _note(value: dict[str, Any]) -> RunNote:
+    return RunNote(**value)
 
 
-def _within(jotting: Jotting, scope: MemoryScope, now: int) -> bool:
+def _within(jotting: RunNote, scope: MemoryScope, now: int) -> bool:
     named = jotting.agent == scope.agent and scope.namespace in (None, jotting.namespace)
     return named and (jotting.expires_at is None or jotting.expires_at > now)

@@ -15,7 +15,7 @@ import pytest
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine.engine import Engine
 from commonplace.engine.memory.write import Item
-from commonplace.engine.types import Draft, Forgotten, Query, Receipt
+from commonplace.engine.types import Draft, ForgetResult, Query, Receipt
 from commonplace.stores.base import Primary
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import parse
@@ -70,7 +70,7 @@ class Subject:
     async def update(self, id: str, **fields: Any) -> Memory:
         return await self.engine.update(WHO, "agent", id, lambda m: replace(m, **fields))
 
-    async def forget(self, *ids: str, agent: str = "agent", **fields: Any) -> Forgotten:
+    async def forget(self, *ids: str, agent: str = "agent", **fields: Any) -> ForgetResult:
         return await self.engine.forget(WHO, ForgetRequest(agent_id=agent, ids=list(ids) or None, **fields))
 
     async def merge(self, canonical: str, *duplicates: str, strategy: str = "keep_canonical") -> Any:
