@@ -20,7 +20,7 @@ from bench.judge.spaces import RESULTS, Space, corpus_spaces
 from commonplace.embedders.base import Embedder
 from commonplace.engine.engine import Engine
 from commonplace.engine.recall import fusion
-from commonplace.engine.recall.ranking import Ranked
+from commonplace.engine.recall.ranking import RankedCandidate
 from commonplace.engine.recall.relevance import Assessment, Mode, assess
 from commonplace.engine.recall.search import find
 from commonplace.judges.base import Judge
@@ -35,9 +35,9 @@ _TIMED = 150
 @dataclass(slots=True)
 class Answer:
     case: Case
-    assessment: Assessment[Ranked]
-    uncut: Assessment[Ranked]
-    reordered: Assessment[Ranked]
+    assessment: Assessment[RankedCandidate]
+    uncut: Assessment[RankedCandidate]
+    reordered: Assessment[RankedCandidate]
 
     @property
     def answerable(self) -> float:
@@ -47,7 +47,7 @@ class Answer:
 
 
 async def answers(found: Sequence[Case], judge: Judge, embedder_name: str, mode: Mode) -> list[Answer]:
-    async def one(case: Case, min_score: float | None, reorder: bool = False) -> Assessment[Ranked]:
+    async def one(case: Case, min_score: float | None, reorder: bool = False) -> Assessment[RankedCandidate]:
         return await assess(
             judge,
             case.question.text,

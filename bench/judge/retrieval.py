@@ -14,7 +14,7 @@ from commonplace.embedders.base import Embedder
 from commonplace.engine.engine import Engine
 from commonplace.engine.memory.write import Item
 from commonplace.engine.recall import fusion
-from commonplace.engine.recall.ranking import Ranked
+from commonplace.engine.recall.ranking import RankedCandidate
 from commonplace.engine.recall.search import find
 from commonplace.engine.types import Draft
 from commonplace.plugins import open_store
@@ -30,10 +30,10 @@ ALICE = Principal()
 class Case:
     space: str
     question: Question
-    ranked: list[Ranked]
+    ranked: list[RankedCandidate]
 
 
-def label(found: Ranked) -> str:
+def label(found: RankedCandidate) -> str:
     """The id the data knows a memory by."""
     return found.memory.aliases[0]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commonplace.engine.recall import literals, names, times
 from commonplace.engine.recall.languages import language
-from commonplace.engine.recall.understanding import Parts, understand
+from commonplace.engine.recall.understanding import Parts, analyse
 from commonplace.stores.base import Known
 
 NOW = int(datetime(2026, 3, 18, 15, 30, tzinfo=UTC).timestamp() * 1000)  # a Wednesday
@@ -35,12 +35,12 @@ def day(text: str) -> int:
     ],
 )
 def test_people_are_those_the_agent_knows(question: str, people: tuple[str, ...], sought: str) -> None:
-    asked = understand(question, ALICE_AND_BOB, NOW)
+    asked = analyse(question, ALICE_AND_BOB, NOW)
     assert (asked.people, asked.sought) == (people, sought)
 
 
 def test_names_stay_when_that_part_is_off() -> None:
-    asked = understand("What did Alice paint?", ALICE_AND_BOB, NOW, Parts(names=False))
+    asked = analyse("What did Alice paint?", ALICE_AND_BOB, NOW, Parts(names=False))
     assert asked.people == ()
     assert asked.sought == "What did Alice paint?"
 
@@ -140,21 +140,21 @@ def test_language(text: str, expected: str | None) -> None:
 
 def test_the_past_the_latest_and_the_kind_of_answer() -> None:
     known = Known()
-    assert understand("Where did we live before the move?", known, NOW).past
-    assert understand("What is the current port?", known, NOW).latest
-    assert understand("When did it break?", known, NOW).wants == "time"
-    assert understand("How many seats are there?", known, NOW).wants == "number"
-    assert understand("Who broke it?", known, NOW).wants is None
+    assert analyse("Where did we live before the move?", known, NOW).past
+    assert analyse("What is the current port?", known, NOW).latest
+    assert analyse("When did it break?", known, NOW).wants == "time"
+    assert analyse("How many seats are there?", known, NOW).wants == "number"
+    assert analyse("Who broke it?", known, NOW).wants is None
 
 
 @pytest.mark.parametrize(("text", "telling"), [("what is it", False), ("🎉🎉", False), ("??", False), ("鍵", True)])
 def test_what_tells_nothing_is_known(text: str, telling: bool) -> None:
-    assert understand(text, Known(), NOW).telling is telling
+    assert analyse(text, Known(), NOW).telling is telling
 
 
 @given(st.text(max_size=300), st.frozensets(st.text(min_size=1, max_size=12), max_size=6))
 def test_any_text_is_understood(text: str, speakers: frozenset[str]) -> None:
-    asked = understand(text, Known(speakers), NOW)
+    asked = analyse(text, Known(speakers), NOW)
     assert set(asked.people) <= speakers
     assert all(p.start < p.end for p in asked.periods)
     if not asked.people:

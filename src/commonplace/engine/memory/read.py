@@ -8,7 +8,7 @@ from typing import Any
 
 from commonplace.engine.core import Core, missing
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.ranking import Ranked
+from commonplace.engine.recall.ranking import RankedCandidate
 from commonplace.engine.recall.search import find
 from commonplace.engine.recall.understanding import ALL, Parts
 from commonplace.engine.recall.weights import WEIGHTS
@@ -86,7 +86,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
     return RecallResult(hits, [store], latency, note=note, explain=explain)
 
 
-def _why(store: str, place: int, r: Ranked, fused: float) -> dict[str, Any]:
+def _why(store: str, place: int, r: RankedCandidate, fused: float) -> dict[str, Any]:
     shares = {name: round(WEIGHTS.get(name, 0.0) * value, 4) for name, value in r.features.items()}
     features = {name: round(value, 4) for name, value in r.features.items()}
     why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}

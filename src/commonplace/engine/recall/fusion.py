@@ -12,11 +12,11 @@ OVERFETCH = 4
 HOP_STEP = 0.1
 
 #: One store's list: (id, raw score), best first.
-Ranked = Sequence[tuple[str, float]]
+RankedList = Sequence[tuple[str, float]]
 
 
 def fuse(
-    lists: Mapping[str, Ranked],
+    lists: Mapping[str, RankedList],
     how: Fusion = "rrf",
     *,
     weights: Mapping[str, float] | None = None,

@@ -15,7 +15,7 @@ _LONGEST_NAME = 4  # words
 
 
 @dataclass(slots=True, frozen=True)
-class Named:
+class NameMatch:
     """A known name and where the question says it, possessive included."""
 
     name: str
@@ -46,7 +46,7 @@ class _Directory:
 _directories: WeakKeyDictionary[frozenset[str], _Directory] = WeakKeyDictionary()
 
 
-def named(question: str, known: frozenset[str]) -> list[Named]:
+def match_names(question: str, known: frozenset[str]) -> list[NameMatch]:
     """Longest names first; a first or last name alone will do, and so will its beginning if only one fits."""
     if not known:
         return []
@@ -56,7 +56,7 @@ def named(question: str, known: frozenset[str]) -> list[Named]:
     words = list(_WORD.finditer(question))
     folded = [m.group().casefold() for m in words]
     cased = any(c.isupper() for c in question)
-    found: list[Named] = []
+    found: list[NameMatch] = []
     i = 0
     while i < len(words):
         names, size = _match(directory, folded, i, _looks_like_a_name(question, words[i], folded[i], cased))
@@ -64,7 +64,7 @@ def named(question: str, known: frozenset[str]) -> list[Named]:
             end = words[i + size - 1].end()
             possessive = _POSSESSIVE.match(question, end)
             end = possessive.end() if possessive else end
-            found += [Named(name, words[i].start(), end) for name in names]
+            found += [NameMatch(name, words[i].start(), end) for name in names]
         i += size
     return found
 
@@ -87,7 +87,7 @@ def _looks_like_a_name(question: str, match: re.Match[str], folded: str, cased: 
     return folded not in STOPWORDS and not (cased and first.islower())
 
 
-def without(question: str, people: list[Named]) -> str:
+def without(question: str, people: list[NameMatch]) -> str:
     """The question with those names taken out, or as it was when nothing telling would remain."""
     rest, at = [], 0
     for person in sorted(people, key=lambda p: p.start):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from commonplace.engine.recall import weights as shipped
 from commonplace.engine.recall.duplicates import Key, sameness
 from commonplace.engine.recall.features import Features, Reader
-from commonplace.engine.recall.understanding import ALL, Parts, Understood
+from commonplace.engine.recall.understanding import ALL, Parts, Question
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
 
@@ -17,11 +17,11 @@ from commonplace.wire.record import Memory
 REACH = 2
 #: How many of the best have their words looked at.
 CLOSELY = 16
-_NOTHING_ASKED = Understood("", "", 0)
+_NOTHING_ASKED = Question("", "", 0)
 
 
 @dataclass(slots=True)
-class Ranked:
+class RankedCandidate:
     """A candidate at its place, with what put it there."""
 
     memory: Memory
@@ -38,7 +38,7 @@ class Shortlist:
     def __init__(
         self,
         candidates: Sequence[Candidate],
-        asked: Understood = _NOTHING_ASKED,
+        asked: Question = _NOTHING_ASKED,
         replaced: Mapping[str, str] | None = None,
         *,
         parts: Parts = ALL,
@@ -70,13 +70,13 @@ class Shortlist:
                 self._reader.add_context(self._features[id], c, before, after)
                 self._sums[id] = total(self._features[id], self._weights)
 
-    def ranked(self, closely: int = CLOSELY) -> list[Ranked]:
+    def ranked(self, closely: int = CLOSELY) -> list[RankedCandidate]:
         """Best first. Only the words of the best `closely` are looked at: no others have a chance."""
         for id in self._best_first()[:closely]:
             self._reader.look_closer(self._features[id], self._candidates[id].memory)
             self._sums[id] = total(self._features[id], self._weights)
         ranked = [
-            Ranked(c.memory, probability(self._sums[id]), c.dense, c.keyword, self._features[id])
+            RankedCandidate(c.memory, probability(self._sums[id]), c.dense, c.keyword, self._features[id])
             for id, c in self._candidates.items()
         ]
         if self._parts.validity and not self._asked.past:
@@ -88,7 +88,7 @@ class Shortlist:
     def _best_first(self) -> list[str]:
         return sorted(self._sums, key=lambda id: (-self._sums[id], id))
 
-    def _lift_replacements(self, ranked: list[Ranked]) -> None:
+    def _lift_replacements(self, ranked: list[RankedCandidate]) -> None:
         """What replaced a memory stands before it, as high as the other would have: it is about the same thing."""
         if not self._reader.any_replaced:
             return
@@ -104,13 +104,13 @@ class Shortlist:
 
 def rank(
     candidates: Sequence[Candidate],
-    asked: Understood = _NOTHING_ASKED,
+    asked: Question = _NOTHING_ASKED,
     runs: Sequence[Sequence[Candidate]] = (),
     replaced: Mapping[str, str] | None = None,
     *,
     parts: Parts = ALL,
     weights: Mapping[str, float] = shipped.WEIGHTS,
-) -> list[Ranked]:
+) -> list[RankedCandidate]:
     """All of it at once, best first."""
     shortlist = Shortlist(candidates, asked, replaced, parts=parts, weights=weights)
     shortlist.add(runs)
@@ -128,7 +128,7 @@ def probability(z: float) -> float:
     return 1 / (1 + math.exp(-max(-40.0, min(40.0, shipped.SCALE * z + shipped.BIAS))))
 
 
-def _folded(ranked: list[Ranked], closely: int) -> list[Ranked]:
+def _folded(ranked: list[RankedCandidate], closely: int) -> list[RankedCandidate]:
     """What says the same as one before it goes behind everything else, so that k places hold k sayings."""
     first: dict[Key, str] = {}
     for r in ranked[:closely]:

@@ -30,14 +30,14 @@ JUDGED_IN_DOUBT = 3
 JUDGED_ALWAYS = 10
 
 
-class Placed(evidence.Found, Protocol):
+class ScoredCandidate(evidence.Found, Protocol):
     """A candidate at its place in the final order, with the score it has there."""
 
     @property
     def score(self) -> float: ...
 
 
-F = TypeVar("F", bound=Placed)
+F = TypeVar("F", bound=ScoredCandidate)
 
 
 @dataclass(slots=True, frozen=True)
@@ -67,7 +67,7 @@ class Fit:
 
 
 @dataclass(slots=True)
-class Assessed(Generic[F]):
+class AssessedHit(Generic[F]):
     found: F
     score: float
     relevance: float | None
@@ -76,7 +76,7 @@ class Assessed(Generic[F]):
 
 @dataclass(slots=True)
 class Assessment(Generic[F]):
-    hits: list[Assessed[F]]
+    hits: list[AssessedHit[F]]
     judged: int = 0
     reason: str | None = None  # why nothing, or less than was found, is left
     note: str | None = None  # what did not work as configured
@@ -174,25 +174,25 @@ def _unassessed(ranked: Sequence[F], min_score: float | None, embedder_name: str
     if ranked and min_score:
         of = f"for {embedder_name}" if embedder_name else "without an embedder"
         note = f"min_score was not applied: relevance is not calibrated {of}"
-    return Assessment([Assessed(found, found.score, None) for found in ranked], note=note)
+    return Assessment([AssessedHit(found, found.score, None) for found in ranked], note=note)
 
 
-def _hit(found: F, seen: Evidence | None, logit: float | None, fit: Fit, explain: bool) -> Assessed[F]:
+def _hit(found: F, seen: Evidence | None, logit: float | None, fit: Fit, explain: bool) -> AssessedHit[F]:
     if seen is None:  # without a vector there is nothing the fit knows; it is neither cut nor moved
-        return Assessed(found, found.score, None, {"relevance": None, "judge": logit} if explain else None)
+        return AssessedHit(found, found.score, None, {"relevance": None, "judge": logit} if explain else None)
     features = hit_features(seen, logit)
     relevance = (fit.hit if logit is None else fit.hit_judged)(features)
     if not explain:
-        return Assessed(found, found.score, relevance)
+        return AssessedHit(found, found.score, relevance)
     shown = {name: round(value, 4) for name, value in features.items()}
-    return Assessed(found, found.score, relevance, shown | {"relevance": round(relevance, 4)})
+    return AssessedHit(found, found.score, relevance, shown | {"relevance": round(relevance, 4)})
 
 
 def _padded(logits: Sequence[float], count: int) -> list[float | None]:
     return [*logits, *[None] * (count - len(logits))]
 
 
-def _reordered(hits: list[Assessed[F]], judged: int) -> list[Assessed[F]]:
+def _reordered(hits: list[AssessedHit[F]], judged: int) -> list[AssessedHit[F]]:
     """The judged ones by what the judge says; each takes the score of its new place, so scores still descend."""
     read = [place for place in range(judged) if hits[place].relevance is not None]
     worth: dict[int, float] = {}
@@ -213,8 +213,8 @@ def _reordered(hits: list[Assessed[F]], judged: int) -> list[Assessed[F]]:
 
 
 def _cut(
-    hits: list[Assessed[F]], answerable: float, cut: float, min_score: float | None, *, judged: int
-) -> tuple[list[Assessed[F]], str | None]:
+    hits: list[AssessedHit[F]], answerable: float, cut: float, min_score: float | None, *, judged: int
+) -> tuple[list[AssessedHit[F]], str | None]:
     if min_score is not None:
         kept = [hit for hit in hits if hit.relevance is None or hit.relevance >= min_score]
         left_out = len(hits) - len(kept)

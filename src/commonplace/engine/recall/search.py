@@ -9,8 +9,8 @@ from commonplace.engine.core import Core
 from commonplace.engine.recall import weights as shipped
 from commonplace.engine.recall.features import whole
 from commonplace.engine.recall.fusion import OVERFETCH
-from commonplace.engine.recall.ranking import CLOSELY, REACH, Ranked, Shortlist
-from commonplace.engine.recall.understanding import ALL, Parts, Understood, understand
+from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
+from commonplace.engine.recall.understanding import ALL, Parts, Question, analyse
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import Reach, Search
 
@@ -22,8 +22,8 @@ _MOST_SURROUNDED = 8
 
 @dataclass(slots=True)
 class Found:
-    asked: Understood
-    ranked: list[Ranked]
+    asked: Question
+    ranked: list[RankedCandidate]
     embedder: str | None  # the one that made the question's vector; None when only words were searched
 
     @property
@@ -53,7 +53,7 @@ async def _find(
     core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float], asked_at: int
 ) -> Found:
     known = await core.primary.known(reach.tenant, reach.agents, reach.now)
-    asked = understand(text, known, asked_at, parts)
+    asked = analyse(text, known, asked_at, parts)
     vectors, info = await core.embedded([asked.sought]) if asked.telling else (None, core.embedder_info)
     search = Search(
         reach,

@@ -35,7 +35,7 @@ ALL = Parts()
 
 
 @dataclass(slots=True, frozen=True)
-class Understood:
+class Question:
     text: str
     sought: str  # what is searched for, by meaning and by words
     terms: int  # how many words of it count
@@ -83,15 +83,15 @@ _NUMBER = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 
 
-def understand(text: str, known: Known, now: int, parts: Parts = ALL) -> Understood:
+def analyse(text: str, known: Known, now: int, parts: Parts = ALL) -> Question:
     folded = text.casefold()
     words = frozenset(_WORD.findall(folded))
-    people = names.named(text, known.speakers) if parts.names else []
+    people = names.match_names(text, known.speakers) if parts.names else []
     sought = names.without(text, people) if people else text
     wants = None
     if parts.kinds:
         wants = "time" if _TIME.search(text) else "number" if _NUMBER.search(text) else None
-    return Understood(
+    return Question(
         text=text,
         sought=sought,
         terms=len(query_terms(sought)),
