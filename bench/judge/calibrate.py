@@ -21,6 +21,7 @@ from commonplace.embedders.base import Embedder
 from commonplace.engine.recall import evidence, relevance
 from commonplace.engine.recall.evidence import Evidence
 from commonplace.engine.recall.relevance import JUDGED_ALWAYS, JUDGED_IN_DOUBT, Logistic
+from commonplace.engine.recall.understanding import analyse
 from commonplace.judges.base import Judge
 
 # Few, each with the sign one expects. Beside the place in the ranking the cheap reading gains nothing from coverage;
@@ -58,7 +59,7 @@ class Read:
 def read(found: Sequence[Case], judge: Judge | None = None, *, judged: int = JUDGED_ALWAYS) -> list[Read]:
     result = []
     for case in found:
-        analysed = evidence.asked(case.question.text)
+        analysed = analyse(case.question.text)
         seen = [e for e in evidence.gather(analysed, case.ranked, K) if e is not None]
         ids = [label(r) for r in case.ranked[:K] if r.dense is not None]
         question = case.question

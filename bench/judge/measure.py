@@ -23,6 +23,7 @@ from commonplace.engine.recall import fusion
 from commonplace.engine.recall.ranking import RankedCandidate
 from commonplace.engine.recall.relevance import Assessment, Mode, assess
 from commonplace.engine.recall.search import find
+from commonplace.engine.recall.understanding import analyse
 from commonplace.judges.base import Judge
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach
@@ -37,7 +38,6 @@ class Answer:
     case: Case
     assessment: Assessment[RankedCandidate]
     uncut: Assessment[RankedCandidate]
-    reordered: Assessment[RankedCandidate]
 
     @property
     def answerable(self) -> float:
@@ -47,20 +47,19 @@ class Answer:
 
 
 async def answers(found: Sequence[Case], judge: Judge, embedder_name: str, mode: Mode) -> list[Answer]:
-    async def one(case: Case, min_score: float | None, reorder: bool = False) -> Assessment[RankedCandidate]:
+    async def one(case: Case, min_score: float | None) -> Assessment[RankedCandidate]:
         return await assess(
             judge,
-            case.question.text,
+            analyse(case.question.text),
             case.ranked,
             k=K,
             mode=mode,
             min_score=min_score,
             embedder_name=embedder_name,
             explain=True,
-            reorder=reorder,
         )
 
-    return [Answer(c, await one(c, None), await one(c, 0.0), await one(c, 0.0, reorder=True)) for c in found]
+    return [Answer(c, await one(c, None), await one(c, 0.0)) for c in found]
 
 
 def emptiness(given: Sequence[Answer]) -> dict[str, float]:
@@ -87,27 +86,25 @@ def emptiness(given: Sequence[Answer]) -> dict[str, float]:
 
 
 def finding(given: Sequence[Answer]) -> dict[str, float]:
-    """Where the gold is, nothing cut, as ranking has it and as the judge would reorder it.
+    """Where the gold is, nothing cut.
 
     `stale_first`: of changed facts, an outdated one before the gold.
     """
     asked = [a for a in given if a.case.question.answerable]
-    report: dict[str, float] = {}
-    for suffix in ("", "_reordered"):
-        recall, reciprocal, stale = [], [], []
-        for answer in asked:
-            question = answer.case.question
-            hits = (answer.reordered if suffix else answer.uncut).hits
-            ids = [label(hit.found) for hit in hits]
-            recall.append(len(question.gold.intersection(ids)) / len(question.gold))
-            reciprocal.append(next((1 / (n + 1) for n, id in enumerate(ids) if id in question.gold), 0.0))
-            if question.category == "changed-fact":
-                either = question.gold | question.beside
-                stale.append(next((id in question.beside for id in ids if id in either), False))
-        report[f"recall_at_5{suffix}"] = float(np.mean(recall))
-        report[f"mrr_at_5{suffix}"] = float(np.mean(reciprocal))
-        report[f"stale_first{suffix}"] = float(np.mean(stale)) if stale else 0.0
-    return report
+    recall, reciprocal, stale = [], [], []
+    for answer in asked:
+        question = answer.case.question
+        ids = [label(hit.found) for hit in answer.uncut.hits]
+        recall.append(len(question.gold.intersection(ids)) / len(question.gold))
+        reciprocal.append(next((1 / (n + 1) for n, id in enumerate(ids) if id in question.gold), 0.0))
+        if question.category == "changed-fact":
+            either = question.gold | question.beside
+            stale.append(next((id in question.beside for id in ids if id in either), False))
+    return {
+        "recall_at_5": float(np.mean(recall)),
+        "mrr_at_5": float(np.mean(reciprocal)),
+        "stale_first": float(np.mean(stale)) if stale else 0.0,
+    }
 
 
 def calibrated(given: Sequence[Answer]) -> tuple[list[dict[str, Any]], float]:
@@ -135,7 +132,7 @@ async def timed(spaces: Sequence[Space], embedder: Embedder, judge: Judge, split
             start = time.perf_counter()
             found = await find(engine.core, reach, question.text, fusion.OVERFETCH * K)
             searched = time.perf_counter()
-            result = await assess(judge, question.text, found.ranked, k=K, embedder_name=embedder.name)
+            result = await assess(judge, found.asked, found.ranked, k=K, embedder_name=embedder.name)
             end = time.perf_counter()
             recall_ms.append((end - start) * 1e3)
             if result.judged:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.engine.recall.evidence import Evidence, asked, gather, readable
+from commonplace.engine.recall.evidence import Evidence, gather, readable
+from commonplace.engine.recall.understanding import analyse
 from commonplace.wire.record import Memory
 
 
@@ -21,7 +22,7 @@ def memory(content: str, **fields: object) -> Memory:
 
 
 def seen(question: str, content: str, **fields: object) -> Evidence:
-    (one,) = gather(asked(question), [Candidate(memory(content, **fields), 0.5)], 1)
+    (one,) = gather(analyse(question), [Candidate(memory(content, **fields), 0.5)], 1)
     assert one is not None
     return one
 
@@ -81,20 +82,20 @@ def test_what_is_asked_for_must_be_there(question: str, content: str, fits: int)
 
 def test_margin_is_over_the_background() -> None:
     cosines = [0.9, 0.8, 0.7, *[0.2] * 10]
-    found = gather(asked("tea?"), [Candidate(memory("tea"), cosine) for cosine in cosines], 2)
+    found = gather(analyse("tea?"), [Candidate(memory("tea"), cosine) for cosine in cosines], 2)
     assert [e.margin for e in found if e] == pytest.approx([0.7, 0.6])
-    (alone,) = gather(asked("tea?"), [Candidate(memory("tea"), 0.9)], 1)
+    (alone,) = gather(analyse("tea?"), [Candidate(memory("tea"), 0.9)], 1)
     assert alone is not None
     assert alone.margin == pytest.approx(0.0)
 
 
 def test_a_memory_without_a_vector_gives_no_evidence() -> None:
-    assert gather(asked("tea?"), [Candidate(memory("tea"), None)], 5) == [None]
+    assert gather(analyse("tea?"), [Candidate(memory("tea"), None)], 5) == [None]
 
 
 @given(st.text(max_size=80), st.text(max_size=200), st.floats(-1, 1))
 def test_evidence_of_anything_stays_in_range(question: str, content: str, cosine: float) -> None:
-    (one,) = gather(asked(question), [Candidate(memory(content), cosine)], 1)
+    (one,) = gather(analyse(question), [Candidate(memory(content), cosine)], 1)
     assert one is not None
     assert 0 <= one.coverage <= 1
     assert 0 <= one.names_missing <= 1
@@ -104,10 +105,10 @@ def test_evidence_of_anything_stays_in_range(question: str, content: str, cosine
 def test_a_long_memory_is_read_by_its_best_passage() -> None:
     filler = "The weather was fine and nothing happened that day. " * 40
     content = f"{filler}The spare key lies under the blue pot. {filler}"
-    text = readable(asked("Where is the spare key?"), memory(content))
+    text = readable(analyse("Where is the spare key?"), memory(content))
     assert "blue pot" in text
     assert len(text) < 1200
-    assert readable(asked("Where is the spare key?"), memory("short")) == "short"
+    assert readable(analyse("Where is the spare key?"), memory("short")) == "short"
 
 
 @pytest.mark.parametrize(
@@ -121,4 +122,4 @@ def test_a_long_memory_is_read_by_its_best_passage() -> None:
     ],
 )
 def test_a_judge_reads_who_said_it_and_when(fields: dict[str, object], shown: str) -> None:
-    assert readable(asked("?"), memory("tea", **fields)) == shown
+    assert readable(analyse("?"), memory("tea", **fields)) == shown

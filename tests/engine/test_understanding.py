@@ -46,12 +46,12 @@ def test_names_stay_when_that_part_is_off() -> None:
 
 
 def test_a_beginning_that_fits_two_names_names_nobody() -> None:
-    assert names.named("Ali wrote", frozenset({"Alice", "Alistair"})) == []
+    assert names.match_names("Ali wrote", frozenset({"Alice", "Alistair"})) == []
 
 
 def test_names_without_capitals_are_found_too() -> None:
-    assert [n.name for n in names.named("夏美の当番はいつ", frozenset({"夏美"}))] == []  # no word ends there
-    assert [n.name for n in names.named("夏美 当番", frozenset({"夏美"}))] == ["夏美"]
+    assert [n.name for n in names.match_names("夏美の当番はいつ", frozenset({"夏美"}))] == []  # no word ends there
+    assert [n.name for n in names.match_names("夏美 当番", frozenset({"夏美"}))] == ["夏美"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,9 @@ def test_the_past_the_latest_and_the_kind_of_answer() -> None:
     assert analyse("What is the current port?", known, NOW).latest
     assert analyse("When did it break?", known, NOW).wants == "time"
     assert analyse("How many seats are there?", known, NOW).wants == "number"
-    assert analyse("Who broke it?", known, NOW).wants is None
+    assert analyse("Who broke it?", known, NOW).wants == "person"
+    assert analyse("Where did it break?", known, NOW).wants == "place"
+    assert analyse("Why did it break?", known, NOW).wants is None
 
 
 @pytest.mark.parametrize(("text", "telling"), [("what is it", False), ("🎉🎉", False), ("??", False), ("鍵", True)])

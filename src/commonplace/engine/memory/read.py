@@ -51,7 +51,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
     ordered.sort(key=lambda r: -r.score)
     assessed = await relevance.assess(
         core.judge,
-        text,
+        found.asked,
         ordered,
         k=query.k,
         mode=query.judge,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.engine.recall import literals, times
 from commonplace.engine.recall.languages import language
-from commonplace.engine.recall.understanding import Parts, Question
+from commonplace.engine.recall.understanding import Parts, Question, has_kind
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
 
@@ -16,23 +16,6 @@ Features = dict[str, float]
 
 _LOOKED_AT = 1_000  # characters of a memory whose words are looked at
 _WORD = re.compile(r"[^\W_]+")
-_DIGIT = re.compile(r"\d|[年月日時点周週]")
-_TIME_WORDS = frozenset(
-    """
-    yesterday today tonight tomorrow last next ago since recently soon week weeks weekend weekends month months
-    year years day days hour hours minute minutes morning mornings evening evenings night nights monday tuesday
-    wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
-    january february march april may june july august september october november december jan feb mar apr jun
-    jul aug sep sept oct nov dec spring summer autumn winter heute gestern morgen uhr woche monat jahr hier
-    demain semaine mois ayer hoy semana mes
-    """.split()  # noqa: SIM905
-)
-_NUMBER_WORDS = frozenset(
-    """
-    one two three four five six seven eight nine ten eleven twelve dozen hundred thousand once twice half both
-    several couple zwei drei vier fünf deux trois quatre dos tres cuatro
-    """.split()  # noqa: SIM905
-)
 _QUESTIONS = ("?", "？")
 _LONG = 400  # characters; beyond it words are met by chance
 
@@ -59,7 +42,7 @@ class Reader:
         """What the candidate says for itself, as far as that costs nothing."""
         memory, asked, parts = c.memory, self._asked, self._parts
         size = len(memory.content)
-        covered = (c.matched or 0).bit_count() / asked.terms if asked.terms else 0.0
+        covered = (c.matched or 0).bit_count() / asked.sought_terms if asked.sought_terms else 0.0
         features = {
             "dense": c.dense or 0.0,
             "keyword": min((c.keyword or 0.0) / self._best, 1.0),
@@ -93,10 +76,8 @@ class Reader:
         asked = self._asked
         content = memory.content
         words = frozenset(_WORD.findall(content[:_LOOKED_AT].casefold()))
-        if asked.wants:
-            said = _TIME_WORDS if asked.wants == "time" else _NUMBER_WORDS
-            if not said.isdisjoint(words) or _DIGIT.search(content, 0, _LOOKED_AT):
-                own[f"has_{asked.wants}"] = 1.0
+        if asked.wants in ("time", "number") and has_kind(asked.wants, content[:_LOOKED_AT]):
+            own[f"has_{asked.wants}"] = 1.0
         if self._first_names and not self._first_names.isdisjoint(words):
             own["mentions"] = 1.0
         if asked.language and language(content, words) not in (asked.language, None):
@@ -114,7 +95,7 @@ class Reader:
     def add_context(self, own: Features, c: Candidate, before: Sequence[Candidate], after: Sequence[Candidate]) -> None:
         """Adds what those said just before and after, nearest first, have beyond what it has itself."""
         dense, matched = own["dense"], c.matched or 0
-        terms = self._asked.terms
+        terms = self._asked.sought_terms
         if before:
             own["before_gain"] = max((before[0].dense or 0.0) - dense, 0.0)
             own["answers"] = float(before[0].memory.content.endswith(_QUESTIONS))

@@ -17,7 +17,7 @@ from commonplace.wire.record import Memory
 REACH = 2
 #: How many of the best have their words looked at.
 CLOSELY = 16
-_NOTHING_ASKED = Question("", "", 0)
+_NOTHING_ASKED = Question("", "")
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from commonplace.engine.recall import evidence
 from commonplace.engine.recall.evidence import Evidence
+from commonplace.engine.recall.understanding import Question
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault
 
@@ -30,7 +31,7 @@ JUDGED_IN_DOUBT = 3
 JUDGED_ALWAYS = 10
 
 
-class ScoredCandidate(evidence.Found, Protocol):
+class ScoredCandidate(evidence.DenseCandidate, Protocol):
     """A candidate at its place in the final order, with the score it has there."""
 
     @property
@@ -85,7 +86,7 @@ class Assessment(Generic[F]):
 
 async def assess(
     judge: Judge | None,
-    question: str,
+    question: Question,
     ranked: Sequence[F],
     *,
     k: int,
@@ -93,29 +94,25 @@ async def assess(
     min_score: float | None = None,
     embedder_name: str | None,
     explain: bool = False,
-    reorder: bool = False,
 ) -> Assessment[F]:
     """The best `k` of `ranked`, each with its relevance, or none of them if the question is not answered.
 
-    `ranked` is everything found, best first: what lies behind the best tells how much a cosine means here. With
-    `reorder` the judged ones are put in the judge's order; by default ranking's stands, which was no worse.
+    `ranked` is everything found, best first: what lies behind the best tells how much a cosine means here.
     """
     fit = fitted(embedder_name)
     if fit is None or not ranked:
         return _unassessed(ranked[:k], min_score, embedder_name)
-    analysed = evidence.asked(question)
     count = max(k, JUDGED_ALWAYS if mode == "always" else JUDGED_IN_DOUBT)
-    found = evidence.gather(analysed, ranked, count)
+    found = evidence.gather(question, ranked, count)
     known = [e for e in found if e is not None]
     if not known:
         return _unassessed(ranked[:k], min_score, embedder_name)
     unjudged = fit.whole(whole_features(known, fit.near))
     wanted = worth_judging(mode, unjudged, fit) if judge is not None else 0
-    texts = [evidence.readable(analysed, f.memory) for f in ranked[:wanted]]
-    logits, note = await _judged(judge, question, texts) if judge is not None and texts else ([], None)
+    texts = [evidence.readable(question, f.memory) for f in ranked[:wanted]]
+    logits, note = await _judged(judge, question.text, texts) if judge is not None and texts else ([], None)
     padded = _padded(logits, len(found))
-    hits = [_hit(f, e, logit, fit, explain) for f, e, logit in zip(ranked, found, padded, strict=False)]
-    hits = (_reordered(hits, len(logits)) if reorder else hits)[:k]
+    hits = [_hit(f, e, logit, fit, explain) for f, e, logit in zip(ranked, found, padded, strict=False)][:k]
     answerable = fit.whole_judged(whole_features(known, fit.near, logits)) if logits else unjudged
     if logits:
         cut = fit.cut_always if mode == "always" else fit.cut_judged
@@ -190,26 +187,6 @@ def _hit(found: F, seen: Evidence | None, logit: float | None, fit: Fit, explain
 
 def _padded(logits: Sequence[float], count: int) -> list[float | None]:
     return [*logits, *[None] * (count - len(logits))]
-
-
-def _reordered(hits: list[AssessedHit[F]], judged: int) -> list[AssessedHit[F]]:
-    """The judged ones by what the judge says; each takes the score of its new place, so scores still descend."""
-    read = [place for place in range(judged) if hits[place].relevance is not None]
-    worth: dict[int, float] = {}
-    for place in read:
-        hit, memory = hits[place], hits[place].found.memory
-        # What was demoted stays behind what answers as well and was not, and what ranking put behind the memory
-        # that replaced it stays there: a judge reads the two alike.
-        newer = [p for p in worth if not {memory.id, *memory.aliases}.isdisjoint(hits[p].found.memory.supersedes)]
-        worth[place] = min([(hit.relevance or 0.0) * memory.demotion, *(worth[p] for p in newer)])
-    scores = sorted((hits[place].score for place in read), reverse=True)
-    moved = list(hits)
-    for place, origin, score in zip(read, sorted(read, key=lambda p: -worth[p]), scores, strict=True):
-        hit = moved[place] = hits[origin]
-        hit.score = score
-        if hit.explain is not None and place != origin:
-            hit.explain["place_before"] = origin
-    return moved
 
 
 def _cut(

@@ -1,8 +1,9 @@
-"""What a question is after, before anything is searched. Pure."""
+"""What a question is after: analysed once, for searching, ranking and relevance alike. Pure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,26 +33,30 @@ class Parts:
 
 
 ALL = Parts()
+_NOBODY = Known()
 
 
 @dataclass(slots=True, frozen=True)
 class Question:
     text: str
     sought: str  # what is searched for, by meaning and by words
-    terms: int  # how many words of it count
+    sought_terms: int = 0  # how many words of it count
+    terms: tuple[int, ...] = ()  # of the whole text
+    names: tuple[tuple[int, ...], ...] = ()  # the terms of each word that names one thing
     people: tuple[str, ...] = ()
     periods: tuple[times.Period, ...] = ()
     literals: tuple[str, ...] = ()
     past: bool = False
     latest: bool = False
-    wants: str | None = None  # "time", "number"
+    wants: str | None = None  # the kind of thing asked for, one of KINDS
     words: frozenset[str] = frozenset()
     language: str | None = None
     telling: bool = True  # False when there are only stop-words or signs: then it is looked for as written
 
     def explain(self) -> dict[str, Any]:
         shown = asdict(self)
-        del shown["text"], shown["words"], shown["terms"], shown["telling"]
+        for name in ("text", "words", "sought_terms", "terms", "names", "telling"):
+            del shown[name]
         shown["periods"] = [{"said": p.said, "start": p.start, "end": p.end} for p in self.periods]
         return {key: value for key, value in shown.items() if value}
 
@@ -70,31 +75,71 @@ _LATEST = frozenset(
     """.split()  # noqa: SIM905
 )
 _LATEST_PHRASES = ("these days", "at the moment", "any more", "現在", "今", "现在", "最新")
-_TIME = re.compile(
-    r"\b(?:when|what time|what date|(?:which|what) (?:day|date|month|year|week)s?|how (?:long|soon)|wann|wie lange"
-    r"|quand|cu[aá]ndo)\b|いつ|什么时候|何时",
-    re.IGNORECASE,
+
+# What a memory that answers such a question has. Several languages, because an answer may be in another one.
+_TIME_WORDS = (
+    r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:january|february|march|april|may|june|july|august"
+    r"|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|spring|summer|autumn|winter"
+    r"|today|tonight|tomorrow|yesterday|last|next|ago|since|recently|soon|noon|midnight|mornings?|evenings?|nights?"
+    r"|weeks?|weekends?|weekly|months?|monthly|years?|yearly|days?|daily|hours?|hourly|minutes?|seconds?|always|never"
+    r"|heute|gestern|morgen|uhr|montags?|dienstags?|mittwochs?|donnerstags?|freitags?|samstags?|sonntags?|januar"
+    r"|februar|märz|mai|juni|juli|oktober|dezember|woche|monat|jahr|hier|demain|lundi|mardi|mercredi|jeudi|vendredi"
+    r"|samedi|dimanche|janvier|février|juin|juillet|août|décembre|semaine|mois|ayer|hoy|lunes|martes|miércoles|jueves"
+    r"|viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|diciembre|semana|mes|año)\b|[年月日時点周週]"
 )
-_NUMBER = re.compile(
-    r"\b(?:how (?:many|much|often|big|large|high|old|far|tall|heavy|fast)|wie ?viele?|wie oft|combien|cu[aá]nt[oa]s?)\b"
-    r"|多少|几|いくつ|いくら",
-    re.IGNORECASE,
+_NUMBER_WORDS = (
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty|hundred"
+    r"|thousand|million|once|twice|half|double|both|several|couple|every|none|zwei|drei|vier|fünf|sechs|sieben|acht"
+    r"|neun|zehn|hundert|deux|trois|quatre|cinq|sept|huit|neuf|dix|cent|dos|tres|cuatro|cinco|seis|siete|ocho|nueve"
+    r"|diez|cien)\b|[一二三四五六七八九十百千万]"
 )
+_SOMEONE = r"\b[A-ZÀ-Þ][a-zß-ÿ]+|\b(?:I|he|she|they|we|my|our|ich|er|sie|wir|je|il|elle|nous|yo|él|ella)\b|[一-龯ァ-ヺ]"
+_SOMEWHERE = (
+    r"\b(?:[Ii]n|[Aa]t|[Oo]n|[Uu]nder|[Nn]ear|[Bb]ehind|[Bb]y|[Ff]rom|[Tt]o|im|am|bei|à|chez|dans|en)\b"
+    r"|[/\\]|[一-龯ァ-ヺ]"
+)
+
+#: Kind of thing → how a question asks for it, and what a memory that can answer has. The first that matches counts.
+KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
+    kind: (re.compile(asks, re.IGNORECASE), re.compile(has, flags))
+    for kind, asks, has, flags in (
+        (
+            "time",
+            r"\b(?:when|what time|what date|(?:which|what) (?:day|date|month|year|week)s?|how (?:long|soon)|wann"
+            r"|wie lange|um wie ?viel uhr|quand|à quelle heure|cu[aá]ndo|a qu[eé] hora)\b|いつ|什么时候|何时",
+            _TIME_WORDS,
+            re.IGNORECASE,
+        ),
+        (
+            "number",
+            r"\b(?:how (?:many|much|often|big|large|high|old|far|tall|heavy|fast)|(?:what|which) (?:number|port|price"
+            r"|percentage|version|temperature|amount|size)|wie ?viele?|wie oft|combien|cu[aá]nt[oa]s?)\b"
+            r"|多少|几|いくつ|いくら",
+            _NUMBER_WORDS,
+            re.IGNORECASE,
+        ),
+        ("person", r"\b(?:who|whose|whom|wer|wessen|wem|wen|qui|qui[eé]n(?:es)?)\b", _SOMEONE, 0),
+        ("place", r"\b(?:where|wo|wohin|o[uù]|d[oó]nde)\b", _SOMEWHERE, 0),
+    )
+}
 _WORD = re.compile(r"[^\W_]+")
+_TOKEN = re.compile(r"\w[\w'’.:/-]*\w|\w")
+_SENTENCE_STARTS = frozenset(".!?¿¡:\"'“„«(")
 
 
-def analyse(text: str, known: Known, now: int, parts: Parts = ALL) -> Question:
+def analyse(text: str, known: Known = _NOBODY, now: int = 0, parts: Parts = ALL) -> Question:
     folded = text.casefold()
     words = frozenset(_WORD.findall(folded))
     people = names.match_names(text, known.speakers) if parts.names else []
     sought = names.without(text, people) if people else text
-    wants = None
-    if parts.kinds:
-        wants = "time" if _TIME.search(text) else "number" if _NUMBER.search(text) else None
+    wants = next((kind for kind, (asks, _) in KINDS.items() if asks.search(text)), None) if parts.kinds else None
+    sought_terms = query_terms(sought)
     return Question(
         text=text,
         sought=sought,
-        terms=len(query_terms(sought)),
+        sought_terms=len(sought_terms),
+        terms=tuple(sought_terms if sought == text else query_terms(text)),
+        names=tuple(tuple(terms) for word in _naming_words(text) if (terms := query_terms(word))),
         people=tuple(dict.fromkeys(person.name for person in people)),
         periods=times.periods(text, now) if parts.times else (),
         literals=literals.literals(text) if parts.literals else (),
@@ -105,3 +150,20 @@ def analyse(text: str, known: Known, now: int, parts: Parts = ALL) -> Question:
         language=language(text) if parts.languages else None,
         telling=not words <= STOPWORDS,
     )
+
+
+def _naming_words(question: str) -> list[str]:
+    """Words that name one thing: capitalised inside a sentence, or with a digit or a joint."""
+    names = []
+    for match in _TOKEN.finditer(question):
+        word = match.group()
+        before = question[: match.start()].rstrip()
+        starts = not before or before[-1] in _SENTENCE_STARTS
+        if any(c.isdigit() or c in "_/" for c in word) or (word[0].isupper() and not starts and word != "I"):
+            names.append(word)
+    return names
+
+
+def has_kind(kind: str, text: str) -> bool:
+    """Whether a text has the kind of thing that is asked for."""
+    return KINDS[kind][1].search(text) is not None
