@@ -17,7 +17,7 @@ from commonplace.engine.recall.weights import WEIGHTS
 Array = NDArray[np.float64]
 
 RIDGE = 3.0
-#: Known only from what people mean by them: no data set here has them often enough to fit.
+#: AgentContext only from what people mean by them: no data set here has them often enough to fit.
 BY_HAND = {"importance": 1.0, "subject": 0.5, "recent": 0.1}
 _K = 10
 

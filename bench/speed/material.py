@@ -63,7 +63,7 @@ class Material:
         return held / np.linalg.norm(held, axis=1, keepdims=True)
 
 
-class Known:
+class AgentContext:
     """An embedder that has seen the texts before: what a query costs when its embedding is not counted."""
 
     def __init__(self, material: Material, more: Sequence[str] = COMMON) -> None:

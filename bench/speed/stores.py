@@ -20,7 +20,7 @@ from pathlib import Path
 
 import apsw
 
-from bench.speed.material import Known, Material
+from bench.speed.material import AgentContext, Material
 from bench.speed.report import Progress
 from commonplace.engine.memory import write
 from commonplace.engine.memory.passages import indexed_text
@@ -136,7 +136,7 @@ def _entry(draft: Draft, vector: object, now: int, generation: int) -> Entry:
 @contextlib.asynccontextmanager
 async def opened(store: Kept, material: Material, agent: str = BIG) -> AsyncIterator[Memory]:
     """As a program would use it, with a query's embedding already known."""
-    async with Memory(agent, data=store.folder, embedder=Known(material)) as memory:
+    async with Memory(agent, data=store.folder, embedder=AgentContext(material)) as memory:
         yield memory
 
 

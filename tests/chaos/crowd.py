@@ -8,19 +8,19 @@ import time
 
 from commonplace.embedders.hashing import open_embedder
 from commonplace.sdk import Memory
-from commonplace.stores.sqlite import turnstile
+from commonplace.stores.sqlite import fair_lock
 
 
 def watch() -> None:
-    acquire = turnstile.Turnstile.acquire
+    acquire = fair_lock.FairLock.acquire
 
-    def watched(self: turnstile.Turnstile, timeout: float) -> int:
+    def watched(self: fair_lock.FairLock, timeout: float) -> int:
         asked = time.monotonic_ns()
         ticket = acquire(self, timeout)
         print(f"turn {asked} {time.monotonic_ns()}", flush=False)
         return ticket
 
-    turnstile.Turnstile.acquire = watched  # type: ignore[method-assign]
+    fair_lock.FairLock.acquire = watched  # type: ignore[method-assign]
 
 
 async def main(data: str, name: str, writes: int) -> None:

@@ -154,7 +154,7 @@ def test_a_store_refuses_a_question_put_to_another_generation(path: Path) -> Non
             with pytest.raises(StaleGeneration):
                 await engine.core.primary.search(search)
             with pytest.raises(StaleGeneration):
-                await engine.core.primary.around(search, [id], 2)
+                await engine.core.primary.neighbours_in_session(search, [id], 2)
         await engine.close()
 
     asyncio.run(scenario())

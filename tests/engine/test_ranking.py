@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from commonplace.engine.recall.ranking import rank
 from commonplace.engine.recall.understanding import Parts, analyse
 from commonplace.engine.types import Query
-from commonplace.stores.base import Candidate, Known, Reach, Search
+from commonplace.stores.base import AgentContext, Candidate, Reach, Search
 from commonplace.stores.contract.subject import Subject
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory, Principal
@@ -28,7 +28,7 @@ def order(ranked: list[Any]) -> list[str]:
 
 
 def test_both_legs_count_and_features_are_carried() -> None:
-    asked = analyse("blue harbour", Known(), 0)
+    asked = analyse("blue harbour", AgentContext(), 0)
     ranked = rank(
         [
             Candidate(memory("neither", "n"), 0.1, 0.0, 0),
@@ -62,8 +62,8 @@ def test_what_was_replaced_stands_behind_what_replaced_it_unless_the_past_is_ask
     new = Candidate(memory("new", "our address is Lamp Row", supersedes=["home"], created_at=5), 0.3, 0.0, 0)
     other = Candidate(memory("other", "the cat is grey"), 0.1, 0.0, 0)
     found, replaced = [old, new, other], {"home": "new"}
-    now = analyse("where do we live", Known(), 0)
-    then = analyse("where did we live before the move", Known(), 0)
+    now = analyse("where do we live", AgentContext(), 0)
+    then = analyse("where did we live before the move", AgentContext(), 0)
     assert order(rank(found, now, replaced=replaced)) == ["new", "old", "other"]
     assert order(rank(found, then, replaced=replaced))[0] == "old"
     assert order(rank(found, now, replaced=replaced, parts=Parts(validity=False)))[0] == "old"
@@ -107,7 +107,7 @@ def test_the_same_words_of_another_speaker_or_day_are_not_folded() -> None:
 
 
 def test_who_spoke_counts_when_someone_is_named() -> None:
-    asked = analyse("What did Alice paint?", Known(frozenset({"Alice", "Bob"})), 0)
+    asked = analyse("What did Alice paint?", AgentContext(frozenset({"Alice", "Bob"})), 0)
     found = [
         Candidate(memory("bob", "I painted a barn", speaker="Bob"), 0.5, 1.0, 1),
         Candidate(memory("alice", "I painted a lake", speaker="Alice"), 0.5, 1.0, 1),
@@ -116,7 +116,7 @@ def test_who_spoke_counts_when_someone_is_named() -> None:
 
 
 def test_without_a_leg_the_other_ranks() -> None:
-    asked = analyse("green tea", Known(), 0)
+    asked = analyse("green tea", AgentContext(), 0)
     words = [Candidate(memory("few", "f"), None, 1.0, 1), Candidate(memory("many", "m"), None, 2.0, 3)]
     meaning = [Candidate(memory("far", "f"), 0.2, None), Candidate(memory("near", "n"), 0.6, None)]
     assert order(rank(words, asked)) == ["many", "few"]
@@ -234,9 +234,9 @@ def test_erased_speakers_are_no_longer_known(over: Over) -> None:
     async def work() -> None:
         id = await s.remember("I painted a lake", speaker="Alice")
         await s.remember("I painted a barn", speaker="Bob")
-        assert (await s.engine.core.primary.known("local", ["agent"])).speakers == {"Alice", "Bob"}
+        assert (await s.engine.core.primary.context("local", ["agent"])).speakers == {"Alice", "Bob"}
         await s.engine.core.primary.delete("local", [id])
-        assert (await s.engine.core.primary.known("local", ["agent"])).speakers == {"Bob"}
+        assert (await s.engine.core.primary.context("local", ["agent"])).speakers == {"Bob"}
 
     run(work())
 
@@ -249,7 +249,7 @@ def test_around_gives_runs_in_the_order_written(over: Over) -> None:
         alone = await s.remember("no session")
         await s.engine.core.primary.delete("local", [ids[4]])
         search = Search(Reach("local", ("agent",)), "turn")
-        runs = await s.engine.core.primary.around(search, [ids[3], ids[5], ids[0], alone], 1)
+        runs = await s.engine.core.primary.neighbours_in_session(search, [ids[3], ids[5], ids[0], alone], 1)
         assert sorted([c.memory.content for c in r] for r in runs) == [
             ["turn 0", "turn 1"],
             ["turn 2", "turn 3", "turn 5", "turn 6"],

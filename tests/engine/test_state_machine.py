@@ -31,7 +31,7 @@ STRATEGIES = ("keep_canonical", "merge_content", "keep_highest_confidence")
 
 
 @dataclass
-class Known:
+class ModelMemory:
     """What the oracle knows of one memory."""
 
     id: str
@@ -66,7 +66,7 @@ class Memories(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.clock = FakeClock()
         self.count = 0
-        self.known: dict[str, Known] = {}
+        self.known: dict[str, ModelMemory] = {}
         self.erased: set[str] = set()
         self.keys: dict[str, tuple[Draft, str]] = {}
         self.staged: list[Staged] = []
@@ -87,13 +87,13 @@ class Memories(RuleBasedStateMachine):
 
     # the oracle
 
-    def expired(self, m: Known) -> bool:
+    def expired(self, m: ModelMemory) -> bool:
         return m.expires_at is not None and m.expires_at <= self.clock()
 
-    def readable(self, m: Known) -> bool:
+    def readable(self, m: ModelMemory) -> bool:
         return m.status in ("live", "archived") and not self.expired(m)
 
-    def pick(self, place: int) -> Known:
+    def pick(self, place: int) -> ModelMemory:
         return list(self.known.values())[place % len(self.known)]
 
     def content(self) -> str:
@@ -103,7 +103,7 @@ class Memories(RuleBasedStateMachine):
         )
         return f"{letters[:7]} {letters[7:14]} {letters[14:21]}"
 
-    def holder(self, alias: str | None) -> Known | None:
+    def holder(self, alias: str | None) -> ModelMemory | None:
         held = (
             m
             for m in self.known.values()
@@ -116,11 +116,11 @@ class Memories(RuleBasedStateMachine):
         if (before := self.holder(alias)) is not None:
             assert self.expired(before)
             before.status, before.versions = "deleted", before.versions + 1
-        self.known[id] = Known(
+        self.known[id] = ModelMemory(
             id, draft.content, draft.type, draft.user_id, draft.confidence, alias, draft.expires_at, self.clock()
         )
 
-    def drop(self, m: Known, hard: bool) -> None:
+    def drop(self, m: ModelMemory, hard: bool) -> None:
         if hard:
             del self.known[m.id]
             self.erased.add(m.id)

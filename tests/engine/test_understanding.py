@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from commonplace.engine.recall import literals, names, times
 from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.understanding import Parts, analyse
-from commonplace.stores.base import Known
+from commonplace.stores.base import AgentContext
 
 NOW = int(datetime(2026, 3, 18, 15, 30, tzinfo=UTC).timestamp() * 1000)  # a Wednesday
-ALICE_AND_BOB = Known(frozenset({"Alice", "Bob Marsh", "Will"}))
+ALICE_AND_BOB = AgentContext(frozenset({"Alice", "Bob Marsh", "Will"}))
 
 
 def day(text: str) -> int:
@@ -139,7 +139,7 @@ def test_language(text: str, expected: str | None) -> None:
 
 
 def test_the_past_the_latest_and_the_kind_of_answer() -> None:
-    known = Known()
+    known = AgentContext()
     assert analyse("Where did we live before the move?", known, NOW).past
     assert analyse("What is the current port?", known, NOW).latest
     assert analyse("When did it break?", known, NOW).wants == "time"
@@ -151,12 +151,12 @@ def test_the_past_the_latest_and_the_kind_of_answer() -> None:
 
 @pytest.mark.parametrize(("text", "telling"), [("what is it", False), ("🎉🎉", False), ("??", False), ("鍵", True)])
 def test_what_tells_nothing_is_known(text: str, telling: bool) -> None:
-    assert analyse(text, Known(), NOW).telling is telling
+    assert analyse(text, AgentContext(), NOW).telling is telling
 
 
 @given(st.text(max_size=300), st.frozensets(st.text(min_size=1, max_size=12), max_size=6))
 def test_any_text_is_understood(text: str, speakers: frozenset[str]) -> None:
-    asked = analyse(text, Known(speakers), NOW)
+    asked = analyse(text, AgentContext(speakers), NOW)
     assert set(asked.people) <= speakers
     assert all(p.start < p.end for p in asked.periods)
     if not asked.people:

@@ -19,7 +19,7 @@ from commonplace.serve.mcp.messages import Problem
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.mcp.speaker import Speaker, advice
 from commonplace.serve.mcp.table import ERAS, Hints, Tool, ToolSet
-from commonplace.wire.errors import NeedsMending, StoreRefused, Unavailable
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, UnusableStore
 from commonplace.wire.record import Principal
 
 OURS = ["remember", "recall", "forget", "merge", "expire", "get", "list", "update", "history", "graph_assert",
@@ -199,7 +199,7 @@ def test_a_mistake_is_explained_to_the_model(talk: Talk, tool: str, arguments: d
 
 def test_a_model_tries_again_only_where_that_can_help() -> None:
     assert "Try recall once more" in advice("recall", Unavailable("locked"))
-    for fault in (StoreRefused("damaged"), NeedsMending("read-only")):
+    for fault in (UnusableStore("damaged"), OperatorActionRequired("read-only")):
         assert "Do not try again" in advice("recall", fault)
         assert "`commonplace doctor`" in advice("recall", fault)
 

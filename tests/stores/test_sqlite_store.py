@@ -17,7 +17,7 @@ from commonplace.stores.contract.subject import WHO, FakeClock, driven
 from commonplace.stores.sqlite import SqliteStore, schema
 from commonplace.stores.sqlite.files import StoreFiles
 from commonplace.wire.canonical import mint_id
-from commonplace.wire.errors import Fault, StoreRefused, Unavailable
+from commonplace.wire.errors import Fault, Unavailable, UnusableStore
 from commonplace.wire.record import Memory
 
 
@@ -43,7 +43,7 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 def refused(path: Path, sentence: str) -> None:
     before = everything_in(path.parent)
     for _ in range(2):
-        with pytest.raises(StoreRefused) as why:
+        with pytest.raises(UnusableStore) as why:
             SqliteStore(path)
         assert sentence in why.value.message
     assert everything_in(path.parent) == before
@@ -61,7 +61,7 @@ def test_a_newer_schema_still_in_the_log_is_refused(path: Path) -> None:
     filled(path)
     db = apsw.Connection(str(path))
     db.execute("PRAGMA wal_autocheckpoint=0; PRAGMA user_version=99").fetchall()
-    with pytest.raises(StoreRefused) as why:
+    with pytest.raises(UnusableStore) as why:
         SqliteStore(path)
     assert "newer Commonplace" in why.value.message
     assert db.pragma("user_version") == 99
@@ -81,7 +81,7 @@ def test_another_programs_open_database_is_refused(path: Path) -> None:
     path.parent.mkdir()
     db = apsw.Connection(str(path))
     db.execute("PRAGMA journal_mode=WAL; CREATE TABLE theirs(x)").fetchall()
-    with pytest.raises(StoreRefused) as why:
+    with pytest.raises(UnusableStore) as why:
         SqliteStore(path)
     assert "of another program" in why.value.message
     assert db.execute("SELECT name FROM sqlite_schema").fetchall() == [("theirs",)]
@@ -213,7 +213,7 @@ def test_a_program_that_a_newer_one_has_overtaken_writes_no_more(path: Path, clo
         db = apsw.Connection(str(path))
         db.pragma("user_version", schema.VERSION + 1)
         for _ in range(2):
-            with pytest.raises(StoreRefused) as why:
+            with pytest.raises(UnusableStore) as why:
                 run(s.remember("after"))
             assert "newer Commonplace" in why.value.message
         assert [m.content for m in run(s.list())] == ["before"]

@@ -13,7 +13,7 @@ import pytest
 from commonplace.stores.base import Entry, Transaction
 from commonplace.stores.contract.subject import FakeClock, driven
 from commonplace.stores.sqlite import SqliteStore, writer
-from commonplace.stores.sqlite.turnstile import Turnstile
+from commonplace.stores.sqlite.fair_lock import FairLock
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
@@ -57,7 +57,7 @@ def test_a_lock_that_others_keep_is_said_in_words(
 
     async def scenario() -> None:
         store = SqliteStore(path, clock)
-        other = Turnstile(store.files.lock)
+        other = FairLock(store.files.lock)
         other.acquire(1.0)
         for attempt in (store.transact("local", put), store.compact()):
             with pytest.raises(Unavailable, match="other processes kept"):
@@ -71,7 +71,7 @@ def test_a_lock_that_others_keep_is_said_in_words(
 
 
 def test_a_lock_that_cannot_be_given_back_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = Turnstile(tmp_path / "lock"), Turnstile(tmp_path / "lock")
+    first, second = FairLock(tmp_path / "lock"), FairLock(tmp_path / "lock")
     first.acquire(1.0)
     with monkeypatch.context() as broken:
 

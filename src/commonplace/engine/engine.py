@@ -242,10 +242,10 @@ class Engine(Knowledge):
         await self._recall_log.note(RecallEntry(who, name, text, found.found, self.core.clock()))
         return found
 
-    async def foremost(self, who: Principal, agent: str, where: Where = (), *, limit: int) -> Sequence[Memory]:
+    async def most_important(self, who: Principal, agent: str, where: Where = (), *, limit: int) -> Sequence[Memory]:
         """By importance as it is now, the recalls of a moment ago counted."""
         await self._recall_log.flush()
-        return await palace_recall.foremost(self.core, who, agent, where, limit=limit)
+        return await palace_recall.most_important(self.core, who, agent, where, limit=limit)
 
     # reviews
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.graph import GraphReads, GraphWork
-from commonplace.stores.worth import Worth
+from commonplace.stores.importance import ImportanceDecay
 from commonplace.wire.filters import Where, matches
 from commonplace.wire.record import Memory, Status
 
@@ -89,7 +89,7 @@ class Candidate:
 
 
 @dataclass(slots=True, frozen=True)
-class Known:
+class AgentContext:
     """What an agent's live memories say about one another and whose words they are."""
 
     speakers: frozenset[str] = frozenset()
@@ -291,19 +291,19 @@ class Primary(Store, GraphReads, Protocol):
 
     async def tenants(self) -> list[str]: ...
 
-    async def known(self, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
+    async def context(self, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
         """From live memories; given `now`, not from those that have expired."""
 
-    async def foremost(self, reach: Reach, worth: Worth, at: int, limit: int) -> list[Memory]:
+    async def most_important(self, reach: Reach, worth: ImportanceDecay, at: int, limit: int) -> list[Memory]:
         """What of it is worth most at that time, best first, the newer first among equals."""
 
-    async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+    async def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         """Runs of one session's memories in the order written: these with up to `each` before and after them.
 
         All within the reach, with their cosine and the terms they match; what belongs to no session is left out.
         """
 
-    async def drop_copies(self) -> None:
+    async def delete_migration_backups(self) -> None:
         """Something was erased: remove copies the store made of itself, such as those before a migration."""
 
 
@@ -319,10 +319,10 @@ class Transactional:
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> int:
         def work(tx: Transaction) -> int:
-            known = [id for id in ids if tx.get(id) is not None]
-            for id in known:
+            present = [id for id in ids if tx.get(id) is not None]
+            for id in present:
                 tx.erase(id)
-            return len(known)
+            return len(present)
 
         count: int = await self.transact(tenant, work)
         return count
@@ -330,7 +330,7 @@ class Transactional:
     async def agent_names(self, tenant: str) -> list[str]:
         return sorted(await self.agents(tenant))
 
-    async def drop_copies(self) -> None:
+    async def delete_migration_backups(self) -> None:
         """Nothing to do for a store that makes none."""
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from commonplace.stores.base import Candidate, Known, Reach, Search, Store
-from commonplace.stores.worth import Worth
+from commonplace.stores.base import AgentContext, Candidate, Reach, Search, Store
+from commonplace.stores.importance import ImportanceDecay
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
@@ -15,17 +15,20 @@ T = TypeVar("T")
 
 
 class ByScan:
-    """`known`, `foremost` and `around` for a primary without indexes for them: everything in reach is read."""
+    """`context`, `most_important` and `neighbours_in_session` by reading everything in reach, for primaries
+    without indexes for them."""
 
-    async def known(self: Store, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
+    async def context(self: Store, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
         memories = await everything(self, Reach(tenant, tuple(agents), now=now))
         replaced = {old: m.id for m in memories for old in m.supersedes}
-        return Known(frozenset(m.speaker for m in memories if m.speaker), replaced)
+        return AgentContext(frozenset(m.speaker for m in memories if m.speaker), replaced)
 
-    async def foremost(self: Store, reach: Reach, worth: Worth, at: int, limit: int) -> list[Memory]:
+    async def most_important(self: Store, reach: Reach, worth: ImportanceDecay, at: int, limit: int) -> list[Memory]:
         return worth.order(await everything(self, reach), at)[:limit]
 
-    async def around(self: Store, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+    async def neighbours_in_session(
+        self: Store, search: Search, ids: Sequence[str], each: int
+    ) -> list[list[Candidate]]:
         asked = [m for m in await self.get(search.reach.tenant, ids) if m.session_id is not None]
         runs: list[list[str]] = []
         for agent, session in sorted({(m.agent_id, str(m.session_id)) for m in asked}):

@@ -64,9 +64,9 @@ class Unavailable(Fault):
     code = "unavailable"
 
 
-class NeedsMending(Unavailable):
+class OperatorActionRequired(Unavailable):
     """It stays so until a person has done something about it: asking again cannot help."""
 
 
-class StoreRefused(NeedsMending):
+class UnusableStore(OperatorActionRequired):
     """A data file that must not be opened: damaged, or written by a newer version. It is left untouched."""

@@ -159,7 +159,7 @@ async def _consistency(engine: Engine, memory: Memory, attestation: Document, ca
     """What replaces it, and what the knowledge graph says now where it says something else: as far as one may see."""
     as_reader = reader(caller.who, caller.standing)
     core = engine.core
-    replaced = (await core.primary.known(memory.tenant, [memory.agent_id], core.clock())).replaced
+    replaced = (await core.primary.context(memory.tenant, [memory.agent_id], core.clock())).replaced
     conflicts = []
     for name in (memory.id, *memory.aliases):
         newer = replaced.get(name)

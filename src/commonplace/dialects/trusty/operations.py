@@ -160,7 +160,7 @@ class Trusty:
     async def listing(self, palace: str, room: str | None, tag: str | None, limit: int) -> list[Memory]:
         await self.open(palace)
         where: Where = (*((rooms.within(room),) if room else ()), *((tagged(tag),) if tag is not None else ()))
-        return list(await self._engine.foremost(self._who, palace, where, limit=limit))
+        return list(await self._engine.most_important(self._who, palace, where, limit=limit))
 
     async def forget(self, palace: str, drawer_id: str) -> None:
         """Gone afterwards, whether or not it was there; deleted as every protocol but memorywire deletes, softly."""

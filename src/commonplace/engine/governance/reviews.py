@@ -277,7 +277,7 @@ async def _approve_forget(
 
     decided = await core.transact(who.tenant, work)
     if request.hard_delete or any(forget.erases(m) for m in memories):
-        await core.primary.drop_copies()
+        await core.primary.delete_migration_backups()
     return decided
 
 

@@ -279,7 +279,7 @@ async def erase(core: Core, who: Principal, agent_id: str, subject: str, *, ment
             ids = [triple.id for triple in found[start : start + _CHUNK]]
             gone += await core.transact(who.tenant, lambda tx, ids=ids: work(tx, ids))  # type: ignore[misc]
     if gone:
-        await core.primary.drop_copies()
+        await core.primary.delete_migration_backups()
     return gone
 
 

@@ -61,7 +61,7 @@ async def expire(core: Core, who: Principal, request: ExpireRequest) -> list[str
         batch = memories[start : start + CHUNK]
         done += await core.transact(who.tenant, lambda tx, batch=batch: _expire_now(tx, core, who, request, batch))  # type: ignore[misc]
     if request.action == "forget" and any(erases(m) for m in memories):
-        await core.primary.drop_copies()
+        await core.primary.delete_migration_backups()
     return done
 
 
@@ -105,7 +105,7 @@ async def sweep(core: Core, who: Principal) -> int:
             )
     erased += await _sweep_rejected(core, who)
     if erased:
-        await core.primary.drop_copies()
+        await core.primary.delete_migration_backups()
     return erased
 
 

@@ -89,7 +89,7 @@ async def forget(core: Core, who: Principal, request: ForgetRequest) -> ForgetRe
         gone = set(result.ids)
         result.descendants = [m.id for m in await descendants(core, who, memories) if m.id not in gone]
     if request.hard_delete or any(erases(m) for m in memories):
-        await core.primary.drop_copies()
+        await core.primary.delete_migration_backups()
         result.backups, result.backup_count = await backups(core, who)
     return result
 

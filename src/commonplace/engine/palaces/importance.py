@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from commonplace.stores.worth import Worth
+from commonplace.stores.importance import ImportanceDecay
 from commonplace.wire.record import Memory
 
 DAY_MS = 86_400_000
 LEAST, MOST = 0.05, 1.0
-WORTH = Worth(base=0.5, half_life=90 * DAY_MS, each=0.05, most=0.3)
+DECAY = ImportanceDecay(base=0.5, half_life=90 * DAY_MS, each=0.05, most=0.3)
 
 
 def effective(memory: Memory, now: int) -> float:
-    return min(max(WORTH.of(memory, now), LEAST), MOST)
+    return min(max(DECAY.of(memory, now), LEAST), MOST)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from commonplace.engine.core import Core
 from commonplace.engine.memory import read
-from commonplace.engine.palaces.importance import WORTH, effective
+from commonplace.engine.palaces.importance import DECAY, effective
 from commonplace.engine.types import Hit, Query
 from commonplace.stores.base import Reach
 from commonplace.wire.filters import Where
@@ -36,12 +36,12 @@ class PalaceRecall:
     found: list[str] = field(default_factory=list)
 
 
-async def foremost(core: Core, who: Principal, agent: str, where: Where = (), *, limit: int) -> list[Memory]:
+async def most_important(core: Core, who: Principal, agent: str, where: Where = (), *, limit: int) -> list[Memory]:
     """A listing by importance as it is now, the highest first."""
     core.require(who, agent, "reader")
     now = core.clock()
     reach = Reach(who.tenant, (agent,), where, statuses=read.READABLE, now=now)
-    return await core.primary.foremost(reach, WORTH, now, limit)
+    return await core.primary.most_important(reach, DECAY, now, limit)
 
 
 async def recall(
@@ -53,7 +53,7 @@ async def recall(
         return PalaceRecall(None, [])
     now = core.clock()
     essential, hits = await asyncio.gather(
-        core.primary.foremost(Reach(who.tenant, (agent,), now=now), WORTH, now, ESSENTIAL),
+        core.primary.most_important(Reach(who.tenant, (agent,), now=now), DECAY, now, ESSENTIAL),
         _search(core, who, agent, text, k, deep),
     )
     return compose(identity, essential, hits, k, now, layer=3 if deep else 2)

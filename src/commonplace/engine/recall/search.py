@@ -52,7 +52,7 @@ async def find(
 async def _find(
     core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float], asked_at: int
 ) -> Found:
-    known = await core.primary.known(reach.tenant, reach.agents, reach.now)
+    known = await core.primary.context(reach.tenant, reach.agents, reach.now)
     asked = analyse(text, known, asked_at, parts)
     vectors, info = await core.embedded([asked.sought]) if asked.telling else (None, core.embedder_info)
     search = Search(
@@ -69,5 +69,5 @@ async def _find(
     now = reach.as_of is None
     shortlist = Shortlist(candidates, asked, known.replaced if now else {}, parts=parts, weights=weights)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MOST_SURROUNDED))):
-        shortlist.add(await core.primary.around(search, best, REACH))
+        shortlist.add(await core.primary.neighbours_in_session(search, best, REACH))
     return Found(asked, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and vectors is not None else None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from commonplace.engine.recall import literals, names, times
 from commonplace.engine.recall.languages import language
-from commonplace.stores.base import Known
+from commonplace.stores.base import AgentContext
 from commonplace.stores.stopwords import STOPWORDS
 from commonplace.stores.text import query_terms
 
@@ -33,7 +33,7 @@ class Parts:
 
 
 ALL = Parts()
-_NOBODY = Known()
+_NOBODY = AgentContext()
 
 
 @dataclass(slots=True, frozen=True)
@@ -127,7 +127,7 @@ _TOKEN = re.compile(r"\w[\w'’.:/-]*\w|\w")
 _SENTENCE_STARTS = frozenset(".!?¿¡:\"'“„«(")
 
 
-def analyse(text: str, known: Known = _NOBODY, now: int = 0, parts: Parts = ALL) -> Question:
+def analyse(text: str, known: AgentContext = _NOBODY, now: int = 0, parts: Parts = ALL) -> Question:
     folded = text.casefold()
     words = frozenset(_WORD.findall(folded))
     people = names.match_names(text, known.speakers) if parts.names else []

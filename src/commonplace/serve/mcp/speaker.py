@@ -9,7 +9,7 @@ from typing import Any
 from commonplace.serve.mcp import eras
 from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, NO_METHOD, Problem
 from commonplace.serve.mcp.table import STATELESS_ERAS, Document, Prompt, Resource, Session, Tool, ToolSet, resolved
-from commonplace.wire.errors import Fault, NeedsMending, NotFound, ValidationError
+from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError
 
 NO_RESOURCE = -32002  # until 2025-11-25; invalid params since
 UNSUPPORTED_VERSION = -32022
@@ -254,7 +254,7 @@ def _no_method(method: str) -> Problem:
 
 
 def advice(tool: str, fault: Fault) -> str:
-    return _NEEDS_A_PERSON if isinstance(fault, NeedsMending) else _NEXT.get(fault.code, "").format(tool=tool)
+    return _NEEDS_A_PERSON if isinstance(fault, OperatorActionRequired) else _NEXT.get(fault.code, "").format(tool=tool)
 
 
 def _told(fault: Fault) -> str:

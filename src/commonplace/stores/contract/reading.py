@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Reach, Search
 from commonplace.stores.contract.subject import DAY_MS, Contract, FakeClock, Subject, drives
-from commonplace.stores.worth import Worth
+from commonplace.stores.importance import ImportanceDecay
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where, any_of, parse
 from commonplace.wire.models import ForgetRequest
@@ -62,11 +62,11 @@ class Reading(Contract):
     @drives
     async def test_what_is_worth_most_comes_first(self, s: Subject) -> None:
         """By importance, age and recalls together, as they are at that time and after every change."""
-        worth = Worth(base=0.5, half_life=DAY_MS, each=0.05, most=0.3)
+        worth = ImportanceDecay(base=0.5, half_life=DAY_MS, each=0.05, most=0.3)
 
         async def order(*, limit: int = 10, where: Where = (), at: int | None = None) -> list[str]:
             now = s.clock.now if at is None else at
-            found = await s.store.foremost(Reach("local", ("agent",), where, now=now), worth, now, limit)
+            found = await s.store.most_important(Reach("local", ("agent",), where, now=now), worth, now, limit)
             return [m.id for m in found]
 
         old = await s.remember("old", importance=1.0)

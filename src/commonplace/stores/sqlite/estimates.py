@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.base import Reach
+from commonplace.stores.importance import ImportanceDecay
 from commonplace.stores.sqlite import reader, rows
 from commonplace.stores.sqlite.sql_where import reach_sql
-from commonplace.stores.worth import Worth
 from commonplace.wire.record import Memory
 
 _STATUSES = ("live", "archived", "pending", "deleted")
@@ -55,7 +55,9 @@ class Estimates:
         self._scopes: dict[int, _Scope] = {}
         self._lock = threading.Lock()
 
-    def foremost(self, db: apsw.Connection, reach: Reach, worth: Worth, at: int, limit: int) -> list[Memory]:
+    def most_important(
+        self, db: apsw.Connection, reach: Reach, worth: ImportanceDecay, at: int, limit: int
+    ) -> list[Memory]:
         """Chosen by what is remembered of them; the rows themselves say whether they are in reach, and the order."""
         best: list[tuple[float, int, int]] = []
         scopes = reader.scope_ids(db, reach.tenant, reach.agents)
@@ -109,7 +111,7 @@ def _counted(known: Rows, db: apsw.Connection) -> Rows:
 
 
 def _best(
-    known: Rows, reach: Reach, worth: Worth, at: int, limit: int, allowed: Sequence[int] | None
+    known: Rows, reach: Reach, worth: ImportanceDecay, at: int, limit: int, allowed: Sequence[int] | None
 ) -> Iterable[tuple[float, int, int]]:
     """(value, created_at, mid) of the best, in no order."""
     wanted = np.zeros(len(_STATUSES), bool)

@@ -13,8 +13,8 @@ import apsw
 
 from commonplace.stores.base import Progress
 from commonplace.stores.sqlite import schema
-from commonplace.stores.sqlite.turnstile import Busy, Turnstile
-from commonplace.wire.errors import NeedsMending, StoreRefused, Unavailable
+from commonplace.stores.sqlite.fair_lock import Busy, FairLock
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, UnusableStore
 
 log = logging.getLogger("commonplace.sqlite")
 _MAGIC = b"SQLite format 3\x00"
@@ -64,7 +64,9 @@ def connect(path: Path) -> apsw.Connection:
         # Never creates it: a database that someone has removed must not come back empty.
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:
-        raise NeedsMending(f"cannot open {path}: {error}. Check that the folder exists and is writable.") from error
+        raise OperatorActionRequired(
+            f"cannot open {path}: {error}. Check that the folder exists and is writable."
+        ) from error
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     # Without this, statements that partial indexes concern are planned anew whenever a value is bound: 5 to 50 µs each.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -112,17 +114,19 @@ def _open_checked(files: StoreFiles) -> apsw.Connection:
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             raise refusal(files.database, str(error)) from error
         if isinstance(error, apsw.FullError):
-            raise NeedsMending(f"the disk that holds {files.database} is full; free some space first") from error
+            raise OperatorActionRequired(
+                f"the disk that holds {files.database} is full; free some space first"
+            ) from error
         if isinstance(error, apsw.Error):
-            raise (Unavailable if isinstance(error, apsw.BusyError) else NeedsMending)(
+            raise (Unavailable if isinstance(error, apsw.BusyError) else OperatorActionRequired)(
                 f"{files.database} cannot be opened for writing ({error}); is its folder, or the disk, read-only?"
             ) from error
         raise
     return db
 
 
-def refusal(path: Path, why: str) -> StoreRefused:
-    return StoreRefused(
+def refusal(path: Path, why: str) -> UnusableStore:
+    return UnusableStore(
         f"{path} is damaged ({why}). Nothing was changed. Put a backup in its place, or move it away to start anew; "
         "docs/upkeep.md says how."
     )
@@ -133,7 +137,7 @@ def _make_private_folder(folder: Path) -> None:
         try:
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         except OSError as error:
-            raise NeedsMending(f"cannot create the data folder {folder}: {error.strerror}") from error
+            raise OperatorActionRequired(f"cannot create the data folder {folder}: {error.strerror}") from error
 
 
 def _create_private(path: Path) -> None:
@@ -141,7 +145,7 @@ def _create_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
-        raise NeedsMending(
+        raise OperatorActionRequired(
             f"cannot write {path}: {error.strerror}. Check the folder, or choose another with --data."
         ) from error
 
@@ -183,12 +187,12 @@ def _check_pages(path: Path, *, whole: bool, fresh: bool) -> None:
         raise refusal(path, problems[0])
 
 
-def _foreign(path: Path) -> StoreRefused:
-    return StoreRefused(f"{path} is an SQLite database of another program. Choose another file with --data.")
+def _foreign(path: Path) -> UnusableStore:
+    return UnusableStore(f"{path} is an SQLite database of another program. Choose another file with --data.")
 
 
-def newer(path: Path, version: int) -> StoreRefused:
-    return StoreRefused(
+def newer(path: Path, version: int) -> UnusableStore:
+    return UnusableStore(
         f"{path} was written by a newer Commonplace (schema {version}; this one knows {schema.VERSION}). "
         "Nothing was changed. Upgrade commonplace, or choose another folder with --data."
     )
@@ -198,18 +202,18 @@ def _migrate(db: apsw.Connection, files: StoreFiles) -> None:
     if db.pragma("user_version") == 0:
         _take_steps(db, files)  # who gets the database's own lock first does it: there is nothing to copy
     elif db.pragma("user_version") < schema.VERSION:
-        turnstile = Turnstile(files.lock)
+        lock = FairLock(files.lock)
         try:
             # One process makes the copy and takes the steps; the others wait here and find it done.
-            turnstile.acquire(MIGRATION_SECONDS)
+            lock.acquire(MIGRATION_SECONDS)
             _take_steps(db, files)
         except Busy:
             raise Unavailable(
                 f"another process has been at work on {files.database} for {MIGRATION_SECONDS} s; try again"
             ) from None
         finally:
-            turnstile.release()
-            turnstile.close()
+            lock.release()
+            lock.close()
     if db.pragma("user_version") > schema.VERSION:
         raise newer(files.database, db.pragma("user_version"))
 

@@ -86,7 +86,9 @@ def search(db: apsw.Connection, catalogue: Catalogue, view: Rows, search: Search
     return [candidate for _, candidate in _fetch(db, scopes, reach, found, terms)]
 
 
-def around(db: apsw.Connection, view: Rows, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+def neighbours_in_session(
+    db: apsw.Connection, view: Rows, search: Search, ids: Sequence[str], each: int
+) -> list[list[Candidate]]:
     """Scored from their rows: these few are not worth another pass of the index, and have been missed by its words."""
     _check_generation(view, search)
     reach = search.reach

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import apsw
 
 from commonplace.stores.base import (
+    AgentContext,
     AuditEntry,
     Candidate,
     EmbedderInfo,
     Finding,
-    Known,
     Page,
     Progress,
     Reach,
@@ -29,18 +29,18 @@ from commonplace.stores.base import (
 )
 from commonplace.stores.context import everything
 from commonplace.stores.graph import At, Triple
+from commonplace.stores.importance import ImportanceDecay
 from commonplace.stores.sqlite import generations, graph, pages, reader, source, upkeep
+from commonplace.stores.sqlite.context_cache import ContextCache
 from commonplace.stores.sqlite.estimates import Estimates
 from commonplace.stores.sqlite.files import StoreFiles, close_writable, open_writable
 from commonplace.stores.sqlite.index import Catalogue
 from commonplace.stores.sqlite.indexer import Indexer
-from commonplace.stores.sqlite.known import Acquaintances
 from commonplace.stores.sqlite.reader import Readers
 from commonplace.stores.sqlite.rows import one
 from commonplace.stores.sqlite.source import embedder_of, rows_of
 from commonplace.stores.sqlite.transaction import to_record
 from commonplace.stores.sqlite.writer import Writer
-from commonplace.stores.worth import Worth
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -64,7 +64,7 @@ class SqliteStore(Transactional):
         self.store_id: str = one(self._db, "SELECT value FROM meta WHERE key = 'store_id'")[0]
         self._readers = Readers(self.files)
         self.catalogue = Catalogue(self.files.segments, self.store_id, index_mb << 20)
-        self._acquaintances = Acquaintances()
+        self._contexts = ContextCache()
         self._estimates = Estimates()
         self._indexer = Indexer(self._readers, self.catalogue)
         self._writer = Writer(self._db, self.files, clock, self._indexer.changed)
@@ -184,16 +184,16 @@ class SqliteStore(Transactional):
             lambda db: [n for (n,) in db.execute("SELECT name FROM tenants ORDER BY name") if n]
         )
 
-    async def known(self, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
-        return await self._readers.run(lambda db: self._acquaintances.known(db, tenant, agents, now))
+    async def context(self, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
+        return await self._readers.run(lambda db: self._contexts.context(db, tenant, agents, now))
 
-    async def foremost(self, reach: Reach, worth: Worth, at: int, limit: int) -> list[Memory]:
+    async def most_important(self, reach: Reach, worth: ImportanceDecay, at: int, limit: int) -> list[Memory]:
         if reach.as_of is not None:  # the past is nowhere ordered
             return worth.order(await everything(self, reach), at)[:limit]
-        return await self._readers.run(lambda db: self._estimates.foremost(db, reach, worth, at, limit))
+        return await self._readers.run(lambda db: self._estimates.most_important(db, reach, worth, at, limit))
 
-    async def around(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
-        return await self._readers.run(lambda db: source.around(db, rows_of(db), search, ids, each))
+    async def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+        return await self._readers.run(lambda db: source.neighbours_in_session(db, rows_of(db), search, ids, each))
 
     async def triples(
         self, tenant: str, agent_id: str, *, subject: str | None = None, predicate: str | None = None,
@@ -210,7 +210,7 @@ class SqliteStore(Transactional):
     async def linked(self, reach: Reach, ids: Sequence[str], hops: int, at: At, most: int) -> dict[str, dict[str, int]]:
         return await self._readers.run(lambda db: graph.linked(db, reach, ids, hops, at, most))
 
-    async def drop_copies(self) -> None:
+    async def delete_migration_backups(self) -> None:
         for copy in self.files.before_migration():
             copy.unlink(missing_ok=True)
 
@@ -230,7 +230,7 @@ class SqliteStore(Transactional):
             return len(scopes)
 
         purged = await self._readers.run(purge)
-        await self.drop_copies()
+        await self.delete_migration_backups()
         await self._alone(lambda db: upkeep.compact(db, self.files, progress))
         return purged
 

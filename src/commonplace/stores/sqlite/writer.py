@@ -15,11 +15,11 @@ from typing import Any
 import apsw
 
 from commonplace.stores.sqlite import schema
+from commonplace.stores.sqlite.fair_lock import Busy, FairLock
 from commonplace.stores.sqlite.files import StoreFiles, newer, refusal
 from commonplace.stores.sqlite.rows import one
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
-from commonplace.stores.sqlite.turnstile import Busy, Turnstile
-from commonplace.wire.errors import NeedsMending, Unavailable
+from commonplace.wire.errors import OperatorActionRequired, Unavailable
 from commonplace.wire.record import Clock
 
 GROUP_WRITES = 256
@@ -72,7 +72,7 @@ class Writer:
         self._files = files
         self._clock = clock
         self._committed = committed  # told which scopes changed, and in which something was erased
-        self._turnstile = Turnstile(files.lock)
+        self._lock = FairLock(files.lock)
         self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._gathering: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         self._known = _Known()
@@ -109,7 +109,7 @@ class Writer:
             self._gathering.clear()
             self._inbox.put(None)
         self._thread.join()
-        self._turnstile.close()
+        self._lock.close()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._handing:
@@ -146,7 +146,7 @@ class Writer:
     def _serve(self, group: _Group, waiting: list[Job]) -> None:
         """Commit one group off the front; what does not go into it stays waiting."""
         try:
-            self._turnstile.acquire(WAIT_SECONDS)
+            self._lock.acquire(WAIT_SECONDS)
         except (Busy, OSError) as error:
             self._refuse(waiting, error)
             waiting.clear()
@@ -166,7 +166,7 @@ class Writer:
                 job.error = job.error or self._fault(error)
             group.changed.clear()
         finally:
-            self._turnstile.release()
+            self._lock.release()
         if group.changed:
             try:
                 self._committed(group.changed, group.erased)
@@ -260,12 +260,12 @@ class Writer:
 
     def _maintain(self, job: Job) -> None:
         try:
-            self._turnstile.acquire(WAIT_SECONDS)
+            self._lock.acquire(WAIT_SECONDS)
             self._known = _Known()
             try:
                 job.result = job.work(self._db)
             finally:
-                self._turnstile.release()
+                self._lock.release()
         except BaseException as error:
             self._roll_back()
             job.error = self._fault(error)
@@ -282,7 +282,7 @@ class Writer:
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             return refusal(path, str(error))
         if isinstance(error, apsw.FullError):
-            return NeedsMending(f"the disk that holds {path} is full; nothing was written")
+            return OperatorActionRequired(f"the disk that holds {path} is full; nothing was written")
         if isinstance(error, apsw.BusyError):
             return Unavailable(f"{path} is locked by another program; nothing was written, try again")
         if isinstance(error, Busy):
@@ -292,7 +292,7 @@ class Writer:
             )
         if isinstance(error, (apsw.Error, OSError)):
             lasting = isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError))
-            return (NeedsMending if lasting else Unavailable)(
+            return (OperatorActionRequired if lasting else Unavailable)(
                 f"{path} could not be written: {error}; nothing was written"
             )
         return error

@@ -3,7 +3,7 @@
 SQLite's own lock is a race: a process that writes without pause can starve the others. Here each waiter draws a
 ticket, locks the byte of that number, and goes ahead when every lower byte is free. The kernel frees the byte of a
 process that dies, so a crash never blocks the queue. Only the order is at stake: SQLite still guards the data, so
-where the platform has no record locks (Windows) the turnstile stands open.
+where the platform has no record locks (Windows) the lock is always free.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ class Busy(Exception):
     """Other processes kept the lock for the whole of the allowed time."""
 
 
-class Turnstile:
+class FairLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd = -1
         self._ticket: int | None = None
-        self.waited = 0.0  # seconds the last acquire took, for the benchmark
 
     def acquire(self, timeout: float) -> int:
         """Wait for our turn; the ticket number, which only ever grows, tells the order of service."""
@@ -43,8 +42,7 @@ class Turnstile:
             return 0
         if self._fd < 0:
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        started = time.monotonic()
-        deadline = started + timeout
+        deadline = time.monotonic() + timeout
         self._poll(fcntl.F_WRLCK, *_MUTEX, deadline)
         try:
             ticket = max(int.from_bytes(os.pread(self._fd, 8, 0), "little"), _FIRST_TICKET)
@@ -59,7 +57,6 @@ class Turnstile:
         except BaseException:
             self.release()
             raise
-        self.waited = time.monotonic() - started
         return ticket
 
     def release(self) -> None:

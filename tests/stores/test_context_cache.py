@@ -18,7 +18,7 @@ def test_what_has_expired_replaces_nothing(over: Over) -> None:
     passing = run(s.remember("Bob works days", supersedes=[older], expires_at=s.clock() + DAY_MS))
 
     def replaced(now: int | None) -> dict[str, str]:
-        return dict(run(s.store.known("local", ["agent"], now)).replaced)
+        return dict(run(s.store.context("local", ["agent"], now)).replaced)
 
     start = s.clock()
     assert replaced(start) == {old: lasting, older: passing}

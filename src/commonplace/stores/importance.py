@@ -9,7 +9,7 @@ from commonplace.wire.record import Memory
 
 
 @dataclass(slots=True, frozen=True)
-class Worth:
+class ImportanceDecay:
     """The importance a memory was given halves with its age, and each recall adds a little."""
 
     base: float  # the importance of one that was given none

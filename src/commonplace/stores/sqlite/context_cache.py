@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from commonplace.stores.base import Known
+from commonplace.stores.base import AgentContext
 from commonplace.stores.sqlite import reader, rows
 
 _ROWS = "SELECT mid, id, status, speaker, supersedes, expires_at FROM memories WHERE scope_id = ?"
@@ -30,26 +30,26 @@ class _Scope:
     speakers: set[str] = field(default_factory=set)
     #: mid → (id, what it replaces, until when)
     superseding: dict[int, tuple[str, tuple[str, ...], float]] = field(default_factory=dict)
-    known: Known = field(default_factory=Known)
-    since: float = 0  # `known` holds from the expiry before until the one after
+    context: AgentContext = field(default_factory=AgentContext)
+    since: float = 0  # `context` holds from the expiry before until the one after
     until: float = 0
 
 
-class Acquaintances:
+class ContextCache:
     """Safe for threads."""
 
     def __init__(self) -> None:
         self._scopes: dict[int, _Scope] = {}
         self._lock = threading.Lock()
 
-    def known(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> Known:
+    def context(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
         found = [self._follow(db, scope, now or 0) for scope in reader.scope_ids(db, tenant, agents)]
         if len(found) == 1:
             return found[0]
         replaced = {old: new for one in found for old, new in one.replaced.items()}
-        return Known(frozenset().union(*(one.speakers for one in found)), replaced)
+        return AgentContext(frozenset().union(*(one.speakers for one in found)), replaced)
 
-    def _follow(self, db: apsw.Connection, scope: int, now: int) -> Known:
+    def _follow(self, db: apsw.Connection, scope: int, now: int) -> AgentContext:
         (latest,) = rows.one(db, _LATEST, (scope,))
         with self._lock:
             held = self._scopes.setdefault(scope, _Scope())
@@ -66,7 +66,7 @@ class Acquaintances:
                 held.until = held.since  # nothing holds any longer
             if not held.since <= now < held.until:
                 _settle(held, now)
-            return held.known
+            return held.context
 
 
 def _settle(held: _Scope, now: int) -> None:
@@ -75,7 +75,7 @@ def _settle(held: _Scope, now: int) -> None:
     held.since = max((end for end in ends if end <= now), default=-math.inf)
     held.until = min((end for end in ends if end > now), default=math.inf)
     replaced = {old: id for id, olds, end in held.superseding.values() if end > now for old in olds}
-    held.known = Known(frozenset(held.speakers), replaced)
+    held.context = AgentContext(frozenset(held.speakers), replaced)
 
 
 def _take(
