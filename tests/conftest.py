@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.stores.contract.subject import FakeClock, Subject, driven
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import FakeClock, Subject, driven
 
 
 @pytest.fixture

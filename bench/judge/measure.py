@@ -22,7 +22,7 @@ from commonplace.engine.engine import Engine
 from commonplace.engine.recall import fusion
 from commonplace.engine.recall.ranking import RankedCandidate
 from commonplace.engine.recall.relevance import Assessment, Mode, assess
-from commonplace.engine.recall.search import find
+from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import analyse
 from commonplace.judges.base import Judge
 from commonplace.plugins import open_store
@@ -130,9 +130,9 @@ async def timed(spaces: Sequence[Space], embedder: Embedder, judge: Judge, split
         for agent, question in asked[:: max(1, len(asked) // _TIMED)]:
             reach = Reach(ALICE.tenant, (agent,), now=system_clock())
             start = time.perf_counter()
-            found = await find(engine.core, reach, question.text, fusion.OVERFETCH * K)
+            found = await search(engine._core, reach, question.text, fusion.OVERFETCH * K)
             searched = time.perf_counter()
-            result = await assess(judge, found.asked, found.ranked, k=K, embedder_name=embedder.name)
+            result = await assess(judge, found.question, found.ranked, k=K, embedder_name=embedder.name)
             end = time.perf_counter()
             recall_ms.append((end - start) * 1e3)
             if result.judged:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from bench.judge.kept import KeptVectors
 from bench.judge.spaces import RESULTS, Question, Space
 from commonplace.embedders.base import Embedder
+from commonplace.engine import BatchItem
 from commonplace.engine.engine import Engine
-from commonplace.engine.memory.write import Item
 from commonplace.engine.recall import fusion
 from commonplace.engine.recall.ranking import RankedCandidate
-from commonplace.engine.recall.search import find
+from commonplace.engine.recall.search import search
 from commonplace.engine.types import Draft
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach
@@ -47,7 +47,7 @@ def cases(spaces: Sequence[Space], embedder: Embedder, splits: Sequence[str]) ->
 
 
 async def fill(engine: Engine, space: Space) -> None:
-    receipts = await engine.remember_many(ALICE, [Item(draft) for draft in drafts(space)])
+    receipts = await engine.remember_many(ALICE, [BatchItem(draft) for draft in drafts(space)])
     for receipt in receipts:
         if isinstance(receipt, Fault):
             raise receipt
@@ -79,7 +79,7 @@ async def _cases(spaces: Sequence[Space], embedder: Embedder, splits: Sequence[s
             reach = Reach(ALICE.tenant, (space.name,), now=system_clock())
             for question in space.questions:
                 if question.split in splits:
-                    answer = await find(engine.core, reach, question.text, fusion.OVERFETCH * K)
+                    answer = await search(engine._core, reach, question.text, fusion.OVERFETCH * K)
                     found.append(Case(space.name, question, answer.ranked))
             if sys.stderr.isatty():
                 print(f"\rasking: space {number} of {len(spaces)} ", end="", file=sys.stderr, flush=True)

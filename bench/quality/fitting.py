@@ -11,7 +11,7 @@ from bench.quality.report import table
 from bench.quality.sources import Sources
 from bench.quality.stocked import stocked
 from bench.quality.tuning import BY_HAND, Sample, balanced, calibrate, collect, fit
-from commonplace.engine.recall.weights import FILE
+from commonplace.engine.recall.ranking import WEIGHTS_FILE
 
 #: How much the conversations, the corpus and the small spaces count, however many questions each has.
 SHARES = (1.0, 1.0, 0.4)
@@ -34,8 +34,8 @@ async def tune(sources: Sources, *, write: bool) -> None:
     fitted |= {"scale": round(scale, 4), "bias": round(bias, 4)}
     print(json.dumps(fitted, indent=2))
     if write:
-        FILE.write_text(json.dumps(fitted, indent=2) + "\n")
-        print(f"written to {FILE}")
+        WEIGHTS_FILE.write_text(json.dumps(fitted, indent=2) + "\n")
+        print(f"written to {WEIGHTS_FILE}")
 
 
 def _fit(groups: list[list[Sample]], names: list[str]) -> dict[str, float]:

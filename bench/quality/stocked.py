@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.quality.datasets import Question, Space
+from commonplace.engine import BatchItem
 from commonplace.engine.core import Core
 from commonplace.engine.engine import Engine
-from commonplace.engine.memory.write import Item
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.errors import Fault
@@ -35,7 +35,7 @@ class Stocked:
 
     @property
     def core(self) -> Core:
-        return self.engine.core
+        return self.engine._core
 
     def reach(self, space: Space, question: Question) -> Reach:
         self.now = space.now
@@ -55,7 +55,9 @@ async def stocked(spaces: Sequence[Space], embedder: Embedder | None) -> AsyncIt
                 held.now = space.now
                 drafts = [replace(d, agent_id=space.name, aliases=[id]) for id, d in space.memories.items()]
                 for start in range(0, len(drafts), _TOGETHER):
-                    done = await held.engine.remember_many(WHO, [Item(d) for d in drafts[start : start + _TOGETHER]])
+                    done = await held.engine.remember_many(
+                        WHO, [BatchItem(d) for d in drafts[start : start + _TOGETHER]]
+                    )
                     for outcome in done:
                         if isinstance(outcome, Fault):
                             raise outcome

@@ -9,11 +9,11 @@ from dataclasses import fields
 from bench.quality.datasets import Question, Space
 from bench.quality.measures import Outcome
 from bench.quality.stocked import WHO, Stocked, label
-from commonplace.engine.memory.read import recall
 from commonplace.engine.recall import fusion, names
-from commonplace.engine.recall.search import find
+from commonplace.engine.recall.ranking import WEIGHTS
+from commonplace.engine.recall.recall import recall
+from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, Parts
-from commonplace.engine.recall.weights import WEIGHTS
 from commonplace.engine.types import Query
 from commonplace.stores.base import Search
 
@@ -29,8 +29,8 @@ System = Callable[[Stocked, Space, Question], Awaitable[list[str]]]
 async def _leg(held: Stocked, space: Space, question: Question, text: str, leg: str) -> list[str]:
     vectors = await held.core.embed([text]) if leg == "dense" else None
     reach = held.reach(space, question)
-    search = Search(reach, None if leg == "dense" else text, None if vectors is None else vectors[0], _LIMIT)
-    found = await held.core.primary.search(search)
+    wanted = Search(reach, None if leg == "dense" else text, None if vectors is None else vectors[0], _LIMIT)
+    found = await held.core.primary.search(wanted)
     found.sort(key=lambda c: (-(getattr(c, leg) or 0.0), c.memory.id))
     return [label(c.memory) for c in found]
 
@@ -59,7 +59,7 @@ async def names_out(held: Stocked, space: Space, question: Question) -> list[str
 async def linear_blend(held: Stocked, space: Space, question: Question) -> list[str]:
     parts = Parts(**{f.name: f.name in ("names", "context") for f in fields(Parts)})
     reach = held.reach(space, question)
-    found = await find(held.core, reach, question.text, K, parts=parts, weights=_LINEAR)
+    found = await search(held.core, reach, question.text, K, parts=parts, weights=_LINEAR)
     return [label(r.memory) for r in found.ranked]
 
 
@@ -69,7 +69,7 @@ def shipped(parts: Parts = ALL, weights: Mapping[str, float] = WEIGHTS) -> Syste
         if weights is WEIGHTS:
             query = Query((space.name,), question.text, k=K, where=reach.where)
             return [label(hit.memory) for hit in (await recall(held.core, WHO, query, parts)).hits]
-        found = await find(held.core, reach, question.text, K, parts=parts, weights=weights)
+        found = await search(held.core, reach, question.text, K, parts=parts, weights=weights)
         return [label(r.memory) for r in found.ranked]
 
     return ask

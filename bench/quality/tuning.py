@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bench.quality.datasets import Question, Space
 from bench.quality.stocked import Stocked, label
-from commonplace.engine.recall.search import find
-from commonplace.engine.recall.weights import WEIGHTS
+from commonplace.engine.recall.ranking import WEIGHTS
+from commonplace.engine.recall.search import search
 
 Array = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ async def collect(held: Stocked, spaces: Sequence[Space], weights: Mapping[str, 
     for space in spaces:
         for question in space.questions:
             reach = held.reach(space, question)
-            found = await find(held.core, reach, question.text, _K, weights=weights)
+            found = await search(held.core, reach, question.text, _K, weights=weights)
             ids = [label(r.memory) for r in found.ranked]
             samples.append(Sample(space.name, question, ids, [r.features for r in found.ranked]))
     return samples

@@ -12,19 +12,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from commonplace import __version__, plugins
 from commonplace import config as configuration
-from commonplace.dialects import paging
-from commonplace.dialects.memorywire import Memorywire, to_wire
+from commonplace import plugins
+from commonplace.__about__ import __version__
+from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
-from commonplace.engine import Engine
-from commonplace.engine.core import Settings
-from commonplace.engine.recall import relevance
+from commonplace.engine import Engine, Progress, Settings
 from commonplace.judges.registry import open_judge
-from commonplace.knowledge import GraphMemory
-from commonplace.stores.base import Primary, Progress
+from commonplace.stores.base import Primary
 from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.knowledge import AssertRequest, EraseRequest, RetractRequest
 from commonplace.wire.models import (
     ExpireRequest,
     ExpireResponse,
@@ -65,8 +63,7 @@ async def open_engine(
                 )
         engine = await Engine.open(primary, chosen, clock=clock, settings=settings)
         engine.embedder_note = note
-        if engine.core.embedding is not None and relevance.fitted(engine.core.embedding.name) is not None:
-            engine.core.judge = open_judge(config.judge).judge
+        engine.use_judge(lambda: open_judge(config.judge).judge)
         return engine
     except BaseException:
         await primary.close()
@@ -80,7 +77,7 @@ def _reopen(name: str) -> Embedder | None:
         return None
 
 
-class Memory(GraphMemory):
+class Memory:
     """One agent's memory. Opens its store at the first call; close it, or use `async with`.
 
     >>> async with Memory(agent_id="assistant") as memory:
@@ -179,16 +176,15 @@ class Memory(GraphMemory):
 
     async def preview_forget(self, ids: Sequence[str] | str | None = None, **fields: Any) -> list[dict[str, Any]]:
         request = parse(ForgetRequest, self._request({"ids": _listed(ids), **fields}))
-        return [to_wire(m) for m in await (await self.engine()).preview_forget(self._who, request)]
+        return list(await (await self._wire()).preview_forget(request))
 
     async def preview_merge(self, canonical: str, duplicates: Sequence[str], **fields: Any) -> dict[str, Any]:
         request = parse(MergeRequest, self._request({"canonical": canonical, "duplicates": list(duplicates), **fields}))
-        merged = await (await self.engine()).preview_merge(self._who, request)
-        return {"survivor": to_wire(merged.survivor), "losers": [to_wire(m) for m in merged.losers]}
+        return await (await self._wire()).preview_merge(request)
 
     async def preview_expire(self, policy: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
         request = parse(ExpireRequest, self._request({"policy": policy, **fields}))
-        return [to_wire(m) for m in await (await self.engine()).preview_expire(self._who, request)]
+        return list(await (await self._wire()).preview_expire(request))
 
     # as they were called at first; programs use these names
     would_forget, would_merge, would_expire = preview_forget, preview_merge, preview_expire
@@ -196,7 +192,7 @@ class Memory(GraphMemory):
     # single memories
 
     async def get(self, id: str, *, as_of: int | None = None, agent_id: str | None = None) -> dict[str, Any]:
-        return to_wire(await (await self.engine()).get(self._who, agent_id or self.agent_id, id, as_of=as_of))
+        return await (await self._wire()).get(agent_id or self.agent_id, id, as_of=as_of)
 
     async def list(
         self, *, type: str | None = None, tag: str | None = None, user_id: str | None = None,
@@ -204,8 +200,8 @@ class Memory(GraphMemory):
         agent_id: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """A page {memories, next_cursor}, newest first."""
-        return await paging.memories(
-            await self.engine(), self._who, agent_id or self.agent_id, type=type, tag=tag, user_id=user_id,
+        return await (await self._wire()).list(
+            agent_id or self.agent_id, type=type, tag=tag, user_id=user_id,
             filter=filter, limit=limit, cursor=cursor, as_of=as_of,
         )  # fmt: skip
 
@@ -214,13 +210,64 @@ class Memory(GraphMemory):
         return await (await self._wire()).update(id, parse(UpdateRequest, self._request(fields)))
 
     async def history(self, id: str, *, agent_id: str | None = None) -> Sequence[dict[str, Any]]:
-        versions = await (await self.engine()).history(self._who, agent_id or self.agent_id, id)
-        return [to_wire(m) for m in versions]
+        return await (await self._wire()).history(agent_id or self.agent_id, id)
+
+    # the knowledge graph
+
+    async def graph_assert(self, subject: str, predicate: str, object: str, **fields: Any) -> dict[str, Any]:
+        """State something; what held of this subject and predicate until then ends. `fields`: confidence,
+        provenance, valid_from (ms), agent_id."""
+        given = self._request({"subject": subject, "predicate": predicate, "object": object, **fields})
+        return await (await self._wire()).graph_assert(parse(AssertRequest, given))
+
+    async def graph_query(
+        self, subject: str, *, predicate: str | None = None, as_of: int | None = None,
+        agent_id: str | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """{subject, triples}: what is stated about a subject now, or held at `as_of` (ms)."""
+        return await (await self._wire()).graph_query(
+            agent_id or self.agent_id, subject, predicate=predicate, as_of=as_of
+        )
+
+    async def graph_history(
+        self, subject: str, *, predicate: str | None = None, agent_id: str | None = None
+    ) -> dict[str, Any]:
+        """{subject, triples}: everything that was ever stated about it, oldest first."""
+        return await (await self._wire()).graph_history(agent_id or self.agent_id, subject, predicate=predicate)
+
+    async def graph_path(
+        self, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None,
+        agent_id: str | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """{start, end, triples}: the fewest statements that lead from one thing to another."""
+        return await (await self._wire()).graph_path(
+            agent_id or self.agent_id, start, end, max_hops=max_hops, as_of=as_of
+        )
+
+    async def graph_retract(self, subject: str, predicate: str, **fields: Any) -> dict[str, Any]:
+        """End what holds now, with nothing in its place."""
+        given = self._request({"subject": subject, "predicate": predicate, **fields})
+        return await (await self._wire()).graph_retract(parse(RetractRequest, given))
+
+    async def graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
+        """Erase everything ever stated about a subject; with `mentions=True` also what names it as the object."""
+        given = self._request({"subject": subject, **fields})
+        return await (await self._wire()).graph_erase(parse(EraseRequest, given))
+
+    async def preview_graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
+        given = self._request({"subject": subject, **fields})
+        return await (await self._wire()).preview_graph_erase(parse(EraseRequest, given))
+
+    would_graph_erase = preview_graph_erase
+
+    async def neighbors(self, id: str, *, hops: int = 1, agent_id: str | None = None) -> dict[str, Any]:
+        """{id, neighbors}: the memories within so many hops of one, each with its distance."""
+        return await (await self._wire()).neighbors(agent_id or self.agent_id, id, hops=hops)
 
     # reviews
 
     async def reviews(self, status: str | None = "pending") -> Any:
-        return await (await self.engine()).reviews(self._who, status)
+        return await (await self.engine()).reviews.list(self._who, status)
 
     async def approve(
         self,
@@ -242,7 +289,7 @@ class Memory(GraphMemory):
         return await (await self._wire()).decide(review_id, False, reviewer or self._who.name, reason)
 
     async def review(self, review_id: str) -> dict[str, Any]:
-        return await (await self.engine()).review(self._who, review_id)
+        return await (await self.engine()).reviews.get(self._who, review_id)
 
     # audit
 
@@ -251,20 +298,20 @@ class Memory(GraphMemory):
         until: int | None = None, limit: int = 100, cursor: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """A page {entries, next_cursor} of the audit trail, oldest first."""
-        return await paging.audit(
-            await self.engine(), self._who, agent_id=agent_id, operation=operation, since=since, until=until,
+        return await (await self._wire()).audit(
+            agent_id=agent_id, operation=operation, since=since, until=until,
             limit=limit, cursor=cursor,
         )  # fmt: skip
 
     async def verify_audit(self, progress: Progress | None = None) -> dict[str, Any]:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
-        return await paging.verify_audit(await self.engine(), self._who, progress)
+        return await (await self._wire()).verify_audit(progress)
 
     # upkeep
 
     async def status(self) -> dict[str, Any]:
         engine = await self.engine()
-        found = await engine.status(self._who)
+        found = await engine.upkeep.status(self._who)
         return {
             "version": __version__, "data": str(self.config.data), **found,
             "note": found["note"] or engine.embedder_note,
@@ -272,23 +319,23 @@ class Memory(GraphMemory):
 
     async def doctor(self, repair: bool = True, progress: Progress | None = None) -> Any:
         """Check everything; what can be derived again is repaired. A list of {check, ok, detail, repaired}."""
-        findings = await (await self.engine()).doctor(self._who, repair, progress)
+        findings = await (await self.engine()).upkeep.doctor(self._who, repair, progress)
         return [asdict(finding) for finding in findings]
 
     async def backup(self, path: str | Path, progress: Progress | None = None) -> dict[str, Any]:
         """A consistent copy of the store in one file, while others read and write."""
-        return await (await self.engine()).backup(self._who, path, progress)
+        return await (await self.engine()).upkeep.backup(self._who, path, progress)
 
     async def compact(self, progress: Progress | None = None) -> dict[str, Any]:
         """Give back unused space; afterwards no erased byte is left in the files."""
-        return await (await self.engine()).compact(self._who, progress)
+        return await (await self.engine()).upkeep.compact(self._who, progress)
 
     async def reindex(self, embedder: str | Embedder | None = None, progress: Progress | None = None) -> dict[str, Any]:
         """Embed everything anew, by default with the configured embedder. Recall keeps working meanwhile."""
         chosen = open_embedder(embedder or self.config.embedder) if isinstance(embedder, str | None) else embedder
         if chosen is None:
             raise ValidationError("reindex needs an embedder; name one, such as --embedder minilm", field="embedder")
-        return await (await self.engine()).reindex(self._who, chosen, progress)
+        return await (await self.engine()).upkeep.reindex(self._who, chosen, progress)
 
     # life
 

@@ -16,7 +16,7 @@ from bench.quality.stocked import label, stocked
 from bench.quality.systems import ABLATIONS, BASELINES, outcomes, shipped
 from bench.quality.tuning import Sample
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.recall.weights import FILE, WEIGHTS
+from commonplace.engine.recall.ranking import WEIGHTS, WEIGHTS_FILE
 from commonplace.engine.types import Draft
 
 
@@ -95,7 +95,7 @@ def test_fitting_finds_the_feature_that_tells() -> None:
 def test_every_shipped_weight_is_explained() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "recall.md").read_text()
     assert [name for name in WEIGHTS if f"`{name}`" not in page] == []
-    assert FILE.is_file()
+    assert WEIGHTS_FILE.is_file()
 
 
 def test_all_systems_answer_from_one_store() -> None:

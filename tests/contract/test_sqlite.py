@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commonplace.stores.contract import FakeClock, StoreContract
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing import FakeClock, PrimaryContract
 
 
-class TestSqlite(StoreContract):
+class TestSqlite(PrimaryContract):
     durable = True
 
     def open_store(self, tmp_path: Path, clock: FakeClock) -> SqliteStore:

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.dialects.mrp import Mrp, signatures
-from commonplace.engine.peers import trust
 from commonplace.engine.types import Draft
-from commonplace.stores.contract.subject import Subject
+from commonplace.testing.subject import Subject
 from commonplace.wire import keys
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
@@ -62,10 +61,10 @@ class Talk:
         return id
 
     def settings(self, **changes: Any) -> None:
-        self.engine.core.settings.mrp = replace(self.engine.core.settings.mrp, **changes)
+        self.engine._core.settings.mrp = replace(self.engine._core.settings.mrp, **changes)
 
     def trust(self, agent: str, level: int = 2, key: str | None = None, voucher: bool = False) -> None:
-        self.run(trust.add(self.engine.core, LOCAL, agent, level=level, key=key, voucher=voucher))
+        self.run(self.engine.peers.bind(LOCAL, agent, level=level, key=key, voucher=voucher))
 
     def request(self, natural: str | None = "what about pruning?", requester: str = "bob", **more: Any) -> Document:
         structured = more.pop("structured", None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.dialects.openwop import MemoryAdapter
-from commonplace.stores.contract.subject import Subject
+from commonplace.testing.subject import Subject
 from commonplace.wire.models import RememberRequest
 from commonplace.wire.record import Principal, Role
 from commonplace.wire.validate import check

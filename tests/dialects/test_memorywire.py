@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.dialects.memorywire import Memorywire, lift, to_wire
+from commonplace.dialects.memorywire import Memorywire, to_wire
+from commonplace.dialects.memorywire.records import lift
 from commonplace.engine.types import Draft
-from commonplace.stores.contract.subject import DAY_MS, WHO, Subject
+from commonplace.testing.subject import DAY_MS, WHO, Subject
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 from commonplace.wire.models import (
     ExpireRequest,
@@ -90,7 +91,7 @@ def test_the_five_operations_answer_by_their_schemas(client: Client) -> None:
 
 
 def test_what_waits_for_approval_says_so(client: Client) -> None:
-    client.s.engine.core.settings.review_url = "http://localhost:8420/reviews"
+    client.s.engine._core.settings.review_url = "http://localhost:8420/reviews"
     kept = client.remember("kept")
     doubled = client.remember("kept too")
     staged = client.remember(approval_required=True, reasoning="heard it")
@@ -99,7 +100,7 @@ def test_what_waits_for_approval_says_so(client: Client) -> None:
     assert (forget["forgotten_ids"], forget["stores"], forget["pending_approval"]) == ([], [], True)
     merge = client.merge(canonical=kept["id"], duplicates=[doubled["id"]], approval_required=True)
     assert (merge["merged_count"], merge["stores"], merge["pending_approval"]) == (0, [], True)
-    reviews = client.run(client.s.engine.reviews(WHO))
+    reviews = client.run(client.s.engine.reviews.list(WHO))
     assert [r["operation"] for r in reviews] == ["remember", "forget", "merge"]
     for answer, review in zip((staged, forget, merge), reviews, strict=True):
         assert answer["approval_url"] == f"http://localhost:8420/reviews/{review['id']}"
@@ -276,4 +277,4 @@ def test_a_batch_too_large_does_nothing_at_all(client: Client) -> None:
             client.run(client.wire.remember_many(batch))
     with pytest.raises(ValidationError):
         client.run(client.wire.remember_many([]))
-    assert client.run(client.s.engine.reviews(WHO)) == client.run(client.s.list()) == []
+    assert client.run(client.s.engine.reviews.list(WHO)) == client.run(client.s.list()) == []

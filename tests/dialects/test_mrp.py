@@ -17,10 +17,10 @@ from mrp_talk import Talk, attestation, key, vouch
 from commonplace.dialects.mrp import requests, signatures
 from commonplace.dialects.mrp.messages import AHEAD_MS, SKEW_MS
 from commonplace.dialects.mrp.requests import MOST_CHARS, summary
+from commonplace.engine import Forget
 from commonplace.engine.peers import request_dedup
-from commonplace.stores.contract.subject import DAY_MS, START, Subject
+from commonplace.testing.subject import DAY_MS, START, Subject
 from commonplace.wire.errors import Forbidden, RateLimited, Unauthenticated, Unavailable, ValidationError
-from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check, portable_schema, schema, schema_names
@@ -91,7 +91,7 @@ def test_the_documents_own_examples_are_requests(over: Over) -> None:
     (lambda r: r.update(query={}), "query needs natural"),
     (lambda r: r.update(query={"structured": {}}), "query needs natural"),
     (lambda r: r.update(query={"structured": {"keywords": [" "]}}), "query needs natural"),
-    (lambda r: r.update(query={"natural": "  "}), "besides white space"),
+    (lambda r: r.update(query={"natural": "  "}), "must not be blank"),
     (lambda r: r.update(query={"natural": ""}), "natural must be"),
     (lambda r: r.update(query={"natural": "x", "structured": {"time_range": {"after": "soon"}}}), "ISO-8601"),
     (lambda r: r.update(query={"natural": "x", "structured": {"filters": {"min_trust_level": 4}}}), "from 0 to 3"),
@@ -105,7 +105,7 @@ def test_a_request_that_is_wrong_is_refused_with_details(over: Over, spoil: Any,
     with pytest.raises(ValidationError, match=said) as refusal:
         talk.run(talk.mrp().handle(request))
     assert refusal.value.details["field"]
-    assert talk.run(talk.engine.core.primary.records("local", request_dedup.SEEN)) == []
+    assert talk.run(talk.engine._core.primary.records("local", request_dedup.SEEN)) == []
 
 
 def test_a_later_version_is_understood_as_far_as_it_goes(over: Over) -> None:
@@ -386,7 +386,7 @@ def test_a_forged_signature_is_refused_and_nothing_is_stored(over: Over) -> None
     broken["signature"]["value"] = "!"
     with pytest.raises(ValidationError, match="signature must be base64"):
         talk.send(broken, via=talk.mrp(peer=True))
-    assert talk.run(talk.engine.core.primary.records("local", request_dedup.SEEN)) == []
+    assert talk.run(talk.engine._core.primary.records("local", request_dedup.SEEN)) == []
 
 
 def test_where_identity_is_required_strangers_are_turned_away(over: Over) -> None:
@@ -489,7 +489,7 @@ def test_an_agent_whose_budget_is_spent_makes_the_answer_partial(over: Over) -> 
 
     talk.remember("pruning by ada", "ada")
     talk.remember("pruning by bea", "bea")
-    talk.engine._recalls = rate_limit.per_minute(1, clock=lambda: 0.0)
+    talk.engine._recaller._budget = rate_limit.per_minute(1, clock=lambda: 0.0)
     assert len(talk.ask("pruning", via=talk.mrp(agent="ada"))["results"]) == 1
     answer = talk.ask("pruning")
     assert (answer["status"]["code"], len(answer["results"])) == ("partial", 1)
@@ -506,7 +506,7 @@ def test_what_fails_is_a_status_and_strangers_learn_nothing_of_why(
     async def broken(*_: Any, **__: Any) -> Any:
         raise Unavailable("the disk at /somewhere is full")
 
-    monkeypatch.setattr(talk.engine, "ask", broken)
+    monkeypatch.setattr(talk.engine.peers, "ask", broken)
     request = talk.request()
     own = talk.send(request)
     assert own["status"] == {"code": "error", "message": "the disk at /somewhere is full"}
@@ -565,9 +565,9 @@ def test_what_was_forgotten_or_erased_is_not_repeated(over: Over, hard: bool) ->
     id = talk.remember(PRUNING)
     request = talk.request()
     assert len(talk.send(request)["results"]) == 1
-    talk.run(talk.engine.forget(Principal(), ForgetRequest(agent_id="alice", ids=[id], hard_delete=hard)))
+    talk.run(talk.engine.forget(Principal(), Forget("alice", [id], hard_delete=hard)))
     if hard:
-        kept = talk.run(talk.engine.core.primary.records("local", request_dedup.ANSWER))
+        kept = talk.run(talk.engine._core.primary.records("local", request_dedup.ANSWER))
         assert PRUNING not in json.dumps([r.value for r in kept])
     assert talk.send(request)["results"] == []
     assert talk.send({**request, "x": 1})["status"]["code"] == "declined", "the id stays used"
@@ -582,14 +582,14 @@ def test_what_is_erased_while_it_is_answered_is_not_kept_for_repetition(
 
     async def slowly(*args: Any) -> Any:
         outcome = await found(*args)
-        await talk.engine.forget(Principal(), ForgetRequest(agent_id="alice", ids=[id], hard_delete=True))
+        await talk.engine.forget(Principal(), Forget("alice", [id], hard_delete=True))
         return outcome
 
     monkeypatch.setattr(requests, "_outcome", slowly)
     request = talk.request()
     talk.send(request)
     monkeypatch.undo()
-    assert talk.run(talk.engine.core.primary.records("local", request_dedup.ANSWER)) == []
+    assert talk.run(talk.engine._core.primary.records("local", request_dedup.ANSWER)) == []
     assert talk.send(request)["results"] == []
     assert talk.send({**request, "x": 1})["status"]["code"] == "declined", "the id stays used"
 
@@ -615,7 +615,7 @@ def test_old_answers_are_dropped(over: Over) -> None:
     talk.ask()
     talk.subject.clock.advance(400_000)
     talk.ask()
-    primary = talk.engine.core.primary
+    primary = talk.engine._core.primary
     assert len(talk.run(primary.records("local", request_dedup.SEEN))) == 1
     assert len(talk.run(primary.records("local", request_dedup.ANSWER))) == 1
 
@@ -644,13 +644,13 @@ def test_questions_of_strangers_are_audited_and_never_logged(over: Over, caplog:
     caplog.set_level(logging.DEBUG)
     question = "what about pruning quartzword?"
     talk.ask(question, via=talk.mrp(peer=True), requester="eve")
-    entries = talk.run(talk.engine.audit(Principal(), operation="recall"))
+    entries = talk.run(talk.engine.ledger.entries(Principal(), operation="recall"))
     assert entries[-1].principal == "mrp:eve"
     said = json.dumps([str(part.payload) for entry in entries for part in entry.parts])
     assert id in said
     assert "quartzword" not in said
     assert "quartzword" not in caplog.text
-    kept = talk.run(talk.engine.core.primary.records("local", request_dedup.SEEN))
+    kept = talk.run(talk.engine._core.primary.records("local", request_dedup.SEEN))
     assert "quartzword" not in json.dumps([r.value for r in kept])
 
 
@@ -690,6 +690,6 @@ def test_much_that_a_stranger_asked_for_is_found_again_instead_of_kept(over: Ove
     talk.remember("pruning " + "x" * 20_000, shared=["*"])
     request = talk.request("pruning")
     assert len(talk.send(request, via=talk.mrp(peer=True))["results"]) == 1
-    assert talk.run(talk.engine.core.primary.records("local", request_dedup.ANSWER)) == []
+    assert talk.run(talk.engine._core.primary.records("local", request_dedup.ANSWER)) == []
     assert len(talk.send(request, via=talk.mrp(peer=True))["results"]) == 1
     assert talk.send({**request, "x": 1}, via=talk.mrp(peer=True))["status"]["code"] == "declined"

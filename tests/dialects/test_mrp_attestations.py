@@ -24,7 +24,7 @@ from commonplace.dialects.mrp.attestations import (
     verbatim,
 )
 from commonplace.engine.memory.write import new_memory
-from commonplace.stores.contract.subject import DAY_MS, START, Subject
+from commonplace.testing.subject import DAY_MS, START, Subject
 from commonplace.wire.errors import SecretLeakage, ValidationError
 from commonplace.wire.record import MEMORY_TYPES, Memory, Principal
 from commonplace.wire.times import iso
@@ -238,7 +238,7 @@ def test_what_is_forged_or_malformed_is_refused_and_nothing_is_stored(over: Over
     spoil(document)
     with pytest.raises(ValidationError):
         talk.run(talk.mrp().keep(document, from_agent="Babel", agent="alice"))
-    assert talk.run(talk.engine.agents(Principal())) == {}
+    assert talk.run(talk.engine.upkeep.status(Principal()))["agents"] == {}
 
 
 def test_an_author_whose_key_is_bound_must_have_signed(over: Over) -> None:
@@ -258,7 +258,7 @@ def test_what_redaction_would_change_is_refused(over: Over) -> None:
     document = signatures.sign_attestation(attestation(f"the key is {secret}"), PRIVATE)
     with pytest.raises(SecretLeakage, match="would no longer verify"):
         talk.run(talk.mrp().keep(document, from_agent="Babel"))
-    assert talk.run(talk.engine.agents(Principal())) == {}
+    assert talk.run(talk.engine.upkeep.status(Principal()))["agents"] == {}
 
 
 def test_where_a_received_memory_came_from_is_shown_beside_it(over: Over) -> None:

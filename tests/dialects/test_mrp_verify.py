@@ -12,7 +12,7 @@ from mrp_talk import Talk, attestation, key, vouch
 from commonplace.dialects.mrp import signatures
 from commonplace.dialects.mrp.verifying import CHECKS, WEIGHTS, aggregate
 from commonplace.engine.peers.vouches import DECAY
-from commonplace.stores.contract.subject import DAY_MS, Subject
+from commonplace.testing.subject import DAY_MS, Subject
 from commonplace.wire.errors import Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.record import Principal
 
@@ -246,15 +246,17 @@ def test_what_the_knowledge_graph_contradicts_conflicts(over: Over) -> None:
     asked = talk.verification(found, "consistency")
     assert talk.send(asked)["results"]["consistency"]["status"] == "pass", "nothing is stated"
     engine = talk.engine
-    talk.run(engine.graph_assert(LOCAL, "alice", subject="Alice", predicate="lives_in", object="berlin"))
+    talk.run(engine.graph.assert_fact(LOCAL, "alice", subject="Alice", predicate="lives_in", object="berlin"))
     assert talk.send(asked)["results"]["consistency"]["status"] == "pass"
     moved = talk.remember("Alice moved to Paris")
     talk.run(
-        engine.graph_assert(LOCAL, "alice", subject="Alice", predicate="lives_in", object="Paris", provenance=moved)
+        engine.graph.assert_fact(
+            LOCAL, "alice", subject="Alice", predicate="lives_in", object="Paris", provenance=moved
+        )
     )
     answer = talk.send(asked)["results"]["consistency"]
     assert (answer["status"], answer["conflicts"]) == ("fail", [moved])
-    talk.run(engine.graph_assert(LOCAL, "bea", subject="Alice", predicate="lives_in", object="Rome"))
+    talk.run(engine.graph.assert_fact(LOCAL, "bea", subject="Alice", predicate="lives_in", object="Rome"))
     assert talk.send(asked)["results"]["consistency"]["conflicts"] == [moved], "another agent's graph is its own"
 
 

@@ -9,9 +9,8 @@ import pytest
 from mrp_talk import Talk, key, vouch
 
 from commonplace.dialects.mrp import signatures
-from commonplace.engine.peers import trust
-from commonplace.engine.peers.vouches import VOUCH
-from commonplace.stores.contract.subject import DAY_MS, Subject
+from commonplace.engine.peers.peers import VOUCH
+from commonplace.testing.subject import DAY_MS, Subject
 from commonplace.wire.errors import Conflict, Forbidden, SecretLeakage, ValidationError
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
@@ -53,7 +52,7 @@ def test_a_vouch_counts_no_more_once_its_voucher_is_removed(over: Over) -> None:
     (voucher, public), (babel, _) = key(), key()
     talk.trust("djclawd", 2, public, voucher=True)
     assert talk.vouched(signatures.sign_vouch(vouch("djclawd", "Babel"), voucher))
-    talk.run(trust.remove(talk.engine.core, Principal(), "djclawd"))
+    talk.run(talk.engine.peers.unbind(Principal(), "djclawd"))
     assert level(talk, babel) == 1
     talk.trust("djclawd", 2, public)
     assert level(talk, babel) == 1, "trusted, but not as a voucher"
@@ -121,7 +120,7 @@ def test_what_is_malformed_or_wrongly_signed_is_refused_and_not_kept(over: Over,
     spoil(given)
     with pytest.raises(ValidationError):
         talk.vouched(given)
-    assert talk.run(talk.engine.core.primary.records("local", VOUCH)) == []
+    assert talk.run(talk.engine._core.primary.records("local", VOUCH)) == []
 
 
 def test_one_signed_with_another_key_than_the_bound_one_is_refused(over: Over) -> None:

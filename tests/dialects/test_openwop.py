@@ -16,13 +16,14 @@ from commonplace.dialects.amp import Amp
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.dialects.openwop import document, envelope
 from commonplace.dialects.openwop.entries import ending, shown_tags, to_draft, to_entry, tokens, within_budget
+from commonplace.engine import Expire, Forget
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.serve.envelope import STATUS
-from commonplace.stores.contract.subject import DAY_MS, START, Subject
+from commonplace.testing.subject import DAY_MS, START, Subject
 from commonplace.wire import errors
 from commonplace.wire.errors import Forbidden, PayloadTooLarge, ValidationError
-from commonplace.wire.models import ForgetRequest, RecallRequest, UpdateRequest
+from commonplace.wire.models import RecallRequest, UpdateRequest
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check, portable_schema, schema, schema_names
@@ -76,7 +77,7 @@ def test_deleting_twice(host: Host) -> None:
         ({"content": "tea", "id": "mine"}, "entry.id is given by the host"),
         ({"content": "tea", "createdAt": iso(0)}, "entry.createdAt is given by the host"),
         ({"content": ""}, "content must be non-empty text"),
-        ({"content": " \n"}, "entry.content must hold something besides white space"),
+        ({"content": " \n"}, "entry.content must not be blank"),
         ({}, "content is required"),
         ({"content": "tea", "colour": "red"}, "unknown field 'colour'"),
         ({"content": "tea", "tags": "x"}, "tags must be a list"),
@@ -350,10 +351,7 @@ def test_what_memorywire_and_amp_wrote_is_listed_and_the_other_way_round(host: H
 def test_an_archived_memory_is_out_of_the_list(host: Host) -> None:
     id = host.remember("old")
     host.subject.clock.advance(3 * DAY_MS)
-    from commonplace.wire.models import ExpireRequest
-
-    request = ExpireRequest.model_validate({"agent_id": "alice", "policy": {"older_than_days": 1}, "action": "archive"})
-    host.wait(host.engine.expire(host.who, request))
+    host.wait(host.engine.expire(host.who, Expire("alice", older_than_days=1, action="archive")))
     assert (host.list(), host.get(id), host.delete(id)) == ([], None, False)
 
 
@@ -366,7 +364,7 @@ def test_an_update_is_seen_outside_a_run(host: Host) -> None:
 def test_an_erased_entry_is_gone_from_every_view(host: Host) -> None:
     entry = host.put()
     run = host.start()
-    host.wait(host.engine.forget(host.who, ForgetRequest(agent_id="alice", ids=[entry["id"]], hard_delete=True)))
+    host.wait(host.engine.forget(host.who, Forget("alice", [entry["id"]], hard_delete=True)))
     assert (host.list(run=run), host.get(entry["id"], run=run), host.list()) == ([], None, [])
 
 
@@ -387,7 +385,7 @@ def test_long_term_memory_is_only_offered_while_redaction_is_on(mode: str) -> No
 
 def test_long_term_memory_is_refused_while_redaction_is_off(host: Host) -> None:
     entry = host.put()
-    host.engine.core.settings.redaction = RedactionConfig(mode="off")
+    host.engine._core.settings.redaction = RedactionConfig(mode="off")
     run = host.start()
     for attempt in (host.list, host.put, lambda: host.get(entry["id"]), lambda: host.delete(entry["id"])):
         with pytest.raises(ValidationError, match="not offered while redaction is off"):

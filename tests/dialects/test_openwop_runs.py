@@ -19,15 +19,14 @@ from commonplace.dialects.openwop import MemoryAdapter, OpenWop
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.run_notes import add_note
 from commonplace.engine.runs.runs import IDLE_MS, TOUCHED_MS
-from commonplace.engine.types import Draft, Query
+from commonplace.engine.types import Draft, Expire, Forget, Query
 from commonplace.stores.base import Primary
-from commonplace.stores.contract.subject import DAY_MS, START, FakeClock, Subject, driven
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import DAY_MS, START, FakeClock, Subject, driven
 from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, ValidationError
-from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest, UpdateRequest
+from commonplace.wire.models import ExpireRequest, MergeRequest, UpdateRequest
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
 
@@ -144,7 +143,7 @@ def test_relevance_within_a_run_is_of_its_start_and_counts_nothing(host: Host) -
     counted = host.wait(host.engine.list(host.who, ("alice",))).memories
     assert sum(m.recalls for m in counted) == 1
     # Both are in the audit nevertheless.
-    assert len(host.wait(host.engine.audit(host.who, operation="recall"))) == 2
+    assert len(host.wait(host.engine.ledger.entries(host.who, operation="recall"))) == 2
 
 
 def test_yesterday_is_the_day_before_the_run_began(host: Host) -> None:
@@ -163,7 +162,7 @@ def test_yesterday_is_the_day_before_the_run_began(host: Host) -> None:
 def test_erased_and_expired_entries_vanish_from_the_run(host: Host) -> None:
     erased, expiring, shortened = host.put("a"), host.put("b", expiresAt=iso(START + HOUR_MS)), host.put("c")
     run = host.start()
-    host.wait(host.engine.forget(host.who, ForgetRequest(agent_id="alice", ids=[erased["id"]], hard_delete=True)))
+    host.wait(host.engine.forget(host.who, Forget("alice", [erased["id"]], hard_delete=True)))
     assert host.contents(run=run) == ["c", "b"]
     host.wait(
         Memorywire(host.engine, host.who).update(
@@ -248,13 +247,13 @@ def test_idle_runs_are_swept_when_another_starts_or_the_store_is_compacted(host:
 def test_using_a_run_writes_at_most_once_an_hour(host: Host) -> None:
     run = host.start()
     writes: list[str] = []
-    transact = host.engine.core.transact
+    transact = host.engine._core.transact
 
     async def counted(tenant: str, work: Any) -> Any:
         writes.append(tenant)
         return await transact(tenant, work)
 
-    host.engine.core.transact = counted  # type: ignore[method-assign]
+    host.engine._core.transact = counted  # type: ignore[method-assign]
     for _ in range(10):
         host.subject.clock.advance(TOUCHED_MS // 10)
         host.wait(host.engine.runs.use(host.who, run.id))
@@ -264,15 +263,15 @@ def test_using_a_run_writes_at_most_once_an_hour(host: Host) -> None:
 def test_an_end_that_was_interrupted_is_finished_later(host: Host) -> None:
     run = host.start()
     host.put("jotted", run=run, backend="scratchpad")
-    records = host.engine.core.primary.records
+    records = host.engine._core.primary.records
 
     async def stops(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    host.engine.core.primary.records = stops  # type: ignore[method-assign]
+    host.engine._core.primary.records = stops  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(host.engine.runs._finish("local", run.id))
-    host.engine.core.primary.records = records  # type: ignore[method-assign]
+    host.engine._core.primary.records = records  # type: ignore[method-assign]
     with pytest.raises(NotFound):
         host.wait(host.engine.runs.use(host.who, run.id))
     assert left(host, run.id)
@@ -356,8 +355,8 @@ def test_a_run_reads_its_own_notes_at_once_and_they_end_with_it(host: Host, back
     for too_late in (
         lambda: host.put("too late", run=run, backend=backend),
         # As it is when the end comes between the look at the run and the write.
-        lambda: host.wait(add_note(host.engine.core, host.who, run, backend, scope, "too late")),
-        lambda: host.wait(host.engine.runs.leave(host.who, run, {}, [])),
+        lambda: host.wait(host.engine.run_notes.add(host.who, run, backend, scope, "too late")),
+        lambda: host.wait(host.engine.runs.keep_outcome(host.who, run, {}, [])),
     ):
         with pytest.raises(NotFound):
             too_late()
@@ -367,7 +366,7 @@ def test_a_run_reads_its_own_notes_at_once_and_they_end_with_it(host: Host, back
 def test_notes_are_wrong_as_entries_are(host: Host) -> None:
     run = host.start()
     for entry, sentence in (
-        ({"content": " "}, "entry.content must hold"),
+        ({"content": " "}, "entry.content must not be blank"),
         ({"content": "x", "expiresAt": iso(START)}, "entry.expiresAt must be in the future"),
         ({"content": "x", "id": "mine"}, "given by the host"),
     ):
@@ -515,8 +514,7 @@ async def live_through(
                     await engine.close()
                     engine = await Engine.open(again(), Hashing(), clock=clock)
             elif step == "demote":
-                request = {"agent_id": "alice", "policy": {"type": "semantic"}, "action": "demote"}
-                await engine.expire(who, ExpireRequest.model_validate(request))
+                await engine.expire(who, Expire("alice", type="semantic", action="demote"))
             elif step == "pass":
                 clock.advance(which * 400)
             elif step in ("put", "remember"):
@@ -540,7 +538,7 @@ async def live_through(
                 assert await MemoryAdapter(engine, who, run).delete("alice", memory.id) is True
                 del oracle.now[memory.id]
             elif step == "erase":
-                await engine.forget(who, ForgetRequest(agent_id="alice", ids=[memory.id], hard_delete=True))
+                await engine.forget(who, Forget("alice", [memory.id], hard_delete=True))
                 oracle.erased.add(memory.id)
                 del oracle.now[memory.id]
             oracle.last |= oracle.now

@@ -10,10 +10,9 @@ from openwop_host import Host
 
 from commonplace.config import RedactionConfig
 from commonplace.dialects.openwop.workflows import AGENT, ELSEWHERE, WORKFLOWS, perform, state_of
-from commonplace.engine import Engine
-from commonplace.stores.contract.subject import FakeClock, Subject
+from commonplace.engine import Engine, Forget
+from commonplace.testing.subject import FakeClock, Subject
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
-from commonplace.wire.models import ForgetRequest
 from commonplace.wire.validate import check
 
 BASE = "conformance-agent-memory-"
@@ -26,7 +25,7 @@ def host(over: tuple[Subject, Callable[[Any], Any]]) -> Host:
 
 def performed(host: Host, name: str) -> dict[str, Any]:
     async def wait(engine: Engine, until: int) -> None:
-        clock = engine.core.clock
+        clock = engine._core.clock
         assert isinstance(clock, FakeClock)
         clock.advance(until - clock())
 
@@ -77,7 +76,7 @@ def test_what_a_workflow_wrote_expires_within_the_hour(host: Host) -> None:
 
 
 def test_a_workflow_that_fails_says_why(host: Host) -> None:
-    host.engine.core.settings.redaction = RedactionConfig(mode="off")
+    host.engine._core.settings.redaction = RedactionConfig(mode="off")
     with pytest.raises(ValidationError, match="redaction is off"):
         performed(host, "redaction")
     with pytest.raises(NotFound, match="no workflow"):
@@ -100,7 +99,7 @@ def test_a_clock_that_stands_still_fails_the_workflow_instead_of_waiting_for_eve
 def test_the_outcome_goes_with_an_erased_entry_and_with_the_run(host: Host) -> None:
     state = performed(host, "roundtrip")
     entry = state["variables"]["memoryReadback"]
-    host.wait(host.engine.forget(host.who, ForgetRequest(agent_id=AGENT, ids=[entry["id"]], hard_delete=True)))
+    host.wait(host.engine.forget(host.who, Forget(AGENT, [entry["id"]], hard_delete=True)))
     with pytest.raises(NotFound, match="erased"):
         host.wait(state_of(host.engine, host.who, state["runId"]))
     state = performed(host, "roundtrip")

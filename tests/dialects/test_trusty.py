@@ -19,10 +19,10 @@ from commonplace.dialects.trusty.operations import Trusty, uuid_of
 from commonplace.dialects.trusty.published import TOOLS, published
 from commonplace.engine.engine import Engine
 from commonplace.engine.palaces import palace_recall, palaces
-from commonplace.engine.palaces.importance import effective
+from commonplace.engine.palaces.palace_recall import effective_importance
 from commonplace.engine.types import Draft, Hit
-from commonplace.stores.contract.subject import DAY_MS, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import DAY_MS, Subject, driven
 from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.models import RecallRequest
@@ -151,7 +151,7 @@ def test_what_waits_for_approval_says_pending_and_cannot_be_seen(
     assert answer["status"] == "pending"
     assert trusty.listed() == trusty.recall("API gateway") == []
     assert trusty("memory_forget", drawer_id=answer["drawer_id"])["status"] == "deleted"
-    (review,) = trusty.run(trusty.subject.engine.reviews(Principal()))
+    (review,) = trusty.run(trusty.subject.engine.reviews.list(Principal()))
     assert review["memory_id"] == answer["drawer_id"]
 
 
@@ -191,7 +191,7 @@ def test_a_memory_lies_in_the_room_it_was_put_in(room: str) -> None:
 
 def test_a_text_has_a_documented_limit(trusty: Caller) -> None:
     assert isinstance(trusty.refused("memory_remember", text="x" * (MAX_CONTENT_CHARS + 1)), PayloadTooLarge)
-    assert trusty.refused("memory_remember", text="  ").message.startswith("memory_remember: content must hold")
+    assert trusty.refused("memory_remember", text="  ").message.startswith("memory_remember: content must not be blank")
     assert trusty.listed() == []
 
 
@@ -270,7 +270,7 @@ def test_places_that_the_query_leaves_empty_are_filled_from_layer_one(trusty: Ca
 
 @pytest.mark.parametrize("top_k", [0, 1, 3, 10])
 def test_top_k_bounds_the_whole_answer(trusty: Caller, top_k: int) -> None:
-    trusty.run(trusty.subject.engine.identify_palace(Principal(), "my-project", "I am the project."))
+    trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "my-project", "I am the project."))
     for i in range(20):
         trusty.remember(f"note {i}")
     assert len(trusty.recall("note", top_k=top_k)) == top_k
@@ -287,7 +287,7 @@ def test_ten_are_given_unless_said(trusty: Caller) -> None:
 def test_the_identity_is_layer_zero_and_only_there_when_set(trusty: Caller) -> None:
     trusty.remember()
     assert [r["layer"] for r in trusty.recall("tokens")] == [1]
-    trusty.run(trusty.subject.engine.identify_palace(Principal(), "my-project", "I am the project.\n"))
+    trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "my-project", "I am the project.\n"))
     for deep in (False, True):
         first, *rest = trusty.recall("tokens", deep=deep)
         assert first == {
@@ -295,7 +295,7 @@ def test_the_identity_is_layer_zero_and_only_there_when_set(trusty: Caller) -> N
             "layer": 0, "tags": [], "importance": 1.0,
         }  # fmt: skip
         assert [r["layer"] for r in rest] == [1]
-    trusty.run(trusty.subject.engine.identify_palace(Principal(), "my-project", None))
+    trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "my-project", None))
     assert [r["layer"] for r in trusty.recall("tokens")] == [1]
 
 
@@ -323,14 +323,14 @@ def test_layers_are_composed_as_promised(k: int, essential: int, found: list[int
     hits = [Hit(memory(i), 1.0, "store", explain={"dense": 1 - place / 100}) for place, i in enumerate(found)]
     first = [memory(i) for i in range(essential)]
     answer = palace_recall.compose("who" if named else None, first, hits, k, 0, layer=2)
-    ids = [place.memory.id for place in answer.places]
+    ids = [place.memory.id for place in answer.hits]
     taken = len(ids) + (answer.identity is not None)
     assert len(set(ids)) == len(ids)
     there = {*map(str, found), *map(str, range(essential))}
     assert taken == min(k, len(there) + (named and k >= 2))
     assert sum(id in set(map(str, found)) for id in ids) >= min((k + 1) // 2, len(found))
-    assert [place.layer for place in answer.places] == sorted(place.layer for place in answer.places)
-    assert all(place.layer == (1 if int(place.memory.id) < essential else 2) for place in answer.places)
+    assert [place.layer for place in answer.hits] == sorted(place.layer for place in answer.hits)
+    assert all(place.layer == (1 if int(place.memory.id) < essential else 2) for place in answer.hits)
     assert set(answer.found) == {id for id in ids if int(id) in found}
 
 
@@ -361,7 +361,7 @@ def test_importance_halves_in_ninety_days_and_recalls_hold_it_up(
     given_importance: float | None, days: int, recalls: int, expected: float
 ) -> None:
     memory = Memory("1", "local", "p", "semantic", "x", importance=given_importance, recalls=recalls, created_at=0)
-    assert effective(memory, days * DAY_MS) == pytest.approx(expected, abs=1e-9)
+    assert effective_importance(memory, days * DAY_MS) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_recall_counts_for_what_the_query_found(trusty: Caller) -> None:
@@ -422,7 +422,7 @@ def test_room_and_tag_narrow_a_list_together(trusty: Caller) -> None:
 def test_the_embedded_store_orders_as_the_formula_does(
     tmp_path_factory: pytest.TempPathFactory, given_rows: list[tuple[float | None, int, int]], limit: int, tagged: bool
 ) -> None:
-    from commonplace.stores.contract import FakeClock
+    from commonplace.testing import FakeClock
 
     clock = FakeClock()
     store = SqliteStore(tmp_path_factory.mktemp("worth") / "commonplace.db", clock)
@@ -435,7 +435,7 @@ def test_the_embedded_store_orders_as_the_formula_does(
         caller = Caller(subject, run, "agent")
         shown = caller.listed(limit=limit, **({"tag": "odd"} if tagged else {}))
         everything = [m for m in run(subject.list()) if not tagged or "odd" in m.tags]
-        expected = sorted((round(effective(m, clock.now), 4) for m in everything), reverse=True)[:limit]
+        expected = sorted((round(effective_importance(m, clock.now), 4) for m in everything), reverse=True)[:limit]
         assert [d["importance"] for d in shown] == expected
 
 
@@ -509,7 +509,7 @@ def test_a_palace_is_made_listed_and_described(trusty: Caller) -> None:
     assert answer == {"palace_id": "client-acme", "status": "created"}
     assert list(answer) == ["palace_id", "status"]
     assert caller("palace_list") == {"palaces": ["client-acme"]}
-    found = caller.run(caller.subject.engine.palace(Principal(), "client-acme"))
+    found = caller.run(caller.subject.engine.palaces.get(Principal(), "client-acme"))
     assert found.description == "Memories for the Acme client engagement"
     info = caller("palace_info", palace="client-acme")
     assert list(info) == ["id", "name", "drawer_count", "data_dir"]
@@ -518,19 +518,19 @@ def test_a_palace_is_made_listed_and_described(trusty: Caller) -> None:
 
 def test_making_a_palace_again_changes_nothing(trusty: Caller) -> None:
     trusty("palace_create", name="acme", description="first")
-    trusty.run(trusty.subject.engine.identify_palace(Principal(), "acme", "who"))
+    trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "acme", "who"))
     trusty.remember(palace="acme")
-    before = trusty.run(trusty.subject.engine.palace(Principal(), "acme"))
+    before = trusty.run(trusty.subject.engine.palaces.get(Principal(), "acme"))
     trusty.subject.clock.advance(1000)
     assert trusty("palace_create", name="acme", description="second") == {"palace_id": "acme", "status": "created"}
-    assert trusty.run(trusty.subject.engine.palace(Principal(), "acme")) == before
+    assert trusty.run(trusty.subject.engine.palaces.get(Principal(), "acme")) == before
     assert len(trusty.listed(palace="acme")) == 1
 
 
 def test_a_description_may_come_later_than_the_palace(trusty: Caller) -> None:
     trusty.remember()
     trusty("palace_create", name="my-project", description="what we know")
-    assert trusty.run(trusty.subject.engine.palace(Principal(), "my-project")).description == "what we know"
+    assert trusty.run(trusty.subject.engine.palaces.get(Principal(), "my-project")).description == "what we know"
 
 
 @pytest.mark.parametrize("name", ["", " ", "..", "a..b", "../x", "a/b", "/", "a\0b", "x" * (LONGEST_NAME + 1)])
@@ -611,19 +611,19 @@ def test_identity_and_description_have_a_limit(trusty: Caller) -> None:
     long = "x" * (palaces.LONGEST_TEXT + 1)
     assert isinstance(trusty.refused("palace_create", name="p", description=long), PayloadTooLarge)
     with pytest.raises(PayloadTooLarge):
-        trusty.run(trusty.subject.engine.identify_palace(Principal(), "p", long))
+        trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "p", long))
 
 
 def test_the_data_directory_is_told_to_whoever_looks_after_it(trusty: Caller, tmp_path: Path) -> None:
-    trusty.subject.engine.core.settings.folder = tmp_path
+    trusty.subject.engine._core.settings.folder = tmp_path
     assert trusty("palace_info")["data_dir"] == str(tmp_path)
     assert trusty.as_("my-project", role="admin")("palace_info")["data_dir"] is None
 
 
 def test_a_palace_is_made_and_named_under_audit(trusty: Caller) -> None:
     trusty("palace_create", name="acme")
-    trusty.run(trusty.subject.engine.identify_palace(Principal(), "acme", "who"))
-    entries = trusty.run(trusty.subject.engine.audit(Principal(), agent_id="acme"))
+    trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "acme", "who"))
+    entries = trusty.run(trusty.subject.engine.ledger.entries(Principal(), agent_id="acme"))
     assert [entry.operation for entry in entries] == ["create_palace", "identify_palace"]
 
 
@@ -729,7 +729,7 @@ def test_every_missing_argument_is_named(trusty: Caller, tool: str, field: str) 
         ("memory_list", {"limit": float("inf")}, "'limit' must be a whole number"),
         ("kg_assert", {"subject": "a", "predicate": "b", "object": "c", "confidence": "high"}, "'confidence' must be"),
         ("kg_assert", {"subject": "a", "predicate": "b", "object": "c", "confidence": 10**400}, "'confidence' must be"),
-        ("kg_assert", {"subject": " ", "predicate": "b", "object": "c"}, "subject must hold something"),
+        ("kg_assert", {"subject": " ", "predicate": "b", "object": "c"}, "subject must not be blank"),
     ],
 )
 def test_what_is_not_of_its_kind_is_refused_by_name(
@@ -771,10 +771,10 @@ def test_no_secret_is_kept_wherever_it_is_written(trusty: Caller) -> None:
     trusty("memory_remember", text=f"The key is {secret}", tags=[secret], room=f"about {secret}")
     trusty("palace_create", name="other", description=f"uses {secret}")
     trusty("kg_assert", subject="aws", predicate="key", object=secret, provenance=f"from {secret}")
-    trusty.run(trusty.subject.engine.identify_palace(Principal(), "my-project", f"I hold {secret}"))
+    trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "my-project", f"I hold {secret}"))
     (kept,) = trusty.run(trusty.subject.list("my-project"))
     shown = [kept.content, kept.tags, kept.metadata, trusty.recall("the key"), trusty("kg_query", subject="aws"),
-             trusty.run(trusty.subject.engine.palace(Principal(), "other"))]  # fmt: skip
+             trusty.run(trusty.subject.engine.palaces.get(Principal(), "other"))]  # fmt: skip
     assert secret not in str(shown)
     assert "REDACTED" in kept.content
 

@@ -9,7 +9,7 @@ import pytest
 
 from commonplace import Memory
 from commonplace.embedders import model_files
-from commonplace.engine.peers.asking import FAINT, Asked, least_relevance
+from commonplace.engine.peers.asking import FAINT, PeerQuery, least_relevance
 from commonplace.engine.types import Hit
 from commonplace.wire import record
 
@@ -47,7 +47,11 @@ def test_what_lies_far_behind_the_best_is_left_out(tmp_path: Path) -> None:
     async def ask(limit: int) -> tuple[set[str], int]:
         async with Memory("alice", data=tmp_path, embedder="minilm") as memory:
             engine = await memory.engine()
-            found = await engine.ask(LOCAL, Asked(("alice",), "what do you know about pruning?"), limit=limit, show=10)
+            requester = await engine.peers.requester(
+                LOCAL, authenticated=True, agent="alice", claimed="alice", proved=None
+            )
+            query = PeerQuery((), "what do you know about pruning?")
+            found = await engine.peers.ask(requester, query, limit=limit, show=10)
             return {match.memory.content for match in found.matches}, found.total
 
     async def fill() -> None:

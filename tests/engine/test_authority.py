@@ -15,12 +15,11 @@ from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.governance.reviews import Decision
-from commonplace.engine.types import Draft, Query
-from commonplace.stores.contract.subject import WHO, FakeClock, Subject
+from commonplace.engine.types import Draft, Forget, Query
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, RateLimited
-from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal, covers
 
 Over = tuple[Subject, Any]
@@ -46,7 +45,7 @@ def test_a_review_of_an_agent_with_an_odd_name_can_be_approved(over: Over) -> No
     s, run = over
     who = Principal("alice", role="reviewer", agents=("team[1]",))
     staged = run(s.engine.remember(who, Draft("team[1]", "semantic", "x"), approval={"content": "x"}))
-    run(s.engine.decide(who, staged.review_id, Decision(True, "Alice")))
+    run(s.engine.reviews.decide(who, staged.review_id, Decision(True, "Alice")))
     assert run(s.get(staged.id, "team[1]")).content == "x"
 
 
@@ -56,8 +55,8 @@ def test_a_review_of_an_agent_with_an_odd_name_can_be_approved(over: Over) -> No
 def test_only_the_operator_looks_after_the_store(over: Over, who: Principal, tmp_path: Path) -> None:
     s, run = over
     engine = s.engine
-    for work in (engine.doctor(who), engine.backup(who, tmp_path / "b.db"), engine.compact(who),
-                 engine.reindex(who, Hashing())):  # fmt: skip
+    for work in (engine.upkeep.doctor(who), engine.upkeep.backup(who, tmp_path / "b.db"), engine.upkeep.compact(who),
+                 engine.upkeep.reindex(who, Hashing())):  # fmt: skip
         with pytest.raises(Forbidden):
             run(work)
     assert not (tmp_path / "b.db").exists()
@@ -67,12 +66,16 @@ def test_only_the_operator_looks_after_the_store(over: Over, who: Principal, tmp
 def test_the_audit_trail_is_for_reviewers(over: Over, role: Any) -> None:
     s, run = over
     who = Principal("a", role=role)
-    for work in (s.engine.audit(who), s.engine.audit(who, agent_id="agent"), s.engine.verify_audit(who)):
+    for work in (
+        s.engine.ledger.entries(who),
+        s.engine.ledger.entries(who, agent_id="agent"),
+        s.engine.ledger.verify(who),
+    ):
         with pytest.raises(Forbidden):
             run(work)
     some = Principal("a", role="reviewer", agents=("ada",))
     with pytest.raises(Forbidden):
-        run(s.engine.audit(some, agent_id="bea"))
+        run(s.engine.ledger.entries(some, agent_id="bea"))
 
 
 def test_a_short_page_of_few_entries_reads_many_at_a_time(over: Over) -> None:
@@ -88,7 +91,7 @@ def test_a_short_page_of_few_entries_reads_many_at_a_time(over: Over) -> None:
 
     s.store.audit = counted  # type: ignore[method-assign]
     some = Principal("a", role="reviewer", agents=("ada",))
-    assert [e.agent_id for e in run(s.engine.audit(some, limit=2))] == ["ada", "ada"]
+    assert [e.agent_id for e in run(s.engine.ledger.entries(some, limit=2))] == ["ada", "ada"]
     assert len(calls) == 1
 
 
@@ -96,10 +99,10 @@ def test_where_backups_lie_is_told_to_the_operator_alone(tmp_path: Path, clock: 
     async def scenario() -> None:
         engine = await Engine.open(SqliteStore(tmp_path / "commonplace.db", clock), Hashing(), clock=clock)
         path = tmp_path / "backup.db"
-        await engine.backup(WHO, path)
+        await engine.upkeep.backup(WHO, path)
         for who, told in ((WHO, [str(path)]), (Principal("a", role="writer"), [])):
             kept = await engine.remember(WHO, Draft("agent", "semantic", "x"))
-            gone = await engine.forget(who, ForgetRequest(agent_id="agent", ids=[kept.id], hard_delete=True))
+            gone = await engine.forget(who, Forget("agent", [kept.id], hard_delete=True))
             assert (gone.backups, gone.backup_count) == (told, 1)
         await engine.close()
 
@@ -110,7 +113,7 @@ def test_status_counts_the_reviews_its_reader_may_see(over: Over) -> None:
     s, run = over
     run(s.engine.remember(WHO, Draft("agent", "semantic", "x"), approval={"content": "x"}))
     for who, count in ((WHO, 1), (Principal("a", role="reviewer"), 1), (Principal("a", role="reader"), 0)):
-        assert run(s.engine.status(who))["pending_reviews"] == count
+        assert run(s.engine.upkeep.status(who))["pending_reviews"] == count
 
 
 def test_agents_are_named_without_being_counted(over: Over) -> None:
@@ -132,3 +135,21 @@ def test_a_recall_that_is_refused_costs_no_agent_anything(clock: FakeClock) -> N
         await engine.close()
 
     asyncio.run(scenario())
+
+
+def test_the_shared_space_is_added_for_whoever_may_read_it(over: Over) -> None:
+    subject, run = over
+    run(subject.remember("the office has a blue door", "ada"))
+    run(subject.remember("the office opens at nine", "shared"))
+    only_ada = Principal("ada", "local", "reader", ("ada",))
+    both = Principal("ada", "local", "reader", ("ada", "shared"))
+
+    def agents(who: Principal, **options: bool) -> set[str]:
+        found = run(subject.engine.recall(who, Query(("ada",), "the office", **options)))
+        return {hit.memory.agent_id for hit in found.hits}
+
+    assert agents(both) == {"ada"}
+    assert agents(both, include_shared=True) == {"ada", "shared"}
+    assert agents(only_ada, include_shared=True) == {"ada"}, "left out, not refused"
+    searched = run(subject.engine.search(only_ada, Query(("ada",), "the office", include_shared=True), limit=5))
+    assert [hit.memory.agent_id for hit in searched.hits] == ["ada"]

@@ -14,11 +14,11 @@ from commonplace.engine import procedures
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.merge import combine
 from commonplace.engine.memory.passages import OVERLAP_CHARS, PASSAGE_CHARS, passages, split
-from commonplace.engine.memory.retention import DAY_MS
+from commonplace.engine.types import Expire
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import matches
-from commonplace.wire.models import ExpirePolicy
 from commonplace.wire.record import Memory
+from commonplace.wire.times import DAY_MS
 
 NOW = 1_750_000_000_000
 
@@ -91,7 +91,7 @@ DAYS = {"older_than_days": 30, "confidence_below": 0.5, "no_recall_in_days": 7}
     ],
 )
 def test_what_a_policy_means(policy: dict[str, Any], fields: dict[str, Any], due: bool) -> None:
-    asked = ExpirePolicy.model_validate(policy)
+    asked = Expire("agent", **policy)
     candidate = memory("a", **fields)
     assert (matches(candidate, expire.conditions(asked, NOW)) and expire.stale(candidate, asked, NOW)) is due
 

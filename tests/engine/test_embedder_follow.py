@@ -17,8 +17,8 @@ from commonplace.engine.engine import Engine
 from commonplace.engine.recall import relevance
 from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
-from commonplace.stores.contract.subject import WHO, FakeClock
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock
 
 FACTS = ["Alice plays the cello", "Bob repairs bicycles", "the kettle is in the attic"]
 
@@ -66,16 +66,16 @@ def test_recall_uses_the_embedder_another_process_has_changed_to(path: Path, dim
     async def scenario() -> None:
         running, other = await two(path, Homemade("hashing-512", 512))
         await ask(running)
-        await other.reindex(WHO, Hashing(64))
+        await other.upkeep.reindex(WHO, Hashing(64))
         if dimension == 512:
-            await other.reindex(WHO, Hashing(512))
+            await other.upkeep.reindex(WHO, Hashing(512))
         found, expected = await ask(running), await ask(other)
         assert found.note is None
         assert dense(found) == pytest.approx(dense(expected))
-        assert running.core.embedding is not None
-        assert running.core.embedding.name == f"hashing-{dimension}"
+        assert running._core.embedding is not None
+        assert running._core.embedding.name == f"hashing-{dimension}"
         await running.remember(WHO, Draft("agent", "semantic", "Carol plays the cello, too"))
-        assert await other.core.primary.count_without_vectors(other.core.embedder_info.generation) == 0  # type: ignore
+        assert await other._core.primary.count_without_vectors(other._core.embedder_info.generation) == 0  # type: ignore
         await running.close()
         await other.close()
 
@@ -85,12 +85,12 @@ def test_recall_uses_the_embedder_another_process_has_changed_to(path: Path, dim
 def test_one_that_cannot_be_opened_here_leaves_words_and_says_so_until_it_is_changed_back(path: Path) -> None:
     async def scenario() -> None:
         running, other = await two(path, Hashing(128))
-        await other.reindex(WHO, Homemade())
+        await other.upkeep.reindex(WHO, Homemade())
         found = await ask(running)
         assert found.hits[0].memory.content == FACTS[0]
         assert dense(found) == [None] * len(found.hits)
         assert "homemade" in (found.note or "")
-        await other.reindex(WHO, Hashing(128))
+        await other.upkeep.reindex(WHO, Hashing(128))
         found = await ask(running)
         assert found.note is None
         assert None not in dense(found)
@@ -105,7 +105,7 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
 
     async def scenario() -> None:
         running, other = await two(path, Hashing(128))
-        await other.reindex(WHO, Hashing(64))
+        await other.upkeep.reindex(WHO, Hashing(64))
         opening: list[str] = []
         really = core.open_embedder
         monkeypatch.setattr(core, "open_embedder", lambda name: opening.append(name) or really(name))  # type: ignore
@@ -131,9 +131,9 @@ def test_relevance_is_told_the_embedder_that_was_used(path: Path, monkeypatch: p
     async def scenario() -> None:
         running, other = await two(path, Hashing(128))
         await ask(running)
-        await other.reindex(WHO, Hashing(64))
+        await other.upkeep.reindex(WHO, Hashing(64))
         await ask(running)
-        await other.reindex(WHO, Homemade())
+        await other.upkeep.reindex(WHO, Homemade())
         await ask(running)
         await running.close()
         await other.close()
@@ -148,13 +148,13 @@ def test_a_store_refuses_a_question_put_to_another_generation(path: Path) -> Non
         await other.close()
         vector = Hashing(64).embed(["cello"])[0]
         reach = Reach("local", ("agent",))
-        (id, *_) = [c.memory.id for c in await engine.core.primary.search(Search(reach, "cello", vector, 5, 1))]
+        (id, *_) = [c.memory.id for c in await engine._core.primary.search(Search(reach, "cello", vector, 5, 1))]
         past = Reach("local", ("agent",), as_of=2)
         for search in (Search(reach, "cello", vector, 5, 7), Search(past, "cello", vector, 5, 7)):
             with pytest.raises(StaleGeneration):
-                await engine.core.primary.search(search)
+                await engine._core.primary.search(search)
             with pytest.raises(StaleGeneration):
-                await engine.core.primary.neighbours_in_session(search, [id], 2)
+                await engine._core.primary.neighbours_in_session(search, [id], 2)
         await engine.close()
 
     asyncio.run(scenario())
@@ -165,11 +165,11 @@ def test_an_embedder_that_was_replaced_is_closed_and_one_that_stays_is_not(path:
         first, second = Homemade("first"), Homemade("second")
         engine = await opened(path, first)
         await engine.remember(WHO, Draft("agent", "semantic", FACTS[0]))
-        held = engine.core.embedding
-        await engine.core.use_embedder(first)
-        assert engine.core.embedding is held
+        held = engine._core.embedding
+        await engine._core.use_embedder(first)
+        assert engine._core.embedding is held
         assert first.unloaded == 0
-        await engine.reindex(WHO, second)
+        await engine.upkeep.reindex(WHO, second)
         assert first.unloaded == 1
         assert held is not None
         assert held._worker._shutdown
@@ -211,11 +211,11 @@ def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(pat
         first.between = switch
         await asyncio.wait_for(engine.remember(WHO, Draft("agent", "semantic", FACTS[1])), 20)
         await asyncio.gather(*under_way)
-        info = engine.core.embedder_info
+        info = engine._core.embedder_info
         assert info is not None
         assert info.name == "second"
-        assert await engine.core.primary.count_without_vectors(info.generation) == 0  # type: ignore[attr-defined]
-        rows = engine.core.primary._db.execute(  # type: ignore[attr-defined]
+        assert await engine._core.primary.count_without_vectors(info.generation) == 0  # type: ignore[attr-defined]
+        rows = engine._core.primary._db.execute(  # type: ignore[attr-defined]
             f"SELECT v.data FROM memories m JOIN vectors_{info.generation} v ON v.vid = m.vid ORDER BY m.mid"
         ).fetchall()
         assert len(rows) == 2
@@ -230,7 +230,7 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
     async def scenario() -> None:
         first, second = Waiting("first"), Homemade("first")
         engine = await opened(path, first)
-        held, loop = engine.core.embedding, asyncio.get_running_loop()
+        held, loop = engine._core.embedding, asyncio.get_running_loop()
         assert held is not None
         closing = threading.Event()
         shut = held._worker.shutdown
@@ -242,18 +242,18 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
 
         def switch() -> None:
             first.between = None
-            under_way.append(asyncio.run_coroutine_threadsafe(engine.core.use_embedder(second), loop))
+            under_way.append(asyncio.run_coroutine_threadsafe(engine._core.use_embedder(second), loop))
             assert closing.wait(20)
 
         under_way: list[Any] = []
         held._worker.shutdown = shutdown  # type: ignore[method-assign, assignment]
         first.batches, first.between = 1, switch
         texts = [f"text {i}" for i in range(100)]
-        vectors, info = await asyncio.wait_for(engine.core.embedded(texts), 20)
+        vectors, info = await asyncio.wait_for(engine._core.embedded(texts), 20)
         assert vectors is not None
         assert vectors == pytest.approx(second.embed(texts))
-        assert info == engine.core.embedder_info
-        assert engine.core.note is None
+        assert info == engine._core.embedder_info
+        assert engine._core.note is None
         await asyncio.wrap_future(under_way[0])
         await engine.close()
 
@@ -262,12 +262,12 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
 
 async def _replaced(engine: Engine, embedder: Embedder) -> asyncio.Future[None]:
     """All of a reindex but the wait for the old embedder, which is the one that waits for us."""
-    store: Any = engine.core.primary
+    store: Any = engine._core.primary
     generation, _ = await store.begin_generation(embedder.name, embedder.dimension)
     lacking = await store.without_vectors(generation, 0, 100)
     await store.fill_vectors(generation, [(number, embedder.embed([m.content])) for number, m in lacking])
     assert await store.switch_generation(generation)
-    replacing = asyncio.ensure_future(engine.core.use_embedder(embedder))
-    while engine.core.embedding is None or engine.core.embedding.embedder is not embedder:
+    replacing = asyncio.ensure_future(engine._core.use_embedder(embedder))
+    while engine._core.embedding is None or engine._core.embedding.embedder is not embedder:
         await asyncio.sleep(0)
     return replacing

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from commonplace.engine.governance.reviews import Decision
-from commonplace.engine.types import Draft
-from commonplace.stores.contract.subject import WHO, Subject
+from commonplace.engine.types import Draft, Forget, Merge
+from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
-from commonplace.wire.models import ForgetRequest, MergeRequest
 from commonplace.wire.record import Principal
 from commonplace.wire.validate import check
 
@@ -45,7 +44,7 @@ def test_a_pending_memory_cannot_be_touched(over: Over) -> None:
             run(s.engine.history(WHO, "agent", ref))
     assert [m.id for m in run(s.list())] == [other]
     s.clock.advance(10)
-    decided = run(s.engine.decide(WHO, staged.review_id, YES))
+    decided = run(s.engine.reviews.decide(WHO, staged.review_id, YES))
     memory = run(s.get("bob"))
     assert (memory.id, memory.created_at, memory.version) == (staged.id, s.clock(), 1)
     assert decided.review["decision"] == {"approved": True, "reviewer": "Alice", "reviewed_at": s.clock()}
@@ -56,15 +55,15 @@ def test_a_review_is_decided_once(over: Over) -> None:
     s, run = over
     for first in (YES, NO):
         staged = stage(s, run)
-        run(s.engine.decide(WHO, staged.review_id, first))
+        run(s.engine.reviews.decide(WHO, staged.review_id, first))
         for second in (YES, NO):
             with pytest.raises(Conflict):
-                run(s.engine.decide(WHO, staged.review_id, second))
+                run(s.engine.reviews.decide(WHO, staged.review_id, second))
     assert len(run(s.list())) == 1
-    assert run(s.engine.reviews(WHO)) == []
-    assert [r["status"] for r in run(s.engine.reviews(WHO, None))] == ["approved", "rejected"]
+    assert run(s.engine.reviews.list(WHO)) == []
+    assert [r["status"] for r in run(s.engine.reviews.list(WHO, None))] == ["approved", "rejected"]
     with pytest.raises(NotFound):
-        run(s.engine.decide(WHO, "nothing", YES))
+        run(s.engine.reviews.decide(WHO, "nothing", YES))
 
 
 def test_an_edited_request_is_what_gets_written(over: Over) -> None:
@@ -72,8 +71,12 @@ def test_an_edited_request_is_what_gets_written(over: Over) -> None:
     staged = stage(s, run)
     edited = Draft("agent", "semantic", "Bob moved to Oslo")
     with pytest.raises(ValidationError):
-        run(s.engine.decide(WHO, staged.review_id, Decision(True, "Alice", edited=Draft("other", "semantic", "x"))))
-    run(s.engine.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+        run(
+            s.engine.reviews.decide(
+                WHO, staged.review_id, Decision(True, "Alice", edited=Draft("other", "semantic", "x"))
+            )
+        )
+    run(s.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
     assert run(s.get(staged.id)).content == "Bob moved to Oslo"
 
 
@@ -81,14 +84,14 @@ def test_edited_forgets_and_merges_stay_with_their_agent(over: Over) -> None:
     s, run = over
     a, b, elsewhere, too = (run(s.remember("x", agent)) for agent in ("agent", "agent", "other", "other"))
     run(s.forget(a, approval_required=True))
-    run(s.engine.stage_merge(WHO, MergeRequest(agent_id="agent", canonical=a, duplicates=[b])))
-    forget, merge = run(s.engine.reviews(WHO))
+    run(s.engine.merge(WHO, Merge("agent", a, [b], approval_required=True)))
+    forget, merge = run(s.engine.reviews.list(WHO))
     for review, request in (
-        (forget, ForgetRequest(agent_id="other", ids=[elsewhere])),
-        (merge, MergeRequest(agent_id="other", canonical=elsewhere, duplicates=[too])),
+        (forget, Forget("other", [elsewhere])),
+        (merge, Merge("other", elsewhere, [too])),
     ):
         with pytest.raises(ValidationError):
-            run(s.engine.decide(WHO, review["id"], Decision(True, "Alice", edited=request)))
+            run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice", edited=request)))
     assert len(run(s.list("other"))) == len(run(s.list())) == 2
 
 
@@ -98,15 +101,8 @@ def test_every_review_follows_the_schema(over: Over) -> None:
     a, b = run(s.remember("one", entity_name="it")), run(s.remember("two", entity_name="it"))
     run(s.forget(filter={"entity_name": "it"}, approval_required=True, reasoning="old"))
     for strategy in ("keep_canonical", "merge_content"):
-        request = {
-            "agent_id": "agent",
-            "canonical": a,
-            "duplicates": [b],
-            "strategy": strategy,
-            "approval_required": True,
-        }
-        run(s.engine.stage_merge(WHO, MergeRequest.model_validate(request)))
-    reviews = run(s.engine.reviews(WHO))
+        run(s.engine.merge(WHO, Merge("agent", a, [b], strategy, approval_required=True)))
+    reviews = run(s.engine.reviews.list(WHO))
     for review in reviews:
         check("memorywire/operations/governance.review", reviewed(review))
     remember, forget, keep, joined = reviews
@@ -123,8 +119,8 @@ def test_a_staged_forget_takes_what_was_shown_and_no_more(over: Over) -> None:
     shown = run(s.remember("a draft", tags=["draft"]))
     run(s.forget(filter={"tags": "draft"}, approval_required=True))
     later = run(s.remember("another draft", tags=["draft"]))
-    (review,) = run(s.engine.reviews(WHO))
-    decided = run(s.engine.decide(WHO, review["id"], YES))
+    (review,) = run(s.engine.reviews.list(WHO))
+    decided = run(s.engine.reviews.decide(WHO, review["id"], YES))
     assert decided.outcome.ids == [shown]
     assert [m.id for m in run(s.list())] == [later]
 
@@ -132,10 +128,10 @@ def test_a_staged_forget_takes_what_was_shown_and_no_more(over: Over) -> None:
 def test_a_staged_merge_takes_what_was_shown_and_no_more(over: Over) -> None:
     s, run = over
     a, b = run(s.remember("Alice", entity_name="alice")), run(s.remember("Alicia", entity_name="alicia"))
-    run(s.engine.stage_merge(WHO, MergeRequest(agent_id="agent", canonical="alice", duplicates=["alicia"])))
+    run(s.engine.merge(WHO, Merge("agent", "alice", ["alicia"], approval_required=True)))
     later = run(s.remember("Alicia the second", entity_name="alicia"))
-    (review,) = run(s.engine.reviews(WHO))
-    run(s.engine.decide(WHO, review["id"], YES))
+    (review,) = run(s.engine.reviews.list(WHO))
+    run(s.engine.reviews.decide(WHO, review["id"], YES))
     assert {m.id for m in run(s.list())} == {a, later}
     assert run(s.store.get("local", [b]))[0].merged_into == a
 
@@ -145,9 +141,9 @@ def test_a_staged_erasure_cascades_to_what_was_shown(over: Over) -> None:
     a, b = run(s.remember("one")), run(s.remember("two"))
     run(s.merge(a, b, strategy="merge_content"))
     run(s.forget(b, hard_delete=True, cascade=True, approval_required=True))
-    (review,) = run(s.engine.reviews(WHO))
+    (review,) = run(s.engine.reviews.list(WHO))
     assert {m["id"] for m in review["diff"]["removed"]} == {a, b}
-    assert set(run(s.engine.decide(WHO, review["id"], YES)).outcome.ids) == {a, b}
+    assert set(run(s.engine.reviews.decide(WHO, review["id"], YES)).outcome.ids) == {a, b}
     assert run(s.store.get("local", [a, b])) == []
 
 
@@ -155,10 +151,10 @@ def test_a_review_about_something_erased_can_no_longer_be_approved(over: Over) -
     s, run = over
     a = run(s.remember("one"))
     run(s.forget(a, approval_required=True))
-    (review,) = run(s.engine.reviews(WHO))
+    (review,) = run(s.engine.reviews.list(WHO))
     run(s.forget(a, hard_delete=True))
     with pytest.raises(Conflict):
-        run(s.engine.decide(WHO, review["id"], YES))
+        run(s.engine.reviews.decide(WHO, review["id"], YES))
 
 
 def test_only_reviewers_of_that_agent_decide(over: Over) -> None:
@@ -171,17 +167,17 @@ def test_only_reviewers_of_that_agent_decide(over: Over) -> None:
         (Principal("r", role="reviewer", tenant="other"), NotFound),
     ):
         with pytest.raises(fault):
-            run(s.engine.decide(who, staged.review_id, YES))
+            run(s.engine.reviews.decide(who, staged.review_id, YES))
         if fault is NotFound:
-            assert run(s.engine.reviews(who)) == []
-    run(s.engine.decide(Principal("r", role="reviewer", agents=("ag*",)), staged.review_id, YES))
+            assert run(s.engine.reviews.list(who)) == []
+    run(s.engine.reviews.decide(Principal("r", role="reviewer", agents=("ag*",)), staged.review_id, YES))
     assert run(s.get(staged.id)).provenance["principal"] == WHO.name
 
 
 def test_a_rejected_write_never_was(over: Over) -> None:
     s, run = over
     staged = stage(s, run, aliases=["bob"])
-    decided = run(s.engine.decide(WHO, staged.review_id, NO))
+    decided = run(s.engine.reviews.decide(WHO, staged.review_id, NO))
     assert decided.review["decision"]["reason"] == "not true"
     assert run(s.list()) == run(s.recall("Bob moved")) == []
     assert run(s.store.sequence("local")) == 0
@@ -193,21 +189,21 @@ def test_a_rejected_write_can_be_erased(over) -> None:
     staged = run(
         subject.engine.remember(WHO, Draft("agent", "semantic", "a rejected secret"), approval={"content": "a"})
     )
-    forget = ForgetRequest(agent_id="agent", ids=[staged.id], hard_delete=True)
+    forget = Forget("agent", [staged.id], hard_delete=True)
     assert run(subject.engine.forget(WHO, forget)).ids == []  # while it is pending nobody can touch it
-    run(subject.engine.decide(WHO, staged.review_id, Decision(False, "bob")))
+    run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(False, "bob")))
     assert run(subject.engine.forget(WHO, forget)).ids == [staged.id]
-    (review,) = run(subject.engine.reviews(WHO, None))
+    (review,) = run(subject.engine.reviews.list(WHO, None))
     assert review["status"] == "rejected"
     assert "secret" not in str(review)
-    assert run(subject.engine.verify_audit(WHO)).first_bad is None
+    assert run(subject.engine.ledger.verify(WHO)).first_bad is None
 
 
 def test_a_review_is_seen_by_reviewers_and_whoever_asked(over) -> None:
     subject, run = over
     alice = Principal("alice", role="writer")
     run(subject.engine.remember(alice, Draft("agent", "semantic", "for review"), approval={"content": "x"}))
-    assert len(run(subject.engine.reviews(alice))) == 1
-    assert run(subject.engine.reviews(Principal("bob", role="writer"))) == []
-    assert len(run(subject.engine.reviews(Principal("bob", role="reviewer")))) == 1
-    assert run(subject.engine.reviews(Principal("bob", role="reviewer", agents=("other",)))) == []
+    assert len(run(subject.engine.reviews.list(alice))) == 1
+    assert run(subject.engine.reviews.list(Principal("bob", role="writer"))) == []
+    assert len(run(subject.engine.reviews.list(Principal("bob", role="reviewer")))) == 1
+    assert run(subject.engine.reviews.list(Principal("bob", role="reviewer", agents=("other",)))) == []

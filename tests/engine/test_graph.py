@@ -16,12 +16,12 @@ from commonplace.config import RedactionConfig
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
-from commonplace.engine.graph.statements import LAST_INSTANT, MAX_CHARS
 from commonplace.sdk import Memory, SyncMemory
-from commonplace.stores.contract.subject import DAY_MS, WHO, FakeClock, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, driven
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, ValidationError
+from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
 from commonplace.wire.record import Principal
 
 Over = tuple[Subject, Any]
@@ -37,10 +37,10 @@ FACT: dict[str, Any] = {"subject": "Alice", "predicate": "knows", "object": "Bob
 def test_what_is_no_statement_is_refused_by_name(over: Over, field: str, value: Any) -> None:
     s, run = over
     with pytest.raises(ValidationError) as refused:
-        run(s.engine.graph_assert(WHO, "agent", **{**FACT, field: value}))
+        run(s.engine.graph.assert_fact(WHO, "agent", **{**FACT, field: value}))
     assert refused.value.details == {"field": field}
     assert field in refused.value.message
-    assert run(s.engine.graph_counts(WHO, "agent"))["triples"] == 0
+    assert run(s.engine.graph.counts(WHO, "agent"))["triples"] == 0
     assert run(s.store.audit("local")) == []
 
 
@@ -49,54 +49,56 @@ def test_what_is_no_statement_is_refused_by_name(over: Over, field: str, value: 
 )
 def test_names_come_back_as_they_went(over: Over, text: str) -> None:
     s, run = over
-    made = run(s.engine.graph_assert(WHO, "agent", subject=f" {text}\t", predicate=text, object=text, provenance=text))
+    made = run(
+        s.engine.graph.assert_fact(WHO, "agent", subject=f" {text}\t", predicate=text, object=text, provenance=text)
+    ).triple
     assert (made.subject, made.predicate, made.object, made.provenance) == (text,) * 4
-    assert list(run(s.engine.graph_query(WHO, "agent", text, predicate=text))) == [made]
-    assert list(run(s.engine.graph_query(WHO, "agent", f"  {text} "))) == [made]
+    assert list(run(s.engine.graph.query(WHO, "agent", text, predicate=text))) == [made]
+    assert list(run(s.engine.graph.query(WHO, "agent", f"  {text} "))) == [made]
 
 
 def test_what_cannot_be_asked_is_refused(over: Over) -> None:
     s, run = over
     for work in (
-        s.engine.graph_query(WHO, "agent", " "),
-        s.engine.graph_query(WHO, "agent", "Alice", as_of=-1),
-        s.engine.graph_query(WHO, "agent", "Alice", predicate=""),
-        s.engine.graph_path(WHO, "agent", "", "Bob"),
-        s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=0),
-        s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=7),
-        s.engine.graph_erase(WHO, "agent", " "),
-        s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=1.5),
-        s.engine.neighbors(WHO, "agent", "x", 4),
-        s.engine.neighbors(WHO, "agent", "x", "1"),
+        s.engine.graph.query(WHO, "agent", " "),
+        s.engine.graph.query(WHO, "agent", "Alice", as_of=-1),
+        s.engine.graph.query(WHO, "agent", "Alice", predicate=""),
+        s.engine.graph.path(WHO, "agent", "", "Bob"),
+        s.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=0),
+        s.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=7),
+        s.engine.graph.erase(WHO, "agent", " "),
+        s.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=1.5),
+        s.engine.graph.neighbours(WHO, "agent", "x", 4),
+        s.engine.graph.neighbours(WHO, "agent", "x", "1"),
         *(
             ask(WHO, "agent", text)
             for ask in (
-                s.engine.graph_query,
-                s.engine.graph_history,
-                s.engine.graph_erase,
-                s.engine.preview_graph_erase,
+                s.engine.graph.query,
+                s.engine.graph.history,
+                s.engine.graph.erase,
+                s.engine.graph.preview_erase,
             )
             for text in ("half \ud800", None, 7, b"x")
         ),
-        s.engine.graph_path(WHO, "agent", "Alice", "half \ud800"),
-        s.engine.graph_retract(WHO, "agent", ("half \ud800", "knows")),
-        s.engine.neighbors(WHO, "agent", "half \ud800", 1),
+        s.engine.graph.path(WHO, "agent", "Alice", "half \ud800"),
+        s.engine.graph.retract(WHO, "agent", ("half \ud800", "knows")),
+        s.engine.graph.neighbours(WHO, "agent", "half \ud800", 1),
     ):
         with pytest.raises(ValidationError):
             run(work)
     with pytest.raises(NotFound):
-        run(s.engine.neighbors(WHO, "agent", "x", 1))
+        run(s.engine.graph.neighbours(WHO, "agent", "x", 1))
     with pytest.raises(NotFound):
-        run(s.engine.graph_retract(WHO, "agent", "x"))
+        run(s.engine.graph.retract(WHO, "agent", "x"))
 
 
 def test_names_are_exact_in_statements_and_folded_on_the_way(over: Over) -> None:
     s, run = over
-    run(s.engine.graph_assert(WHO, "agent", **FACT))
-    run(s.engine.graph_assert(WHO, "agent", subject="ALICE", predicate="knows", object="Carol"))
-    assert [t.object for t in run(s.engine.graph_query(WHO, "agent", "Alice"))] == ["Bob"]
-    assert list(run(s.engine.graph_query(WHO, "agent", "alice"))) == []
-    assert len(run(s.engine.graph_path(WHO, "agent", "bob", "carol"))) == 2
+    run(s.engine.graph.assert_fact(WHO, "agent", **FACT))
+    run(s.engine.graph.assert_fact(WHO, "agent", subject="ALICE", predicate="knows", object="Carol"))
+    assert [t.object for t in run(s.engine.graph.query(WHO, "agent", "Alice"))] == ["Bob"]
+    assert list(run(s.engine.graph.query(WHO, "agent", "alice"))) == []
+    assert len(run(s.engine.graph.path(WHO, "agent", "bob", "carol"))) == 2
 
 
 READER = Principal("ruth", role="reader")
@@ -106,32 +108,32 @@ ELSEWHERE = Principal("walt", role="admin", agents=("other",))
 @pytest.mark.parametrize(("who", "may_read"), [(READER, True), (ELSEWHERE, False)])
 def test_readers_read_writers_write_and_agents_are_walls(over: Over, who: Principal, may_read: bool) -> None:
     s, run = over
-    made = run(s.engine.graph_assert(WHO, "agent", **FACT))
+    made = run(s.engine.graph.assert_fact(WHO, "agent", **FACT)).triple
     kept = run(s.remember("x"))
-    g = s.engine
+    g = s.engine.graph
     writes = [
-        g.graph_assert(who, "agent", **FACT), g.graph_retract(who, "agent", made), g.graph_erase(who, "agent", "Alice"),
-        g.preview_graph_erase(who, "agent", "Alice"),
+        g.assert_fact(who, "agent", **FACT), g.retract(who, "agent", made), g.erase(who, "agent", "Alice"),
+        g.preview_erase(who, "agent", "Alice"),
     ]  # fmt: skip
     reads = [
-        g.graph_query(who, "agent", "Alice"), g.graph_history(who, "agent", "Alice"), g.graph_list(who, "agent"),
-        g.graph_path(who, "agent", "Alice", "Bob"), g.graph_counts(who, "agent"), g.neighbors(who, "agent", kept, 1),
+        g.query(who, "agent", "Alice"), g.history(who, "agent", "Alice"),
+        g.path(who, "agent", "Alice", "Bob"), g.counts(who, "agent"), g.neighbours(who, "agent", kept, 1),
     ]  # fmt: skip
     for work in writes + ([] if may_read else reads):
         with pytest.raises(Forbidden):
             run(work)
     for work in reads if may_read else ():
         run(work)
-    assert list(run(g.graph_query(WHO, "agent", "Alice"))) == [made]
+    assert list(run(g.query(WHO, "agent", "Alice"))) == [made]
 
 
 def test_the_ledger_says_what_began_and_what_ended(over: Over) -> None:
     s, run = over
-    first = run(s.engine.graph_assert(WHO, "agent", **FACT, confidence=0.5, provenance="said so"))
+    first = run(s.engine.graph.assert_fact(WHO, "agent", **FACT, confidence=0.5, provenance="said so")).triple
     s.clock.advance(10)
-    second = run(s.engine.graph_assert(Principal("walt"), "agent", **{**FACT, "object": "Carol"}))
-    run(s.engine.graph_retract(WHO, "agent", second))
-    entries = run(s.engine.audit(WHO))
+    second = run(s.engine.graph.assert_fact(Principal("walt"), "agent", **{**FACT, "object": "Carol"})).triple
+    run(s.engine.graph.retract(WHO, "agent", second))
+    entries = run(s.engine.ledger.entries(WHO))
     assert [(e.operation, e.agent_id, e.principal, e.seq) for e in entries] == [
         ("graph_assert", "agent", "local", 0), ("graph_assert", "agent", "walt", 0),
         ("graph_retract", "agent", "local", 0)]  # fmt: skip
@@ -140,10 +142,10 @@ def test_the_ledger_says_what_began_and_what_ended(over: Over) -> None:
     assert told[0] == [(first.id, opened)]
     assert told[1][0] == (first.id, {**FACT, "valid_to": s.clock()})
     assert told[1][1][0] == second.id
-    assert run(s.engine.verify_audit(WHO)).first_bad is None
-    run(s.engine.graph_erase(WHO, "agent", "Alice"))
-    assert "Carol" not in repr(run(s.engine.audit(WHO)))
-    assert run(s.engine.verify_audit(WHO)).entries == 4
+    assert run(s.engine.ledger.verify(WHO)).first_bad is None
+    run(s.engine.graph.erase(WHO, "agent", "Alice"))
+    assert "Carol" not in repr(run(s.engine.ledger.entries(WHO)))
+    assert run(s.engine.ledger.verify(WHO)).entries == 4
 
 
 def test_what_is_stated_changes_neither_sequence_nor_snapshots(over: Over) -> None:
@@ -151,7 +153,7 @@ def test_what_is_stated_changes_neither_sequence_nor_snapshots(over: Over) -> No
     id = run(s.remember("x"))
     before = run(s.store.sequence("local"))
     s.clock.advance(5)
-    run(s.engine.graph_assert(WHO, "agent", **FACT))
+    run(s.engine.graph.assert_fact(WHO, "agent", **FACT))
     assert run(s.store.sequence("local")) == run(s.store.sequence("local", s.clock())) == before
     assert [m.id for m in run(s.list(as_of=s.clock()))] == [id]
     assert run(s.store.agents("local")) == {"agent": 1}
@@ -159,8 +161,8 @@ def test_what_is_stated_changes_neither_sequence_nor_snapshots(over: Over) -> No
 
 def test_an_agent_that_only_states_things_has_no_memories(over: Over) -> None:
     s, run = over
-    run(s.engine.graph_assert(WHO, "agent", **FACT))
-    assert run(s.engine.agents(WHO)) == {}
+    run(s.engine.graph.assert_fact(WHO, "agent", **FACT))
+    assert run(s.engine.upkeep.status(WHO))["agents"] == {}
     assert run(s.recall("Alice")) == run(s.list()) == []
 
 
@@ -179,13 +181,13 @@ def test_a_secret_is_taken_out_of_everything_a_statement_says(
         if mode == "reject":
             for name, text in told.items():
                 with pytest.raises(SecretLeakage):
-                    await engine.graph_assert(WHO, "agent", **{**FACT, name: text})
+                    await engine.graph.assert_fact(WHO, "agent", **{**FACT, name: text})
         else:
-            made = await engine.graph_assert(WHO, "agent", **told)
+            made = (await engine.graph.assert_fact(WHO, "agent", **told)).triple
             assert made.object.startswith("object <REDACTED:")
-            assert len(await engine.graph_list(WHO, "agent")) == 1
+            assert (await engine.graph.counts(WHO, "agent"))["active"] == 1
         source = mint_id(clock())  # an id is none, however much it looks like a key
-        assert (await engine.graph_assert(WHO, "agent", **FACT, provenance=source)).provenance == source
+        assert (await engine.graph.assert_fact(WHO, "agent", **FACT, provenance=source)).triple.provenance == source
         await engine.close()
 
     asyncio.run(tell())
@@ -202,13 +204,13 @@ def test_no_byte_of_an_erased_statement_is_left_after_closing(tmp_path: Path, cl
 
     with driven(SqliteStore(path, clock), clock) as (s, run):
         for i in range(60):
-            run(s.engine.graph_assert(WHO, "agent", subject=f"filler {i}", predicate="is", object="there" * 20))
+            run(s.engine.graph.assert_fact(WHO, "agent", subject=f"filler {i}", predicate="is", object="there" * 20))
             clock.advance(1)
-            run(s.engine.graph_assert(WHO, "agent", subject=mark, predicate="is", object=f"{mark} {i}"))
+            run(s.engine.graph.assert_fact(WHO, "agent", subject=mark, predicate="is", object=f"{mark} {i}"))
         source = run(s.remember("a source"))
-        run(s.engine.graph_assert(WHO, "agent", subject="Bob", predicate="is", object=mark, provenance=source))
+        run(s.engine.graph.assert_fact(WHO, "agent", subject="Bob", predicate="is", object=mark, provenance=source))
         assert traces()
-        assert len(run(s.engine.graph_erase(WHO, "agent", mark)).ids) == 60
+        assert len(run(s.engine.graph.erase(WHO, "agent", mark)).ids) == 60
         run(s.forget(source, hard_delete=True))
     assert traces() == []
 
@@ -286,9 +288,9 @@ def test_the_sdk_states_and_asks(tmp_path: Path) -> None:
 def test_a_day_later_the_answer_for_that_day_is_the_same(over: Over) -> None:
     s, run = over
     for n, object in enumerate(("Rome", "Oslo", "Bern")):
-        run(s.engine.graph_assert(WHO, "agent", subject="Alice", predicate="lives_in", object=object))
+        run(s.engine.graph.assert_fact(WHO, "agent", subject="Alice", predicate="lives_in", object=object))
         s.clock.advance(DAY_MS)
         for day in range(n + 1):
             at = s.clock() - (n + 1 - day) * DAY_MS
-            then = [t.object for t in run(s.engine.graph_query(WHO, "agent", "Alice", as_of=at))]
+            then = [t.object for t in run(s.engine.graph.query(WHO, "agent", "Alice", as_of=at))]
             assert then == [("Rome", "Oslo", "Bern")[day]]

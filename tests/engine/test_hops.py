@@ -17,11 +17,11 @@ from commonplace.engine.recall import hops
 from commonplace.engine.types import Query
 from commonplace.stores import walking
 from commonplace.stores.base import Entry, Reach, Transaction
-from commonplace.stores.contract.subject import START, WHO, FakeClock, Subject
 from commonplace.stores.graph import REFERENCES, At, Triple, references, subject_of
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.walking import FANOUT, PATH_NODES, WALK_NODES, Recorded, shortest, walk
+from commonplace.testing.subject import START, WHO, FakeClock, Subject
 from commonplace.wire.record import Memory
 
 Over = tuple[Subject, Any]

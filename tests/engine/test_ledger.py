@@ -9,12 +9,13 @@ from typing import Any
 import apsw
 import pytest
 
+from commonplace.dialects.memorywire.records import entry_to_wire
 from commonplace.engine.ledger import audit
 from commonplace.stores.base import AuditEntry
-from commonplace.stores.contract import FakeClock
-from commonplace.stores.contract.subject import WHO, Subject, driven
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing import FakeClock
+from commonplace.testing.subject import WHO, Subject, driven
 
 
 def chain() -> list[AuditEntry]:
@@ -25,7 +26,7 @@ def chain() -> list[AuditEntry]:
         run(s.recall("fact"))
         run(s.merge(ids[0], ids[1]))
         run(s.forget(ids[2], reason="no longer true"))
-        return run(s.engine.audit(WHO, limit=1000))
+        return run(s.engine.ledger.entries(WHO, limit=1000))
 
 
 ENTRIES = chain()
@@ -103,16 +104,16 @@ def test_erased_payloads_still_verify() -> None:
         for part in entry.parts:
             part.memory_id = part.payload = part.salt = None
     assert first_bad(entries) is None
-    assert audit.to_wire(entries[0])["payload"] == [{"erased": True}]
+    assert entry_to_wire(entries[0])["payload"] == [{"erased": True}]
 
 
 def test_a_chain_survives_erasure_through_the_engine(over: tuple[Subject, Any]) -> None:
     s, run = over
     ids = [run(s.remember(f"fact {i}")) for i in range(3)]
     run(s.forget(ids[1], hard_delete=True))
-    verified = run(s.engine.verify_audit(WHO))
+    verified = run(s.engine.ledger.verify(WHO))
     assert (verified.first_bad, verified.entries) == (None, 4)
-    assert [e.parts[0].payload is None for e in run(s.engine.audit(WHO))] == [False, True, False, False]
+    assert [e.parts[0].payload is None for e in run(s.engine.ledger.entries(WHO))] == [False, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -136,4 +137,4 @@ def test_a_file_changed_behind_our_back_is_found_out(tmp_path: Any, clock: FakeC
     db.execute(damage)
     db.close()
     with driven(SqliteStore(path, clock), clock) as (s, run):
-        assert run(s.engine.verify_audit(WHO)).first_bad == bad
+        assert run(s.engine.ledger.verify(WHO)).first_bad == bad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,13 @@ import pytest
 
 from commonplace.embedders.base import Vectors
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine import Engine
-from commonplace.engine.memory.write import MAX_BATCH, Item
+from commonplace.engine import BatchItem, Engine
+from commonplace.engine.memory.write import MAX_BATCH
 from commonplace.engine.recall import recall_log
-from commonplace.engine.types import Draft, Query, Receipt
-from commonplace.stores.contract.subject import WHO, FakeClock, Subject
+from commonplace.engine.types import Draft, Forget, Merge, Query, Receipt
 from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import PayloadTooLarge, ValidationError
-from commonplace.wire.models import ForgetRequest, MergeRequest
 from commonplace.wire.record import MAX_CONTENT_CHARS
 
 Over = tuple[Subject, Any]
@@ -41,8 +41,8 @@ def test_what_was_corrected_since_the_filter_found_it_stays(over: Over) -> None:
     s, run = over
     id = run(s.remember("wrong", confidence=0.1, tags=["draft"]))
     for forget in (
-        lambda: s.engine.forget(WHO, ForgetRequest(agent_id="agent", filter={"tags": "draft"})),
-        lambda: s.engine.forget(WHO, ForgetRequest(agent_id="agent", filter={"tags": "draft"}, hard_delete=True)),
+        lambda: s.engine.forget(WHO, Forget("agent", filter={"tags": "draft"})),
+        lambda: s.engine.forget(WHO, Forget("agent", filter={"tags": "draft"}, hard_delete=True)),
         lambda: s.expire(confidence_below=0.5),
     ):
         between(s, "scan", lambda: s.update(id, content="right", confidence=1.0, tags=[]))
@@ -56,7 +56,7 @@ def test_what_was_corrected_since_the_filter_found_it_stays(over: Over) -> None:
 @pytest.mark.parametrize("change", ["update", "merge"])
 def test_a_demotion_meanwhile_is_not_lost(over: Over, change: str) -> None:
     s, run = over
-    core = s.engine.core
+    core = s.engine._core
     a, b = run(s.remember("one")), run(s.remember("two"))
     plain = core.entries
 
@@ -85,7 +85,7 @@ class Picky(Hashing):
 def test_a_bad_item_fails_alone_and_a_bad_chunk_fails_together(clock: FakeClock) -> None:
     async def scenario() -> None:
         engine = await Engine.open(InMemory(clock), Picky(), clock=clock)
-        items = [Item(Draft("agent", "semantic", f"number {i}")) for i in range(100)]
+        items = [BatchItem(Draft("agent", "semantic", f"number {i}")) for i in range(100)]
         items[3].draft.embedding = [1.0]
         items[99].draft.content = "unspeakable"
         done = await engine.remember_many(WHO, items)
@@ -108,12 +108,13 @@ def test_a_merge_makes_nothing_that_an_update_would_refuse(over: Over) -> None:
     long = [run(s.remember(letter * half)) for letter in "ab"]
     machines = [run(s.remember(MACHINE % name, type="procedural")) for name in ("one", "two")]
     for pair, fault in ((long, PayloadTooLarge), (machines, ValidationError)):
-        request = MergeRequest(agent_id="agent", canonical=pair[0], duplicates=[pair[1]], strategy="merge_content")
-        for work in (s.engine.merge, s.engine.stage_merge, s.engine.preview_merge):
+        request = Merge("agent", pair[0], [pair[1]], "merge_content")
+        staged = replace(request, approval_required=True)
+        for work in (s.engine.merge(WHO, request), s.engine.merge(WHO, staged), s.engine.preview_merge(WHO, request)):
             with pytest.raises(fault):
-                run(work(WHO, request))
+                run(work)
     assert len(run(s.list())) == 4
-    assert run(s.engine.reviews(WHO)) == []
+    assert run(s.engine.reviews.list(WHO)) == []
     same = run(s.remember(MACHINE % "one", type="procedural"))
     assert run(s.merge(machines[0], same, strategy="merge_content")).survivor.content == MACHINE % "one"
     run(s.merge(*machines))

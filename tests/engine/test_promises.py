@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
+from commonplace.dialects.memorywire.records import entry_to_wire
 from commonplace.engine.governance.reviews import Decision
-from commonplace.engine.ledger import audit
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.retention import bound, promised_end
-from commonplace.engine.types import Draft
-from commonplace.stores.contract.subject import DAY_MS, START, WHO, Subject
+from commonplace.engine.types import Draft, Expire, Forget, Merge
+from commonplace.testing.subject import DAY_MS, START, WHO, Subject
 from commonplace.wire.errors import NotFound
-from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
 from commonplace.wire.record import Memory
 
 Over = tuple[Subject, Any]
@@ -56,7 +55,7 @@ def test_a_merge_keeps_the_promise_of_what_it_takes_in(over: Over) -> None:
     survivor = run(s.merge(kept, other, strategy="merge_content")).survivor
     assert (survivor.expires_at, survivor.privacy["retain"]) == (END, 30)
     s.clock.advance(30 * DAY_MS)
-    assert run(expire.sweep(s.engine.core, WHO)) == 2
+    assert run(expire.sweep(s.engine._core, WHO)) == 2
     assert run(s.store.history("local", kept)) == run(s.store.history("local", other)) == []
 
 
@@ -65,15 +64,15 @@ def test_a_rejected_write_is_not_quoted_for_longer_than_promised(over: Over) -> 
     for content, fields in (("Bob's address", KEPT), ("Bob likes tea", {})):
         request = {"agent_id": "agent", "type": "semantic", "content": content}
         staged = run(s.engine.remember(WHO, Draft("agent", "semantic", content, **fields), approval=request))
-        run(s.engine.decide(WHO, staged.review_id, Decision(False, "Alice")))
+        run(s.engine.reviews.decide(WHO, staged.review_id, Decision(False, "Alice")))
     s.clock.advance(30 * DAY_MS - 1)
-    assert run(expire.sweep(s.engine.core, WHO)) == 0
+    assert run(expire.sweep(s.engine._core, WHO)) == 0
     s.clock.advance(1)
-    assert run(expire.sweep(s.engine.core, WHO)) == 1
+    assert run(expire.sweep(s.engine._core, WHO)) == 1
     records = repr(run(s.store.records("local", "review")))
     assert "address" not in records
     assert "tea" in records
-    assert run(expire.sweep(s.engine.core, WHO)) == 0
+    assert run(expire.sweep(s.engine._core, WHO)) == 0
 
 
 # erasing
@@ -82,7 +81,7 @@ def test_a_rejected_write_is_not_quoted_for_longer_than_promised(over: Over) -> 
 def everything(s: Subject, run: Any) -> str:
     """All that is kept beside memories."""
     kept = [run(s.store.records("local", kind)) for kind in ("review", "idempotency")]
-    return repr((kept, [audit.to_wire(e) for e in run(s.engine.audit(WHO, limit=1000))]))
+    return repr((kept, [entry_to_wire(e) for e in run(s.engine.ledger.entries(WHO, limit=1000))]))
 
 
 def test_reasons_go_with_what_they_are_about(over: Over) -> None:
@@ -93,16 +92,16 @@ def test_reasons_go_with_what_they_are_about(over: Over) -> None:
     run(s.forget(soft, hard_delete=True, reason="MARK again"))
     run(s.forget(hard, hard_delete=True, reason="MARK again"))
     assert "MARK" not in everything(s, run)
-    assert run(s.engine.verify_audit(WHO)).first_bad is None
+    assert run(s.engine.ledger.verify(WHO)).first_bad is None
 
 
 def test_a_decision_about_something_erased_loses_its_words(over: Over) -> None:
     s, run = over
     staged = run(s.engine.remember(WHO, Draft("agent", "semantic", "MARK"), approval={"content": "MARK"}))
-    run(s.engine.decide(WHO, staged.review_id, Decision(True, "Alice", "because MARK")))
+    run(s.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", "because MARK")))
     run(s.forget(staged.id, hard_delete=True))
     assert "MARK" not in everything(s, run)
-    assert run(s.engine.review(WHO, staged.review_id))["decision"]["reviewer"] == "Alice"
+    assert run(s.engine.reviews.get(WHO, staged.review_id))["decision"]["reviewer"] == "Alice"
 
 
 @pytest.mark.parametrize("operation", ["forget", "merge"])
@@ -112,13 +111,13 @@ def test_an_edited_review_is_about_what_the_edit_names(over: Over, operation: st
     edited: Any
     if operation == "forget":
         run(s.forget(a, approval_required=True))
-        edited = ForgetRequest(agent_id="agent", ids=[c], filter={"tags": "c"}, reason="MARK")
+        edited = Forget("agent", [c], {"tags": "c"}, reason="MARK")
     else:
-        run(s.engine.stage_merge(WHO, MergeRequest(agent_id="agent", canonical=a, duplicates=[b])))
-        edited = MergeRequest(agent_id="agent", canonical=d, duplicates=[c], reasoning="MARK")
-    (review,) = run(s.engine.reviews(WHO))
-    request = edited.model_dump(exclude_none=True)
-    run(s.engine.decide(WHO, review["id"], Decision(True, "Alice", edited=edited, edited_request=request)))
+        run(s.engine.merge(WHO, Merge("agent", a, [b], approval_required=True)))
+        edited = Merge("agent", d, [c], reasoning="MARK")
+    (review,) = run(s.engine.reviews.list(WHO))
+    request = {name: value for name, value in asdict(edited).items() if value is not None}
+    run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice", edited=edited, edited_request=request)))
     assert "MARK" in everything(s, run)
     run(s.forget(c, hard_delete=True))
     assert "MARK" not in everything(s, run)
@@ -134,16 +133,15 @@ def test_previews_show_what_reads_hide_by_name_only(over: Over) -> None:
     live = run(s.remember("here", tags=["x"], confidence=0.1))
     run(s.forget(deleted))
     s.clock.advance(1)
-    request = ForgetRequest(agent_id="agent", filter={"tags": "x"}, hard_delete=True)
+    request = Forget("agent", filter={"tags": "x"}, hard_delete=True)
     found = run(s.engine.preview_forget(WHO, request))
     assert {(m.id, m.content) for m in found} == {(expired, "(expired)"), (deleted, "(deleted)"), (live, "here")}
     assert "MARK" not in repr(found)
-    policy = {"agent_id": "agent", "policy": {"confidence_below": 0.5}}
-    due = run(s.engine.preview_expire(WHO, ExpireRequest.model_validate(policy)))
+    due = run(s.engine.preview_expire(WHO, Expire("agent", confidence_below=0.5)))
     assert {m.id for m in due} == {expired, live}
     assert "MARK" not in repr(due)
-    run(s.engine.forget(WHO, request.model_copy(update={"approval_required": True})))
-    (review,) = run(s.engine.reviews(WHO))
+    run(s.engine.forget(WHO, replace(request, approval_required=True)))
+    (review,) = run(s.engine.reviews.list(WHO))
     removed = {m["id"]: m for m in review["diff"]["removed"]}
     assert removed[expired] == {"id": expired, "status": "expired"}
     assert removed[deleted] == {"id": deleted, "status": "deleted"}
@@ -170,7 +168,7 @@ def test_an_edit_keeps_what_the_record_is_to_its_protocol(over: Over) -> None:
     for alias, kind, metadata in (("l1", "lesson", {}), ("l2", "snippet", {"kind": "snippet"})):
         staged = run(s.engine.remember(WHO, replace(draft, aliases=[alias]), approval={"content": "use tabs"}))
         edited = Draft("agent", "semantic", "use spaces", metadata={"kind": kind, "k": 1})
-        run(s.engine.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+        run(s.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
         memory = run(s.get(alias))
         assert (memory.id, memory.content, memory.kind) == (staged.id, "use spaces", "lesson")
         assert memory.provenance["dialect"] == "amp"

@@ -11,7 +11,7 @@ from commonplace.engine.recall.ranking import rank
 from commonplace.engine.recall.understanding import Parts, analyse
 from commonplace.engine.types import Query
 from commonplace.stores.base import AgentContext, Candidate, Reach, Search
-from commonplace.stores.contract.subject import Subject
+from commonplace.testing.subject import Subject
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory, Principal
 
@@ -191,7 +191,11 @@ def test_questions_without_anything_to_look_for(over: Over) -> None:
     async def work() -> None:
         await s.remember("Alice likes green tea and it is what she drinks")
         assert await _recall(s, "🎉🎉") == await _recall(s, "???") == await _recall(s, "what is it to you") == []
-        for text, says in (("", "white space"), (" \n\t ", "white space"), ("x" * 1_048_576, "1,048,576 characters")):
+        for text, says in (
+            ("", "must not be blank"),
+            (" \n\t ", "must not be blank"),
+            ("x" * 1_048_576, "1,048,576 characters"),
+        ):
             with pytest.raises(ValidationError, match=says):
                 await _recall(s, text)
 
@@ -234,9 +238,9 @@ def test_erased_speakers_are_no_longer_known(over: Over) -> None:
     async def work() -> None:
         id = await s.remember("I painted a lake", speaker="Alice")
         await s.remember("I painted a barn", speaker="Bob")
-        assert (await s.engine.core.primary.context("local", ["agent"])).speakers == {"Alice", "Bob"}
-        await s.engine.core.primary.delete("local", [id])
-        assert (await s.engine.core.primary.context("local", ["agent"])).speakers == {"Bob"}
+        assert (await s.engine._core.primary.context("local", ["agent"])).speakers == {"Alice", "Bob"}
+        await s.engine._core.primary.delete("local", [id])
+        assert (await s.engine._core.primary.context("local", ["agent"])).speakers == {"Bob"}
 
     run(work())
 
@@ -247,9 +251,9 @@ def test_around_gives_runs_in_the_order_written(over: Over) -> None:
     async def work() -> None:
         ids = [await s.remember(f"turn {n}", session_id="s") for n in range(9)]
         alone = await s.remember("no session")
-        await s.engine.core.primary.delete("local", [ids[4]])
+        await s.engine._core.primary.delete("local", [ids[4]])
         search = Search(Reach("local", ("agent",)), "turn")
-        runs = await s.engine.core.primary.neighbours_in_session(search, [ids[3], ids[5], ids[0], alone], 1)
+        runs = await s.engine._core.primary.neighbours_in_session(search, [ids[3], ids[5], ids[0], alone], 1)
         assert sorted([c.memory.content for c in r] for r in runs) == [
             ["turn 0", "turn 1"],
             ["turn 2", "turn 3", "turn 5", "turn 6"],

@@ -18,17 +18,16 @@ from commonplace.config import RedactionConfig
 from commonplace.dialects.amp import Amp
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine import Engine
+from commonplace.engine import BatchItem, Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.governance.reviews import Decision
-from commonplace.engine.memory.write import Item
 from commonplace.engine.redaction import Secrets, scanning
-from commonplace.engine.types import Draft, Query, Receipt
-from commonplace.stores.contract.subject import WHO, FakeClock, Subject
+from commonplace.engine.types import Draft, Forget, Merge, Query, Receipt
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Conflict, SecretLeakage
-from commonplace.wire.models import ForgetRequest, MergeRequest, RememberRequest
+from commonplace.wire.models import RememberRequest
 from commonplace.wire.record import Memory
 
 Over = tuple[Subject, Any]
@@ -46,8 +45,8 @@ def everything(s: Subject, run: Any) -> str:
     """All that any protocol could show: memories and their history, reviews, audit entries and the engine's records."""
     memories = run(s.list())
     history = [run(s.engine.history(WHO, "agent", m.id)) for m in memories]
-    reviews = run(s.engine.reviews(WHO, None))
-    audit = run(s.engine.audit(WHO, limit=1000))
+    reviews = run(s.engine.reviews.list(WHO, None))
+    audit = run(s.engine.ledger.entries(WHO, limit=1000))
     records = run(s.store.records(WHO.tenant, "review")) + run(s.store.records(WHO.tenant, "idempotency"))
     return repr((memories, history, reviews, [(e, [p.payload for p in e.parts]) for e in audit], records))
 
@@ -75,7 +74,11 @@ def test_what_was_kept_is_what_is_read(over: Over) -> None:
 
 def test_each_item_of_a_batch_has_its_own_outcome(over: Over) -> None:
     s, run = over
-    done = run(s.engine.remember_many(WHO, [Item(told(content="plain")), Item(told()), Item(told(user_id=TOKEN))]))
+    done = run(
+        s.engine.remember_many(
+            WHO, [BatchItem(told(content="plain")), BatchItem(told()), BatchItem(told(user_id=TOKEN))]
+        )
+    )
     assert [getattr(d, "redacted", d) for d in done[:2]] == [[], ["aws_access_key"]]
     assert isinstance(done[2], SecretLeakage)
     assert sorted(m.content for m in run(s.list())) == ["plain", f"the key is {GONE}"]
@@ -83,13 +86,13 @@ def test_each_item_of_a_batch_has_its_own_outcome(over: Over) -> None:
 
 def test_storing_and_replacing_a_whole_record(over: Over) -> None:
     s, run = over
-    stored = run(s.engine.store(WHO, told(), "note-1", "agent"))
+    stored = run(s.engine.upsert(WHO, told(), "note-1", "agent"))
     assert stored.receipt.redacted == ["aws_access_key"]
-    again = run(s.engine.store(WHO, told(content=f"now {TOKEN}"), "note-1", "agent"))
+    again = run(s.engine.upsert(WHO, told(content=f"now {TOKEN}"), "note-1", "agent"))
     assert (again.created, again.receipt.redacted) == (False, ["github_token"])
     assert run(s.get(stored.receipt.id)).content == "now <REDACTED:github_token>"
     with pytest.raises(SecretLeakage):
-        run(s.engine.store(WHO, told(content="x"), f"id-{TOKEN}", "agent"))
+        run(s.engine.upsert(WHO, told(content="x"), f"id-{TOKEN}", "agent"))
     assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
 
 
@@ -118,11 +121,11 @@ def test_a_staged_write_shows_no_secret_to_anyone(over: Over) -> None:
     request = {"agent_id": "agent", "type": "semantic", "content": f"the key is {KEY}", "embedding": [0.5] * 3}
     receipt = run(s.engine.remember(WHO, told(), approval=request, reasoning=f"Bob wrote {TOKEN}", idempotency_key="k"))
     assert receipt.redacted == ["aws_access_key"]
-    (review,) = run(s.engine.reviews(WHO))
+    (review,) = run(s.engine.reviews.list(WHO))
     assert review["request"]["content"] == f"the key is {GONE}"
     assert "embedding" not in review["request"], "it was made of the text as it was"
     assert review["reasoning"] == "Bob wrote <REDACTED:github_token>"
-    run(s.engine.decide(WHO, review["id"], Decision(True, "alice", f"fine, {TOKEN} is revoked")))
+    run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "alice", f"fine, {TOKEN} is revoked")))
     assert run(s.get(receipt.id)).content == f"the key is {GONE}"
     assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
 
@@ -130,7 +133,7 @@ def test_a_staged_write_shows_no_secret_to_anyone(over: Over) -> None:
 def test_an_edited_approval_cannot_bring_a_secret_in(over: Over) -> None:
     s, run = over
     run(s.engine.remember(WHO, told(content="plain"), approval={"agent_id": "agent", "content": "plain"}))
-    (review,) = run(s.engine.reviews(WHO))
+    (review,) = run(s.engine.reviews.list(WHO))
     edited = {"agent_id": "agent", "type": "semantic", "content": f"better: {KEY}"}
     decided = run(Memorywire(s.engine, WHO).decide(review["id"], True, "alice", request=edited))
     assert decided["request"]["content"] == f"better: {GONE}"
@@ -141,12 +144,12 @@ def test_reasons_are_kept_without_secrets(over: Over) -> None:
     s, run = over
     one, two, three, four = (run(s.remember(f"note {i}")) for i in range(4))
     run(s.forget(one, reason=f"it quoted {KEY}"))
-    staged = ForgetRequest(agent_id="agent", ids=[two], reason=KEY, reasoning=TOKEN, approval_required=True)
+    staged = Forget("agent", [two], reason=KEY, reasoning=TOKEN, approval_required=True)
     run(s.engine.forget(WHO, staged))
-    (review,) = run(s.engine.reviews(WHO))
-    run(s.engine.decide(WHO, review["id"], Decision(True, "alice")))
-    joined = MergeRequest(agent_id="agent", canonical=three, duplicates=[four], reasoning=f"both say {TOKEN}")
-    run(s.engine.stage_merge(WHO, joined))
+    (review,) = run(s.engine.reviews.list(WHO))
+    run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "alice")))
+    joined = Merge("agent", three, [four], approval_required=True, reasoning=f"both say {TOKEN}")
+    run(s.engine.merge(WHO, joined))
     assert "it quoted <REDACTED:aws_access_key>" in everything(s, run)
     assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
 
@@ -154,9 +157,9 @@ def test_reasons_are_kept_without_secrets(over: Over) -> None:
 def test_a_merge_cannot_put_a_secret_together(over: Over) -> None:
     s, run = over
     one, two = run(s.remember("Bob's router password:")), run(s.remember("hunter22x"))
-    joined = MergeRequest(agent_id="agent", canonical=one, duplicates=[two], strategy="merge_content")
-    run(s.engine.stage_merge(WHO, joined))
-    (review,) = run(s.engine.reviews(WHO))
+    joined = Merge("agent", one, [two], "merge_content")
+    run(s.engine.merge(WHO, replace(joined, approval_required=True)))
+    (review,) = run(s.engine.reviews.list(WHO))
     assert review["diff"]["modified"][0]["after"]["content"] == "Bob's router password:\n<REDACTED:password>"
     merged = run(s.engine.merge(WHO, joined))
     assert merged.survivor.content == run(s.get(one)).content == "Bob's router password:\n<REDACTED:password>"
@@ -165,8 +168,8 @@ def test_a_merge_cannot_put_a_secret_together(over: Over) -> None:
 def test_a_merge_drops_what_was_registered_since(over: Over) -> None:
     s, run = over
     one, two = run(s.remember("it opens with swordfish 12345")), run(s.remember("more"))
-    s.engine.core.redactor.secrets = Secrets.of({"door": "swordfish 12345"})
-    run(s.engine.merge(WHO, MergeRequest(agent_id="agent", canonical=one, duplicates=[two], strategy="merge_content")))
+    s.engine._core.redactor.secrets = Secrets.of({"door": "swordfish 12345"})
+    run(s.engine.merge(WHO, Merge("agent", one, [two], "merge_content")))
     assert run(s.get(one)).content == "it opens with <REDACTED:door>\nmore"
 
 
@@ -219,7 +222,7 @@ def test_secrets_of_a_run_are_found_by_value_and_kept_nowhere(over: Over) -> Non
     assert receipt.redacted == ["bank_pin"]
     kept = run(s.get(receipt.id))
     assert (kept.content, kept.tags) == ("it is: <REDACTED:bank_pin>", ["<REDACTED:bank_pin>"])
-    assert s.engine.core.redact_text("plain words only the run knows", "x", secrets) == "<REDACTED:bank_pin>"
+    assert s.engine._core.redact_text("plain words only the run knows", "x", secrets) == "<REDACTED:bank_pin>"
     assert run(s.engine.remember(WHO, replace(draft), secrets=None)).redacted == [], "only that run's"
 
 
@@ -234,33 +237,35 @@ def opened(mode: str, store: Any = None) -> Engine:
 
 def test_reject_refuses_every_write_and_keeps_nothing() -> None:
     engine = opened("reject")
-    s = Subject(engine, FakeClock())
+    s = Subject(engine, engine._core.primary, FakeClock())
 
     async def scenario() -> None:
         plain = await s.remember("plain")
         staged = await engine.remember(WHO, told(content="wait"), approval={"content": "wait"})
-        (review,) = await engine.reviews(WHO)
+        (review,) = await engine.reviews.list(WHO)
         edited = told(content=f"better {KEY}")
         attempts: list[Any] = [
             engine.remember(WHO, told()),
             engine.remember(WHO, told(content="x", tags=[KEY])),
             engine.remember(WHO, told(), approval={"content": KEY}),
             engine.remember(WHO, told(content="x"), approval={"content": "x"}, reasoning=KEY),
-            engine.store(WHO, told(), "n", "agent"),
+            engine.upsert(WHO, told(), "n", "agent"),
             s.update(plain, content=KEY),
             s.forget(plain, reason=KEY),
-            engine.decide(WHO, review["id"], Decision(True, "alice", reason=KEY)),
-            engine.decide(WHO, review["id"], Decision(True, "alice", edited=edited, edited_request={"content": "x"})),
+            engine.reviews.decide(WHO, review["id"], Decision(True, "alice", reason=KEY)),
+            engine.reviews.decide(
+                WHO, review["id"], Decision(True, "alice", edited=edited, edited_request={"content": "x"})
+            ),
         ]
         for attempt in attempts:
             with pytest.raises(SecretLeakage) as refused:
                 await attempt
             assert refused.value.details["labels"] == ["aws_access_key"]
             assert KEY not in json.dumps(refused.value.to_wire())
-        (outcome,) = await engine.remember_many(WHO, [Item(told())])
+        (outcome,) = await engine.remember_many(WHO, [BatchItem(told())])
         assert isinstance(outcome, SecretLeakage)
         assert [m.content for m in await s.list()] == ["plain"]
-        assert [r["memory_id"] for r in await engine.reviews(WHO)] == [staged.id]
+        assert [r["memory_id"] for r in await engine.reviews.list(WHO)] == [staged.id]
 
     asyncio.run(scenario())
 
@@ -278,9 +283,9 @@ def test_off_keeps_what_it_is_given() -> None:
 
 def test_status_says_whether_redaction_is_on(over: Over) -> None:
     s, run = over
-    assert run(s.engine.status(WHO))["redaction"] == {"mode": "redact", "registered": 0}
+    assert run(s.engine.upkeep.status(WHO))["redaction"] == {"mode": "redact", "registered": 0}
     off = opened("off")
-    assert asyncio.run(off.status(WHO))["redaction"]["mode"] == "off"
+    assert asyncio.run(off.upkeep.status(WHO))["redaction"]["mode"] == "off"
 
 
 # the files themselves
@@ -298,11 +303,11 @@ def test_no_byte_of_a_secret_is_in_the_files_or_the_log(tmp_path: Path, caplog: 
         await engine.remember(WHO, told(), approval={"content": KEY}, reasoning=TOKEN)
         await Amp(engine, WHO).store({"record": {"type": "lesson", "title": TOKEN, "content": KEY}})
         await engine.update(WHO, "agent", id, lambda m: replace(m, content=f"{KEY} {TOKEN}"))
-        (review,) = await engine.reviews(WHO)
+        (review,) = await engine.reviews.list(WHO)
         request = {"agent_id": "agent", "type": "semantic", "content": f"edited {TOKEN}"}
         await wire.decide(review["id"], True, "alice", f"because {KEY}", request)
         await engine.recall(WHO, Query(("agent",), f"what is {KEY}"))
-        await engine.forget(WHO, ForgetRequest(agent_id="agent", ids=[id], reason=f"held {TOKEN}"))
+        await engine.forget(WHO, Forget("agent", [id], reason=f"held {TOKEN}"))
         await engine.flush()
         # Read while the write-ahead log is still there, and once more below when all is closed.
         assert not _holding(tmp_path)

@@ -19,9 +19,9 @@ from commonplace.engine import Engine
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft
 from commonplace.stores.base import Primary
-from commonplace.stores.contract.subject import WHO, FakeClock, Subject
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
 TYPES = ("semantic", "episodic")
@@ -74,7 +74,8 @@ class Memories(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.s = Subject(self.run(Engine.open(self.open_store(), Hashing(), clock=self.clock)), self.clock)
+        store = self.open_store()
+        self.s = Subject(self.run(Engine.open(store, Hashing(), clock=self.clock)), store, self.clock)
 
     def teardown(self) -> None:
         try:
@@ -287,7 +288,7 @@ class Memories(RuleBasedStateMachine):
             before = self.holder(staged.draft.aliases[0] if staged.draft.aliases else None)
             clash = before is not None and not self.expired(before)
         try:
-            self.run(self.s.engine.decide(WHO, staged.review, Decision(approved, "Alice")))
+            self.run(self.s.engine.reviews.decide(WHO, staged.review, Decision(approved, "Alice")))
         except Conflict:
             assert clash
             return
@@ -360,7 +361,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule()
     def audit_holds(self) -> None:
-        assert self.run(self.s.engine.verify_audit(WHO)).first_bad is None
+        assert self.run(self.s.engine.ledger.verify(WHO)).first_bad is None
 
     @invariant()
     def everything_agrees(self) -> None:

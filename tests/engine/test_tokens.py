@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from commonplace.engine import tokens
-from commonplace.stores.contract.subject import FakeClock, Subject
+from commonplace.testing.subject import FakeClock, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from commonplace.wire.record import Principal
 
@@ -17,38 +17,38 @@ Over = tuple[Subject, Callable[[Any], Any]]
 
 def test_a_token_opens_what_it_was_made_for(over: Over, clock: FakeClock) -> None:
     subject, run = over
-    core = subject.engine.core
+    engine = subject.engine
     made, secret = run(
-        tokens.create(core, Principal(), tenant="acme", role="reviewer", agents=["ada", "team-*"], name="alice")
+        engine.tokens.create(Principal(), tenant="acme", role="reviewer", agents=["ada", "team-*"], name="alice")
     )
-    known = run(tokens.load(core))
-    who = tokens.authenticate(known, secret, core.clock())
+    known = run(engine.tokens.all())
+    who = tokens.authenticate(known, secret, engine.clock())
     assert who == Principal("alice", "acme", "reviewer", ("ada", "team-*"))
     assert (who.may_use("team-7"), who.may_use("bea")) == (True, False)
     assert secret not in repr(known)
-    renewed, newer = run(tokens.rotate(core, Principal(), made.id))
-    known = run(tokens.load(core))
-    assert (renewed.id, tokens.authenticate(known, newer, core.clock())) == (made.id, who)
+    renewed, newer = run(engine.tokens.rotate(Principal(), made.id))
+    known = run(engine.tokens.all())
+    assert (renewed.id, tokens.authenticate(known, newer, engine.clock())) == (made.id, who)
     with pytest.raises(Unauthenticated):
-        tokens.authenticate(known, secret, core.clock())
-    run(tokens.revoke(core, Principal(), made.id))
-    known = run(tokens.load(core))
+        tokens.authenticate(known, secret, engine.clock())
+    run(engine.tokens.revoke(Principal(), made.id))
+    known = run(engine.tokens.all())
     with pytest.raises(Unauthenticated):
-        tokens.authenticate(known, newer, core.clock())
+        tokens.authenticate(known, newer, engine.clock())
     assert list(known) == [made.id], "what was revoked is remembered"
-    for again in (tokens.revoke, tokens.rotate):
+    for again in (engine.tokens.revoke, engine.tokens.rotate):
         with pytest.raises(Conflict):
-            run(again(core, Principal(), made.id))
-    run(tokens.remove(core, Principal(), made.id))
-    assert run(tokens.load(core)) == {}
+            run(again(Principal(), made.id))
+    run(engine.tokens.remove(Principal(), made.id))
+    assert run(engine.tokens.all()) == {}
 
 
 def test_an_expired_token_opens_nothing(over: Over) -> None:
     subject, run = over
-    core = subject.engine.core
-    ends = core.clock() + 1000
-    _, secret = run(tokens.create(core, Principal(), expires_at=ends))
-    known = run(tokens.load(core))
+    engine = subject.engine
+    ends = engine.clock() + 1000
+    _, secret = run(engine.tokens.create(Principal(), expires_at=ends))
+    known = run(engine.tokens.all())
     assert tokens.authenticate(known, secret, ends - 1)
     with pytest.raises(Unauthenticated):
         tokens.authenticate(known, secret, ends)
@@ -59,7 +59,7 @@ def test_an_expired_token_opens_nothing(over: Over) -> None:
 ])  # fmt: skip
 def test_only_the_operator_looks_after_tokens(over: Over, who: Principal) -> None:
     subject, run = over
-    for work in (tokens.create(subject.engine.core, who), tokens.revoke(subject.engine.core, who, "x")):
+    for work in (subject.engine.tokens.create(who), subject.engine.tokens.revoke(who, "x")):
         with pytest.raises(Forbidden):
             run(work)
 
@@ -71,17 +71,17 @@ def test_only_the_operator_looks_after_tokens(over: Over, who: Principal) -> Non
 def test_a_token_that_makes_no_sense_is_not_made(over: Over, fields: dict[str, Any]) -> None:
     subject, run = over
     with pytest.raises(ValidationError):
-        run(tokens.create(subject.engine.core, Principal(), **fields))
-    assert run(tokens.load(subject.engine.core)) == {}
+        run(subject.engine.tokens.create(Principal(), **fields))
+    assert run(subject.engine.tokens.all()) == {}
 
 
 def test_a_token_that_works_is_not_removed(over: Over) -> None:
     subject, run = over
-    made, _ = run(tokens.create(subject.engine.core, Principal()))
+    made, _ = run(subject.engine.tokens.create(Principal()))
     with pytest.raises(Conflict):
-        run(tokens.remove(subject.engine.core, Principal(), made.id))
+        run(subject.engine.tokens.remove(Principal(), made.id))
     with pytest.raises(NotFound):
-        run(tokens.remove(subject.engine.core, Principal(), "none"))
+        run(subject.engine.tokens.remove(Principal(), "none"))
 
 
 @pytest.mark.parametrize("presented", ["", "cp", "cp_", "cp__", "x_y_z", "cp_é_é", "\ud800"])

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.engine.peers import trust
-from commonplace.engine.peers.peers import TrustContext, reader
-from commonplace.engine.peers.trust import Peer, author_level, standing, visible
-from commonplace.engine.peers.vouches import DECAY, DEEPEST, Kept, VouchedTrust, chains
-from commonplace.stores.contract.subject import START, Subject
+from commonplace.engine.peers.peers import Requester, TrustContext
+from commonplace.engine.peers.trust import Peer, author_level, trust_of, visible
+from commonplace.engine.peers.vouches import DECAY, DEEPEST, StoredVouch, VouchedTrust, chains
+from commonplace.testing.subject import START, Subject
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
 from commonplace.wire.filters import matches
@@ -47,7 +47,7 @@ OTHER = keys.public_of(keys.new_private())
     ({"authenticated": True, "peer": Peer("bob", 1, PUBLIC)}, 3, True, True),
 ])  # fmt: skip
 def test_levels(given: dict[str, Any], level: int, named: bool, known: bool) -> None:
-    found = standing("bob", **given)
+    found = trust_of("bob", **given)
     assert (found.level, found.named, found.known) == (level, named, known)
     assert found.sees == ("all" if given.get("authenticated") else "shared")
 
@@ -61,7 +61,7 @@ def test_what_each_level_may_see() -> None:
     ]
 
     def seen(**given: Any) -> list[Any]:
-        return [shared[int(m.id)] for m in memories if matches(m, visible(standing("bob", **given)))]
+        return [shared[int(m.id)] for m in memories if matches(m, visible(trust_of("bob", **given)))]
 
     for proof in ({}, {"proved": OTHER}, {"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC}):
         assert seen(**proof) == [["*"], ["bob"], ["carol", "bob"]]
@@ -71,8 +71,13 @@ def test_what_each_level_may_see() -> None:
 
 def test_as_whom_a_requester_reads() -> None:
     ada = Principal("ada", "acme", "writer", ("ada",))
-    assert reader(ada, standing("bob", authenticated=True)) == ada
-    assert reader(ada, standing("bob")) == Principal("mrp:bob", "acme", "reader", ("*",))
+
+    def reader(authenticated: bool) -> Principal:
+        trusted = trust_of("bob", authenticated=authenticated)
+        return Requester(ada, authenticated, trusted, TrustContext({}, {}), ("ada",)).reader
+
+    assert reader(True) == ada
+    assert reader(False) == Principal("mrp:bob", "acme", "reader", ("*",))
 
 
 @pytest.mark.parametrize(("given", "level"), [
@@ -97,22 +102,22 @@ def test_how_far_an_author_is_trusted(given: dict[str, Any], level: int) -> None
 
 def test_bindings_are_kept_shown_replaced_and_removed(over: Over) -> None:
     subject, run = over
-    core = subject.engine.core
-    run(trust.add(core, LOCAL, "bob", level=2, key=PUBLIC))
-    run(trust.add(core, LOCAL, "alice", level=3, voucher=True))
-    assert list(run(trust.peers(core, "local"))) == ["alice", "bob"]
-    assert run(trust.peers(core, "acme")) == {}
-    shown = run(trust.peers(core, "local"))["bob"].to_wire()
+    peers = subject.engine.peers
+    run(peers.bind(LOCAL, "bob", level=2, key=PUBLIC))
+    run(peers.bind(LOCAL, "alice", level=3, voucher=True))
+    assert list(run(peers.bindings("local"))) == ["alice", "bob"]
+    assert run(peers.bindings("acme")) == {}
+    shown = run(peers.bindings("local"))["bob"].to_wire()
     assert shown == {
         "agent_id": "bob", "level": 2, "name": "vouched", "voucher": False, "public_key": PUBLIC,
         "fingerprint": keys.fingerprint(PUBLIC), "created_at": START,
     }  # fmt: skip
-    run(trust.add(core, LOCAL, "bob", level=1))
-    assert run(trust.peers(core, "local"))["bob"] == Peer("bob", 1, None, False, START)
-    run(trust.remove(core, LOCAL, "bob"))
+    run(peers.bind(LOCAL, "bob", level=1))
+    assert run(peers.bindings("local"))["bob"] == Peer("bob", 1, None, False, START)
+    run(peers.unbind(LOCAL, "bob"))
     with pytest.raises(NotFound, match="trust list"):
-        run(trust.remove(core, LOCAL, "bob"))
-    operations = [entry.operation for entry in run(subject.engine.audit(LOCAL))]
+        run(peers.unbind(LOCAL, "bob"))
+    operations = [entry.operation for entry in run(subject.engine.ledger.entries(LOCAL))]
     assert operations == ["add_peer", "add_peer", "add_peer", "remove_peer"]
 
 
@@ -122,32 +127,32 @@ def test_bindings_are_kept_shown_replaced_and_removed(over: Over) -> None:
 ])  # fmt: skip
 def test_a_binding_that_is_wrong_is_refused(over: Over, wrong: dict[str, Any]) -> None:
     subject, run = over
-    core = subject.engine.core
+    peers = subject.engine.peers
     fields = {"agent_id": "bob", "level": 2, **wrong}
     with pytest.raises(ValidationError):
-        run(trust.add(core, LOCAL, fields.pop("agent_id"), **fields))
-    assert run(trust.peers(core, "local")) == {}
+        run(peers.bind(LOCAL, fields.pop("agent_id"), **fields))
+    assert run(peers.bindings("local")) == {}
 
 
 @pytest.mark.parametrize("who", [Principal("a", "local", "reviewer"), Principal("a", "local", "admin", ("ada",))])
 def test_only_an_admin_of_all_agents_says_whom_to_trust(over: Over, who: Principal) -> None:
     subject, run = over
     with pytest.raises(Forbidden):
-        run(trust.add(subject.engine.core, who, "bob", level=1))
+        run(subject.engine.peers.bind(who, "bob", level=1))
     with pytest.raises(Forbidden):
-        run(trust.remove(subject.engine.core, who, "bob"))
+        run(subject.engine.peers.unbind(who, "bob"))
 
 
 # vouches
 
 
-def word(voucher: str, subject: str, key: str | None = None, until: int | None = None, **more: Any) -> Kept:
+def word(voucher: str, subject: str, key: str | None = None, until: int | None = None, **more: Any) -> StoredVouch:
     document: dict[str, Any] = {"voucher": {"agent_id": voucher}, "subject": {"agent_id": subject}}
     if key:
         document["subject"]["public_key"] = key
     if until is not None:
         document["scope"] = {"valid_until": iso(until)}
-    return Kept(document, more.get("sent_in", True))
+    return StoredVouch(document, more.get("sent_in", True))
 
 
 ROOT = {"root": Peer("root", 3, voucher=True)}
@@ -183,7 +188,7 @@ def test_the_best_chain_gives_the_strength_and_all_who_vouch_are_named() -> None
 def test_a_voucher_in_the_middle_signs_with_the_key_it_was_vouched_for_with() -> None:
     document: dict[str, Any] = {"voucher": {"agent_id": "a"}, "subject": {"agent_id": "b"}}
     signature = keys.sign(PRIVATE, keys.bytes_of(document))
-    signed = Kept({**document, "signatures": {"voucher_signature": signature}})
+    signed = StoredVouch({**document, "signatures": {"voucher_signature": signature}})
     assert set(chains([word("root", "a", PUBLIC), signed], ROOT, START)) == {"a", "b"}
     assert set(chains([word("root", "a", OTHER), signed], ROOT, START)) == {"a"}
     bound = {**ROOT, "a": Peer("a", 1, OTHER)}

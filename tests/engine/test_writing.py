@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine import Engine
-from commonplace.engine.memory.retention import DAY_MS
-from commonplace.engine.memory.write import Item
-from commonplace.engine.types import Draft, Query, Receipt
-from commonplace.stores.contract.subject import WHO, FakeClock, Subject
+from commonplace.engine import BatchItem, Engine
+from commonplace.engine.types import Draft, Expire, Forget, Merge, Query, Receipt
 from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Conflict, Fault, Forbidden, NotFound, PayloadTooLarge, Unavailable, ValidationError
-from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
 from commonplace.wire.record import MAX_CONTENT_CHARS, Principal
+from commonplace.wire.times import DAY_MS
 
 Over = tuple[Subject, Any]
 DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
@@ -74,7 +72,9 @@ def test_duplicates_at_the_same_moment_make_one_memory(over: Over) -> None:
     assert len({receipt.id for receipt in run(together())}) == 1
     assert len(run(s.list())) == 1
     batch = run(
-        s.engine.remember_many(WHO, [Item(DRAFT, "b"), Item(DRAFT, "b"), Item(replace(DRAFT, content="x"), "b")])
+        s.engine.remember_many(
+            WHO, [BatchItem(DRAFT, "b"), BatchItem(DRAFT, "b"), BatchItem(replace(DRAFT, content="x"), "b")]
+        )
     )
     assert batch[0].id == batch[1].id
     assert isinstance(batch[2], Conflict)
@@ -85,23 +85,23 @@ def test_a_staged_write_is_idempotent_too(over: Over) -> None:
     first = keep(s, run, approval={"content": "x"})
     again = keep(s, run, approval={"content": "x"})
     assert (again.id, again.review_id) == (first.id, first.review_id)
-    assert len(run(s.engine.reviews(WHO))) == 1
+    assert len(run(s.engine.reviews.list(WHO))) == 1
 
 
 def test_in_a_batch_each_has_its_own_outcome(over: Over) -> None:
     s, run = over
     run(s.remember("taken", aliases=["taken"]))
     items = [
-        Item(DRAFT), Item(replace(DRAFT, content=" ")), Item(replace(DRAFT, aliases=["taken"])),
-        Item(replace(DRAFT, aliases=["new"])), Item(replace(DRAFT, aliases=["new"])),
-        Item(replace(DRAFT, content="x" * (MAX_CONTENT_CHARS + 1))),
+        BatchItem(DRAFT), BatchItem(replace(DRAFT, content=" ")), BatchItem(replace(DRAFT, aliases=["taken"])),
+        BatchItem(replace(DRAFT, aliases=["new"])), BatchItem(replace(DRAFT, aliases=["new"])),
+        BatchItem(replace(DRAFT, content="x" * (MAX_CONTENT_CHARS + 1))),
     ]  # fmt: skip
     done = run(s.engine.remember_many(WHO, items))
     assert [type(d).__name__ for d in done] == [
         "Receipt", "ValidationError", "Conflict", "Receipt", "Conflict", "PayloadTooLarge"]  # fmt: skip
     assert len(run(s.list())) == 3
-    assert run(s.engine.verify_audit(WHO)).entries == 3
-    for wrong in ([], [Item(DRAFT)] * 1001):
+    assert run(s.engine.ledger.verify(WHO)).entries == 3
+    for wrong in ([], [BatchItem(DRAFT)] * 1001):
         with pytest.raises(ValidationError):
             run(s.engine.remember_many(WHO, wrong))
 
@@ -123,7 +123,7 @@ def test_what_is_refused_leaves_nothing(over: Over, fields: dict[str, Any], faul
     with pytest.raises(fault):
         run(s.engine.remember(WHO, replace(DRAFT, **fields)))
     assert run(s.list()) == []
-    assert run(s.engine.audit(WHO)) == []
+    assert run(s.engine.ledger.entries(WHO)) == []
 
 
 def test_an_embedding_given_is_the_one_searched(over: Over) -> None:
@@ -184,13 +184,12 @@ OPERATIONS = {
     "history": ("reader", lambda e, who: e.history(who, "team-1", "nothing")),
     "remember": ("writer", lambda e, who: e.remember(who, Draft("team-1", "semantic", "x"))),
     "stage": ("writer", lambda e, who: e.remember(who, Draft("team-1", "semantic", "x"), approval={})),
-    "forget": ("writer", lambda e, who: e.forget(who, ForgetRequest(agent_id="team-1", ids=["x"]))),
+    "forget": ("writer", lambda e, who: e.forget(who, Forget("team-1", ["x"]))),
     "stage forget": (
-        "writer", lambda e, who: e.forget(who, ForgetRequest(agent_id="team-1", ids=["x"], approval_required=True))),
-    "would forget": ("writer", lambda e, who: e.preview_forget(who, ForgetRequest(agent_id="team-1", ids=["x"]))),
-    "merge": ("writer", lambda e, who: e.merge(who, MergeRequest(agent_id="team-1", canonical="x", duplicates=["y"]))),
-    "expire": ("writer", lambda e, who: e.expire(
-        who, ExpireRequest.model_validate({"agent_id": "team-1", "policy": {"older_than_days": 1}}))),
+        "writer", lambda e, who: e.forget(who, Forget("team-1", ["x"], approval_required=True))),
+    "would forget": ("writer", lambda e, who: e.preview_forget(who, Forget("team-1", ["x"]))),
+    "merge": ("writer", lambda e, who: e.merge(who, Merge("team-1", "x", ["y"]))),
+    "expire": ("writer", lambda e, who: e.expire(who, Expire("team-1", older_than_days=1))),
     "update": ("writer", lambda e, who: e.update(who, "team-1", "nothing", lambda m: m)),
 }  # fmt: skip
 ROLES = ["reader", "writer", "reviewer", "admin"]
@@ -222,8 +221,8 @@ def test_a_caller_sees_only_the_agents_it_may_use(over: Over) -> None:
     for agent in ("team-1", "team-2", "other"):
         run(s.remember("x", agent))
     some = Principal("someone", role="reviewer", agents=("team-*",))
-    assert run(s.engine.agents(some)) == {"team-1": 1, "team-2": 1}
-    assert {e.agent_id for e in run(s.engine.audit(some))} == {"team-1", "team-2"}
+    assert run(s.engine.upkeep.status(some))["agents"] == {"team-1": 1, "team-2": 1}
+    assert {e.agent_id for e in run(s.engine.ledger.entries(some))} == {"team-1", "team-2"}
     with pytest.raises(Forbidden):
         run(s.engine.recall(some, Query(("team-1", "other"), "x")))
 
@@ -291,8 +290,9 @@ def test_a_missing_model_refuses_no_memory_and_is_forgiven(clock: FakeClock) -> 
     embedder = Moody()
 
     async def scenario() -> None:
-        engine = await Engine.open(InMemory(clock), embedder, clock=clock)
-        s = Subject(engine, clock)
+        store = InMemory(clock)
+        engine = await Engine.open(store, embedder, clock=clock)
+        s = Subject(engine, store, clock)
         embedder.there = False
         id = await s.remember("a violin lesson")
         found = await engine.recall(WHO, Query(("agent",), "violin"))

@@ -19,8 +19,8 @@ from typing import Any
 from running import SECONDS, Answer, command, environment
 
 from commonplace.embedders.hashing import Hashing
+from commonplace.engine import BatchItem
 from commonplace.engine.engine import Engine
-from commonplace.engine.memory.write import Item
 from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
@@ -150,7 +150,7 @@ def prefill(data: Path, *drafts: Draft) -> None:
     async def write() -> None:
         engine = await Engine.open(SqliteStore(data / "commonplace.db"), Hashing())
         try:
-            await engine.remember_many(Principal(), [Item(draft) for draft in drafts])
+            await engine.remember_many(Principal(), [BatchItem(draft) for draft in drafts])
         finally:
             await engine.close()
 

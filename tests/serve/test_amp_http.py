@@ -16,7 +16,7 @@ from running import Running, environment, running, token
 
 from commonplace.serve.amp import PROTOCOL
 from commonplace.serve.binding import Binding, Call, Reply
-from commonplace.stores.contract.subject import Subject
+from commonplace.testing.subject import Subject
 from commonplace.wire.errors import Fault, NotFound, PayloadTooLarge, RateLimited
 from commonplace.wire.record import Principal
 from commonplace.wire.validate import check, schema_names

@@ -25,12 +25,11 @@ from ways_out import READERS, SHOW_ARCHIVED, amiss, asked, openwop_list
 
 from commonplace.config import load as configure
 from commonplace.dialects.mrp import Mrp
-from commonplace.engine import tokens
 from commonplace.engine.engine import Engine
 from commonplace.sdk import SyncMemory, open_engine
 from commonplace.serve.http import application
 from commonplace.serve.run import address, listen, site_of
-from commonplace.stores.contract.subject import FakeClock
+from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
@@ -299,7 +298,7 @@ def held(data: Path, clock: FakeClock) -> Iterator[At]:
 
         config = configure(data=data, embedder="hashing")
         engine = await open_engine(config, clock=clock)
-        _, secret = await tokens.create(engine.core, Principal(), role="admin", name="owner")
+        _, secret = await engine.tokens.create(Principal(), role="admin", name="owner")
         sock = listen("127.0.0.1", 0)
         app = application(await site_of(config, engine, loopback=True))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", ws="none"))

@@ -245,6 +245,8 @@ def test_the_server_tells_how_it_is(open_server: Running) -> None:
     assert open_server.get("/readyz").json["checks"] == {"store": "ok", "indexes": "ok", "embedder": "ok"}
     ok(open_server.get("/v0/health"), OPERATIONS + "health.response")
     ok(open_server.get("/v0/status"), OPERATIONS + "status.response")
+    remember(open_server, "counted", "metrics")
+    ok(open_server.post("/v0/recall", {"agent_id": "metrics", "query": "counted"}), OPERATIONS + "recall.response")
     page = open_server.get("/metrics").body.decode()
     assert 'commonplace_requests_total{operation="remember",status="200",store="sqlite"}' in page
     assert 'commonplace_request_seconds_bucket{le="0.001",operation="recall",store="sqlite"}' in page

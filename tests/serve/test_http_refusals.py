@@ -45,7 +45,7 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
     ("an unknown word", {**REMEMBER, "type": "fact"}, 400, "validation_error", "one of semantic"),
     ("out of range", {**REMEMBER, "confidence": 2}, 400, "validation_error", "from 0 to 1"),
     ("the past", {**REMEMBER, "expires_at": 1}, 400, "validation_error", "future"),
-    ("white space", {**REMEMBER, "content": "  \n"}, 400, "validation_error", "white space"),
+    ("white space", {**REMEMBER, "content": "  \n"}, 400, "validation_error", "must not be blank"),
     ("a null", {**REMEMBER, "user_id": None}, 400, "validation_error", "leave it out"),
     ("a wrong vector", {**REMEMBER, "embedding": [1.0]}, 400, "validation_error", "256 numbers"),
     ("long content", {**REMEMBER, "content": "x" * 262_145}, 413, "payload_too_large", "262,145"),
@@ -92,6 +92,15 @@ def test_a_bad_request_is_refused(open_server: Running, method: str, path: str, 
     refused(answer, status, code)
     if status == 405:
         assert answer.headers["allow"]
+
+
+def test_what_cannot_be_read_as_http_is_refused_in_the_same_words(open_server: Running) -> None:
+    refused(open_server.get("/v0/memories?agent_id=x&filter=" + "%F0%9F%8D%B5" * 6000), 400, "validation_error")
+    with socket.create_connection(("127.0.0.1", open_server.port), timeout=10) as line:
+        line.sendall(b"tea, please\r\n\r\n")
+        head, _, body = b"".join(iter(lambda: line.recv(65_536), b"")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert json.loads(body)["error"]["code"] == "validation_error"
 
 
 def test_allow_names_every_method(open_server: Running) -> None:

@@ -212,7 +212,7 @@ def test_a_session_asks_again_and_again_whether_its_model_is_idle(
         asked = asyncio.Event()
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(
-            engine.core.embedding, "unload_if_idle", lambda: loop.call_soon_threadsafe(asked.set), raising=True
+            engine._core.embedding, "unload_if_idle", lambda: loop.call_soon_threadsafe(asked.set), raising=True
         )
         async with asyncio.timeout(SECONDS):
             await asked.wait()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from commonplace.engine.types import Query
-from commonplace.stores.contract.subject import DAY_MS, WHO, Subject
+from commonplace.testing.subject import DAY_MS, WHO, Subject
 
 Over = tuple[Subject, Callable[[Any], Any]]
 

@@ -14,8 +14,8 @@ import pytest
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine.types import Draft
 from commonplace.stores.base import Reach
-from commonplace.stores.contract.subject import WHO, FakeClock, Subject, driven
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock, Subject, driven
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_two_stores_on_one_file_see_each_other(path: Path, clock: FakeClock) -> 
             run(a.forget(second, hard_delete=True))
             assert run_b(b.recall("rewritten")) == run_b(b.list()) == []
             assert run_b(b.store.sequence("local")) == run(a.store.sequence("local")) == 5
-            assert run_b(b.engine.verify_audit(WHO)).first_bad is None
+            assert run_b(b.engine.ledger.verify(WHO)).first_bad is None
 
 
 def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: FakeClock) -> None:
@@ -171,7 +171,7 @@ def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: Fake
     assert [(i, name) for i in erased for name, data in files.items() if mark(i).encode() in data] == []
     with driven(SqliteStore(path, clock), clock) as (s, run):
         assert {m.id for m in run(s.list())} == {id for i, id in enumerate(ids) if i not in erased}
-        assert run(s.engine.verify_audit(WHO)).first_bad is None
+        assert run(s.engine.ledger.verify(WHO)).first_bad is None
         assert s.store._db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
@@ -179,14 +179,13 @@ _CRASH = """
 import asyncio, os, sys
 from pathlib import Path
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine import Engine
+from commonplace.engine import Engine, Forget
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal
 
 async def main():
     engine = await Engine.open(SqliteStore(Path(sys.argv[1])), Hashing())
-    await engine.forget(Principal(), ForgetRequest(agent_id="agent", ids=[sys.argv[2]], hard_delete=True))
+    await engine.forget(Principal(), Forget("agent", (sys.argv[2],), hard_delete=True))
     os._exit(0)
 
 asyncio.run(main())

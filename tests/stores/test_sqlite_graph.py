@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft
-from commonplace.stores.contract.subject import WHO, FakeClock, driven
 from commonplace.stores.sqlite import SqliteStore, graph, schema
 from commonplace.stores.sqlite.files import StoreFiles
+from commonplace.testing.subject import WHO, FakeClock, driven
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Principal
 
@@ -57,10 +57,10 @@ def test_a_database_without_a_graph_gains_one_in_place(old: Path) -> None:
         listed = run(s.list(newest_first=False))
         assert [m.content for m in listed] == ["the first plan", "the second plan", "about the first plan"]
         first, second, note = (m.id for m in listed)
-        assert run(s.engine.neighbors(WHO, "agent", first, 1)) == {note: 1, second: 1}
+        assert run(s.engine.graph.neighbours(WHO, "agent", first, 1)) == {note: 1, second: 1}
         assert run(s.engine.history(WHO, "agent", note))[0].content == "about the plan"
-        run(s.engine.graph_assert(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
-        assert all(f.ok for f in run(s.engine.doctor(WHO, repair=False)))
+        run(s.engine.graph.assert_fact(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
+        assert all(f.ok for f in run(s.engine.upkeep.doctor(WHO, repair=False)))
     assert run_sql(old, "PRAGMA user_version") == [(schema.VERSION,)]
     assert run_sql(old, "SELECT * FROM memories ORDER BY mid") == before[0]
     assert run_sql(old, "SELECT * FROM audit ORDER BY n")[: len(before[1])] == before[1]
@@ -142,7 +142,7 @@ def test_a_process_killed_inside_the_step_leaves_it_to_the_next(old: Path) -> No
     clock = FakeClock(1_750_000_100_000)
     with driven(SqliteStore(old, clock), clock) as (s, run):
         assert len(run(s.list())) == 3
-        assert all(f.ok for f in run(s.engine.doctor(WHO, repair=False)))
+        assert all(f.ok for f in run(s.engine.upkeep.doctor(WHO, repair=False)))
     assert StoreFiles(old).before_migration() == [copy]
     assert run_sql(copy, "PRAGMA integrity_check") == [("ok",)]
 
@@ -156,22 +156,22 @@ def test_a_new_database_leaves_no_copy_of_its_emptiness(path: Path, clock: FakeC
 def test_an_erased_statement_is_in_no_copy_either(old: Path) -> None:
     clock = FakeClock(1_750_000_100_000)
     with driven(SqliteStore(old, clock), clock) as (s, run):
-        run(s.engine.graph_assert(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
+        run(s.engine.graph.assert_fact(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
         assert StoreFiles(old).before_migration() != []
-        run(s.engine.graph_erase(WHO, "agent", "Plan"))
+        run(s.engine.graph.erase(WHO, "agent", "Plan"))
         assert StoreFiles(old).before_migration() == []
 
 
 def test_an_erasure_names_the_backups_that_may_still_hold_it(path: Path, clock: FakeClock, tmp_path: Path) -> None:
     with driven(SqliteStore(path, clock), clock) as (s, run):
         for who in (WHO, Principal("walt", role="writer")):
-            run(s.engine.graph_assert(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
+            run(s.engine.graph.assert_fact(WHO, "agent", subject="Plan", predicate="of", object="Alice"))
             if who is WHO:
-                run(s.engine.backup(WHO, tmp_path / "kept.db"))
-            gone = run(s.engine.graph_erase(who, "agent", "Plan"))
+                run(s.engine.upkeep.backup(WHO, tmp_path / "kept.db"))
+            gone = run(s.engine.graph.erase(who, "agent", "Plan"))
             assert gone.backup_count == 1
             assert gone.backups == ([str(tmp_path / "kept.db")] if who is WHO else [])
-        assert run(s.engine.graph_erase(WHO, "agent", "Plan")).backup_count == 0
+        assert run(s.engine.graph.erase(WHO, "agent", "Plan")).backup_count == 0
 
 
 def test_links_that_went_wrong_are_found_and_derived_again(path: Path, clock: FakeClock) -> None:
@@ -180,13 +180,13 @@ def test_links_that_went_wrong_are_found_and_derived_again(path: Path, clock: Fa
         b = run(s.remember("b", entity_name="kiln", metadata={"references": [a]}))
     run_sql(path, "DELETE FROM links WHERE kind = 1; UPDATE links SET target = 'nonsense'")
     with driven(SqliteStore(path, clock), clock) as (s, run):
-        assert run(s.engine.neighbors(WHO, "agent", a, 1)) == {}
-        (found,) = [f for f in run(s.engine.doctor(WHO, repair=False)) if not f.ok]
+        assert run(s.engine.graph.neighbours(WHO, "agent", a, 1)) == {}
+        (found,) = [f for f in run(s.engine.upkeep.doctor(WHO, repair=False)) if not f.ok]
         assert (found.check, found.detail) == ("links", "4 links between memories are wrong")
-        (mended,) = [f for f in run(s.engine.doctor(WHO)) if f.repaired]
+        (mended,) = [f for f in run(s.engine.upkeep.doctor(WHO)) if f.repaired]
         assert (mended.check, mended.ok) == ("links", True)
-        assert run(s.engine.neighbors(WHO, "agent", a, 1)) == {b: 1}
-        assert all(f.ok and not f.repaired for f in run(s.engine.doctor(WHO)))
+        assert run(s.engine.graph.neighbours(WHO, "agent", a, 1)) == {b: 1}
+        assert all(f.ok and not f.repaired for f in run(s.engine.upkeep.doctor(WHO)))
 
 
 NAMES = st.sampled_from(("Kiln", "kiln", "Pot", " ", None))
@@ -214,7 +214,7 @@ def test_whatever_happens_links_are_what_the_rows_say(steps: list[tuple[str, str
                         staged.append(made.review_id)
                         ids.append(made.id)
                     elif what == "decide" and staged:
-                        run(s.engine.decide(WHO, staged.pop(), Decision(bool(i % 2), "Alice")))
+                        run(s.engine.reviews.decide(WHO, staged.pop(), Decision(bool(i % 2), "Alice")))
                     elif what == "update":
                         run(s.update(one, entity_name=name, metadata=refers if j % 2 else {}))
                     elif what in ("forget", "erase"):
@@ -229,13 +229,13 @@ def test_whatever_happens_links_are_what_the_rows_say(steps: list[tuple[str, str
 def test_statements_that_went_wrong_are_told(path: Path, clock: FakeClock) -> None:
     with driven(SqliteStore(path, clock), clock) as (s, run):
         for object in ("tea", "cocoa", "milk"):
-            run(s.engine.graph_assert(WHO, "agent", subject="Alice", predicate="likes", object=object))
+            run(s.engine.graph.assert_fact(WHO, "agent", subject="Alice", predicate="likes", object=object))
             clock.advance(1000)
-        assert all(f.ok for f in run(s.engine.doctor(WHO)))
+        assert all(f.ok for f in run(s.engine.upkeep.doctor(WHO)))
     run_sql(path, "UPDATE triples SET valid_to = NULL WHERE object = 'tea'")
     run_sql(path, "UPDATE triples SET id = 'x' WHERE object = 'cocoa'")
     with driven(SqliteStore(path, clock), clock) as (s, run):
-        wrong = {f.check: f.detail for f in run(s.engine.doctor(WHO)) if not f.ok}
+        wrong = {f.check: f.detail for f in run(s.engine.upkeep.doctor(WHO)) if not f.ok}
     assert wrong == {
         "statements": "2 statements hold while another of their subject and predicate does",
         "audit of statements": "1 statements have no audit entry",
@@ -247,7 +247,7 @@ def test_every_lookup_of_the_graph_goes_through_an_index(path: Path, clock: Fake
     with driven(SqliteStore(path, clock), clock) as (s, run):
         a = run(s.remember("a", entity_name="Kiln", aliases=["alias-a"]))
         run(s.remember("b", entity_name="kiln", metadata={"references": [a]}))
-        run(s.engine.graph_assert(WHO, "agent", subject="Kiln", predicate="is", object="hot"))
+        run(s.engine.graph.assert_fact(WHO, "agent", subject="Kiln", predicate="is", object="hot"))
         seen: list[tuple[str, Any]] = []
 
         def trace(cursor: apsw.Cursor, sql: str, values: Any) -> bool:
@@ -257,9 +257,9 @@ def test_every_lookup_of_the_graph_goes_through_an_index(path: Path, clock: Fake
         for db in s.store._readers._all:
             db.exec_trace = trace
         s.store._readers._pool._max_workers = 1
-        run(s.engine.neighbors(WHO, "agent", a, 2))
-        run(s.engine.graph_query(WHO, "agent", "Kiln"))
-        run(s.engine.graph_path(WHO, "agent", "hot", "Kiln"))
+        run(s.engine.graph.neighbours(WHO, "agent", a, 2))
+        run(s.engine.graph.query(WHO, "agent", "Kiln"))
+        run(s.engine.graph.path(WHO, "agent", "hot", "Kiln"))
         looked = [(sql, values) for sql, values in seen if " links" in sql or " triples" in sql]
         assert looked
         for db in s.store._readers._all:

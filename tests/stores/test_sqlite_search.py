@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from commonplace.embedders.hashing import Hashing
 from commonplace.stores.base import Entry, Reach, Search
-from commonplace.stores.contract import FakeClock
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.text import terms
+from commonplace.testing import FakeClock
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory

@@ -10,12 +10,12 @@ import apsw
 import numpy as np
 import pytest
 
-from commonplace.engine.memory.write import Item
+from commonplace.engine import BatchItem
 from commonplace.engine.types import Draft
 from commonplace.stores.base import Entry, Reach, Transaction
-from commonplace.stores.contract.subject import WHO, FakeClock, driven
 from commonplace.stores.sqlite import SqliteStore, schema
 from commonplace.stores.sqlite.files import StoreFiles
+from commonplace.testing.subject import WHO, FakeClock, driven
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Fault, Unavailable, UnusableStore
 from commonplace.wire.record import Memory
@@ -183,8 +183,8 @@ def test_an_approved_erasure_reaches_copies_too(path: Path, monkeypatch: pytest.
     with driven(SqliteStore(path, clock), clock) as (s, run):
         run(s.forget(ids[0], hard_delete=True, approval_required=True))
         assert len(StoreFiles(path).before_migration()) == 1
-        (review,) = run(s.engine.reviews(WHO))
-        run(s.engine.decide(WHO, review["id"], Decision(True, "Alice")))
+        (review,) = run(s.engine.reviews.list(WHO))
+        run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice")))
         assert StoreFiles(path).before_migration() == []
 
 
@@ -324,7 +324,7 @@ def test_a_caller_that_goes_away_disturbs_nobody(path: Path, clock: FakeClock) -
         kept = {d for d in done if isinstance(d, str)}
         assert len(kept) == 15
         assert kept <= {m.id for m in run(s.list())}
-        assert run(s.engine.verify_audit(WHO)).first_bad is None
+        assert run(s.engine.ledger.verify(WHO)).first_bad is None
 
 
 @pytest.mark.parametrize("name", ["x.lock", "x.segments", "x.sqlite", "x", "x.y.db"])
@@ -402,13 +402,13 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(
             FullDisk.full = False
         after = run(s.remember("after there was room"))
         assert {m.id for m in run(s.list())} == {*ids, before, after}
-        assert run(s.engine.verify_audit(WHO)).first_bad is None
+        assert run(s.engine.ledger.verify(WHO)).first_bad is None
     vfs.unregister()
 
 
 def test_a_batch_is_one_answer_per_item_even_across_groups(path: Path, clock: FakeClock) -> None:
     with driven(SqliteStore(path, clock), clock) as (s, run):
-        done = run(s.engine.remember_many(WHO, [Item(Draft("agent", "semantic", f"{i}")) for i in range(1000)]))
+        done = run(s.engine.remember_many(WHO, [BatchItem(Draft("agent", "semantic", f"{i}")) for i in range(1000)]))
         assert len({receipt.id for receipt in done}) == 1000
         contents = [m.content for m in run(s.store.get("local", [r.id for r in done]))]
         assert contents == [str(i) for i in range(1000)]

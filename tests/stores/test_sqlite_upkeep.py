@@ -14,12 +14,12 @@ import apsw
 import pytest
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.memory.forget import BACKUP, SYSTEM
+from commonplace.engine.core import BACKUP, SYSTEM
 from commonplace.engine.types import Draft
-from commonplace.stores.contract.subject import WHO, FakeClock, Subject, driven
 from commonplace.stores.sqlite import SqliteStore, generations, upkeep
 from commonplace.stores.sqlite.files import StoreFiles, backup_to
 from commonplace.stores.sqlite.index import folder, merge
+from commonplace.testing.subject import WHO, FakeClock, Subject, driven
 from commonplace.wire.errors import Conflict, Unavailable
 
 private = pytest.mark.skipif(os.name != "posix", reason="files have no such modes there")
@@ -53,7 +53,7 @@ def test_a_backup_is_private_from_its_first_byte_on(path: Path, clock: FakeClock
     try:
         with driven(SqliteStore(path, clock), clock) as (s, run):
             run(s.remember("a secret"))
-            run(s.engine.backup(WHO, target, lambda *_: seen.append(mode(tmp_path / "copy.db.partial"))))
+            run(s.engine.upkeep.backup(WHO, target, lambda *_: seen.append(mode(tmp_path / "copy.db.partial"))))
     finally:
         os.umask(before)
     assert seen
@@ -92,16 +92,16 @@ def test_a_backup_is_noted_before_there_is_one_and_not_when_it_fails(
         noted: list[Any] = []
         breaks = True
         with pytest.raises(LookupError):
-            run(s.engine.backup(WHO, target, look))
+            run(s.engine.upkeep.backup(WHO, target, look))
         assert noted == [[(str(target),)]]
         assert notes() == []
         assert not target.exists()
         assert not (tmp_path / "copy.db.partial").exists()
         breaks = False
-        run(s.engine.backup(WHO, target, look))
+        run(s.engine.upkeep.backup(WHO, target, look))
         assert notes() == [str(target)]
         with pytest.raises(Conflict):
-            run(s.engine.backup(WHO, target))
+            run(s.engine.upkeep.backup(WHO, target))
         assert notes() == [str(target)]  # the one that is there is still known
 
 
@@ -170,7 +170,7 @@ def test_making_vectors_anew_looks_versions_up_by_number(path: Path, clock: Fake
         assert not [step for step in plans if step.startswith("SCAN")]
         assert any("memories_by_vid" in step for step in plans)
         assert any("versions_by_vid" in step for step in plans)
-        run(s.engine.reindex(WHO, Hashing(64)))
+        run(s.engine.upkeep.reindex(WHO, Hashing(64)))
         after = set(db.execute("SELECT name FROM sqlite_schema"))
         assert {name for (name,) in after ^ before} == {"vectors_1", f"vectors_{generation + 1}"}
 
@@ -198,7 +198,7 @@ def test_compacting_keeps_its_temporary_copy_on_disk_in_the_stores_own_folder(
             return False
 
         db.set_progress_handler(look, 1000)
-        run(s.engine.compact(WHO))
+        run(s.engine.upkeep.compact(WHO))
         db.set_progress_handler(None)
         assert str(path.parent) in seen
         assert db.pragma("temp_store") == 2
@@ -213,9 +213,9 @@ def test_a_compaction_says_when_a_reader_kept_what_was_before(path: Path, clock:
         reader.execute("BEGIN; SELECT count(*) FROM memories").fetchall()
         s.store._db.set_busy_timeout(10)
         with pytest.raises(Unavailable, match="another program is reading"):
-            run(s.engine.compact(WHO))
+            run(s.engine.upkeep.compact(WHO))
         reader.execute("COMMIT")
         reader.close()
-        run(s.engine.compact(WHO))
+        run(s.engine.upkeep.compact(WHO))
         assert upkeep.truncate_log(s.store._db)
         assert len(run(s.list())) == 49

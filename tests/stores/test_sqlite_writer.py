@@ -11,9 +11,9 @@ import apsw
 import pytest
 
 from commonplace.stores.base import Entry, Transaction
-from commonplace.stores.contract.subject import FakeClock, driven
 from commonplace.stores.sqlite import SqliteStore, writer
 from commonplace.stores.sqlite.fair_lock import FairLock
+from commonplace.testing.subject import FakeClock, driven
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
@@ -136,7 +136,7 @@ def test_a_fault_nobody_foresaw_is_told_and_the_next_write_goes_well(
             raise MemoryError
 
         with monkeypatch.context() as broken:
-            broken.setattr(store._writer._turnstile, "acquire", lost)
+            broken.setattr(store._writer._lock, "acquire", lost)
             done = await soon(asyncio.gather(*(store.transact("local", put) for _ in range(5)), return_exceptions=True))
         assert [type(d) for d in done] == [MemoryError] * 5
         assert await soon(store.transact("local", put))

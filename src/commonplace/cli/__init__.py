@@ -13,7 +13,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run one command: 0 it worked, 1 the user's mistake, 2 a backend's failure."""
     given = list(sys.argv[1:] if args is None else args)
     if given in (["--version"], ["-V"]):
-        from commonplace import __version__
+        from commonplace.__about__ import __version__
 
         print(f"commonplace {__version__}")
         return OK

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from commonplace import __version__
+from commonplace.__about__ import __version__
 from commonplace.cli import PIPE_CLOSED
 
 #: Where each command is, in the order of the help; a run loads only the module it needs.

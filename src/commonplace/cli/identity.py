@@ -89,7 +89,7 @@ def _confirm(question: str) -> None:
 
 def _identity(data: Any, agent: str | None) -> Any:
     from commonplace import config
-    from commonplace.engine.peers.identity import Identity
+    from commonplace.engine import Identity
 
     return Identity(config.load(data=data, agent=agent).data)
 

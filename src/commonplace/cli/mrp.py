@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,12 +99,12 @@ async def _reply(
     from commonplace.wire.times import iso
 
     who = _caller(engine, author_is_trusted)
-    name = engine.core.settings.mrp.name
-    here = [agent] if agent is not None else [*await engine.core.primary.agent_names(who.tenant), name]
+    name = engine.settings.mrp.name
+    here = [agent] if agent is not None else [*await engine.agent_names(replace(who, agents=("*",))), name]
     addressed = next((each for each in here if each.casefold() == asked.agent.casefold()), None)
     if addressed is None:
         return []
-    request = asked.request(requester=author, request_id=str(uuid.uuid4()), timestamp=iso(engine.core.clock()))
+    request = asked.request(requester=author, request_id=str(uuid.uuid4()), timestamp=iso(engine.clock()))
     reply: dict[str, Any] = {"agent": addressed, "request": request}
     try:
         if asked.problem is not None:
@@ -128,7 +129,7 @@ def _caller(engine: Engine, trusted: bool) -> Principal:
     """Whoever can read the data directory looks after it; anyone else asks as a peer without a token does."""
     from commonplace.wire.record import Principal
 
-    return Principal() if trusted else Principal("stranger", engine.core.settings.mrp.tenant, "reader", ())
+    return Principal() if trusted else engine.peers.unauthenticated()
 
 
 def watch(
@@ -174,7 +175,7 @@ async def _watch(
     from commonplace.serve.mrp_files import Folder, watch
 
     mrp = Mrp(engine, _caller(engine, trusted), agent=agent, authenticated=trusted)
-    settings = engine.core.settings.mrp
+    settings = engine.settings.mrp
     with Folder(path, mrp.handle, responder=agent or settings.agent or settings.name, report=note) as folder:
         pause = _Pause(interval)
         if not once and not as_json:

@@ -13,7 +13,7 @@ from commonplace.cli.session import Session
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
-    from commonplace.engine.palaces.palaces import Palace
+    from commonplace.engine import Palace
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The palace's name; an agent's name is one.")]
 
@@ -46,7 +46,7 @@ def listing(as_json: options.Json = False, data: options.Data = None, agent: opt
     """
     with Session(data, agent, existing=True) as run:
         engine = run(run.memory.engine())
-        found = [_told(run, engine, palace) for palace in run(engine.every_palace(_local()))]
+        found = [_told(run, engine, palace) for palace in run(engine.palaces.all(_local()))]
     if as_json:
         emit({"palaces": found})
     elif not found:
@@ -73,7 +73,7 @@ def create(
     """
     with Session(data, agent) as run:
         engine = run(run.memory.engine())
-        palace = _told(run, engine, run(engine.create_palace(_local(), name, description)))
+        palace = _told(run, engine, run(engine.palaces.create(_local(), name, description)))
     emit(palace) if as_json else line(f"palace {palace['name']}: {plural(palace['drawer_count'], 'drawer')}")
 
 
@@ -86,7 +86,7 @@ def info(name: Name, as_json: options.Json = False, data: options.Data = None, a
     """
     with Session(data, agent, existing=True) as run:
         engine = run(run.memory.engine())
-        palace = _told(run, engine, run(engine.palace(_local(), name)))
+        palace = _told(run, engine, run(engine.palaces.get(_local(), name)))
     if as_json:
         emit(palace)
         return
@@ -123,9 +123,9 @@ def identity(
     with Session(data, agent, existing=text is None) as run:
         engine = run(run.memory.engine())
         if text is None and not clear:
-            palace = run(engine.palace(_local(), name))
+            palace = run(engine.palaces.get(_local(), name))
         else:
-            palace = run(engine.identify_palace(_local(), name, text))
+            palace = run(engine.palaces.set_identity(_local(), name, text))
         told = _told(run, engine, palace)
     if as_json:
         emit(told)

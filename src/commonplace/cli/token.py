@@ -12,7 +12,7 @@ from commonplace.cli.plain import emit, line, minute, note
 from commonplace.cli.session import Session
 
 if TYPE_CHECKING:
-    from commonplace.engine.tokens import Token
+    from commonplace.engine import Token
 
 TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's id, as `commonplace token list` shows it.")]
 
@@ -65,15 +65,13 @@ def create(
       commonplace token create --role writer --agents assistant --expires 90d
       commonplace token create --role admin --json
     """  # fmt: skip
-    from commonplace.engine import tokens
-
     now = time.time_ns() // 1_000_000
     ends = None if expires is None else values.instant(expires, "--expires", now, direction=1)
     patterns = [part.strip() for given in agents or [agent or "*"] for part in given.split(",") if part.strip()]
     with Session(data, agent) as run:
-        core = run(run.memory.engine()).core
+        engine = run(run.memory.engine())
         made, secret = run(
-            tokens.create(core, _local(), tenant=tenant, role=role, agents=patterns, expires_at=ends, name=name)
+            engine.tokens.create(_local(), tenant=tenant, role=role, agents=patterns, expires_at=ends, name=name)
         )
     _shown_once(made, secret, as_json)
 
@@ -85,11 +83,9 @@ def listing(as_json: options.Json = False, data: options.Data = None, agent: opt
     Example:
       commonplace token list
     """
-    from commonplace.engine import tokens
-
     with Session(data, agent) as run:
-        core = run(run.memory.engine()).core
-        found = [token.to_wire(core.clock()) for token in run(tokens.load(core)).values()]
+        engine = run(run.memory.engine())
+        found = [token.to_wire(engine.clock()) for token in run(engine.tokens.all()).values()]
     if as_json:
         emit({"tokens": found})
     elif not found:
@@ -111,11 +107,9 @@ def revoke(
     Example:
       commonplace token revoke 3f9a1c0b7d52
     """
-    from commonplace.engine import tokens
-
     with Session(data, agent) as run:
-        core = run(run.memory.engine()).core
-        gone = run(tokens.revoke(core, _local(), token)).to_wire(core.clock())
+        engine = run(run.memory.engine())
+        gone = run(engine.tokens.revoke(_local(), token)).to_wire(engine.clock())
     emit(gone) if as_json else line(f"revoked {gone['id']} ({gone['name']})")
 
 
@@ -128,11 +122,9 @@ def rotate(
     Example:
       commonplace token rotate 3f9a1c0b7d52
     """
-    from commonplace.engine import tokens
-
     with Session(data, agent) as run:
-        core = run(run.memory.engine()).core
-        renewed, secret = run(tokens.rotate(core, _local(), token))
+        engine = run(run.memory.engine())
+        renewed, secret = run(engine.tokens.rotate(_local(), token))
     _shown_once(renewed, secret, as_json)
 
 
@@ -148,11 +140,9 @@ def remove(
     Example:
       commonplace token remove 3f9a1c0b7d52
     """
-    from commonplace.engine import tokens
-
     with Session(data, agent) as run:
-        core = run(run.memory.engine()).core
-        gone = run(tokens.remove(core, _local(), token)).to_wire(core.clock())
+        engine = run(run.memory.engine())
+        gone = run(engine.tokens.remove(_local(), token)).to_wire(engine.clock())
     emit(gone) if as_json else line(f"removed {gone['id']} ({gone['name']})")
 
 

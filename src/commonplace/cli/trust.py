@@ -56,11 +56,9 @@ def add(
       commonplace trust add Babel --level 2 --key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
       commonplace trust add djclawd --level 3 --voucher
     """
-    from commonplace.engine.peers import trust
-
     with Session(data, agent) as run:
-        core = run(run.memory.engine()).core
-        made = run(trust.add(core, _local(tenant), peer, level=level, key=key, voucher=voucher)).to_wire()
+        peers = run(run.memory.engine()).peers
+        made = run(peers.bind(_local(tenant), peer, level=level, key=key, voucher=voucher)).to_wire()
     if as_json:
         emit(made)
         return
@@ -83,11 +81,9 @@ def listing(
     Example:
       commonplace trust list
     """
-    from commonplace.engine.peers import trust
-
     with Session(data, agent) as run:
-        core = run(run.memory.engine()).core
-        found = [peer.to_wire() for peer in run(trust.peers(core, tenant)).values()]
+        peers = run(run.memory.engine()).peers
+        found = [peer.to_wire() for peer in run(peers.bindings(tenant)).values()]
     if as_json:
         emit({"peers": found})
     elif not found:
@@ -113,11 +109,9 @@ def remove(
     Example:
       commonplace trust remove Babel
     """
-    from commonplace.engine.peers import trust
-
     with Session(data, agent) as run:
-        core = run(run.memory.engine()).core
-        gone = run(trust.remove(core, _local(tenant), peer)).to_wire()
+        peers = run(run.memory.engine()).peers
+        gone = run(peers.unbind(_local(tenant), peer)).to_wire()
     emit(gone) if as_json else line(f"{gone['agent_id']} is not trusted any more")
 
 

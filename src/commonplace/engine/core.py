@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,10 +24,16 @@ from commonplace.wire.errors import Fault, Forbidden, NotFound, Unavailable, Val
 from commonplace.wire.record import Clock, Memory, Principal, Role, system_clock
 
 T = TypeVar("T")
+R = TypeVar("R")
 log = logging.getLogger("commonplace.engine")
 
 RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
 _RETRIES = 8
+
+#: The tenant under which the store's own records lie.
+SYSTEM = ""
+#: Kinds of records that more than one room of the engine reads.
+REVIEW, IDEMPOTENCY, BACKUP = "review", "idempotency", "backup"
 
 
 @dataclass(slots=True)
@@ -157,6 +163,12 @@ class Core:
             )
         return (vector / length).astype(np.float32)[None, :]
 
+    async def backups(self, who: Principal) -> tuple[list[str], int]:
+        """The backups that may still hold what was erased, and how many."""
+        paths = [record.value["path"] for record in await self.primary.records(SYSTEM, BACKUP)]
+        # Where they lie is the operator's business; that they still hold it is everybody's.
+        return (paths if who.operates else []), len(paths)
+
     # transactions
 
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
@@ -166,7 +178,7 @@ class Core:
         finally:
             self.writing -= 1
 
-    async def retry_on_conflict(self, attempt: Callable[[], Any]) -> Any:
+    async def retry_on_conflict(self, attempt: Callable[[], Awaitable[R]]) -> R:
         """Run an attempt that prepared its vectors beforehand, again if the store moved on meanwhile."""
         for _ in range(_RETRIES):
             try:
@@ -206,4 +218,6 @@ class StaleRead(Exception):
 
 def missing(agent_id: str, ref: str) -> NotFound:
     """The same sentence whether it never was, is forgotten, pending, or someone else's."""
-    return NotFound(f"no memory {ref} for agent {agent_id}; `commonplace list --agent {agent_id}` shows what there is")
+    return NotFound(
+        f"no memory {ref} for agent {agent_id}", hint=f"`commonplace list --agent {agent_id}` shows what there is"
+    )

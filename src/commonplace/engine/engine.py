@@ -2,51 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commonplace.embedders.base import Embedder, Vectors
-from commonplace.engine import rate_limit
 from commonplace.engine.core import Core, Settings, require_role
-from commonplace.engine.governance import reviews
-from commonplace.engine.governance.reviews import Decision, ReviewOutcome
-from commonplace.engine.graph.knowledge import Knowledge
-from commonplace.engine.ledger.audit import Verifier
-from commonplace.engine.memory import expire, forget, read, upsert, write
-from commonplace.engine.memory.merge import MergeResult
-from commonplace.engine.memory.write import Item
-from commonplace.engine.palaces import palace_recall, palaces
-from commonplace.engine.peers import asking
+from commonplace.engine.governance import staging
+from commonplace.engine.governance.reviews import Reviews
+from commonplace.engine.graph.graph import Graph
+from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.memory import expire, forget, merge, read, upsert, write
+from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
-from commonplace.engine.recall import counting
-from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
-from commonplace.engine.redaction import Secrets
+from commonplace.engine.recall import relevance
+from commonplace.engine.recall.recall import Recaller
+from commonplace.engine.recall.recall_log import RecallLog
+from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.runs.refs import Refs
+from commonplace.engine.runs.run_notes import RunNotes
 from commonplace.engine.runs.runs import Runs
-from commonplace.engine.types import Draft, ForgetResult, Query, RecallResult, Receipt, Snapshot
-from commonplace.engine.upkeep import maintenance
-from commonplace.stores.base import AuditEntry, Page, Primary, Progress
-from commonplace.wire.errors import Fault, Forbidden, Unavailable
+from commonplace.engine.tokens import Tokens
+from commonplace.engine.types import (
+    BatchItem,
+    Draft,
+    Expire,
+    Forget,
+    ForgetResult,
+    Merge,
+    MergeResult,
+    NumberedPage,
+    Query,
+    RecallResult,
+    Receipt,
+    SearchResult,
+    Snapshot,
+    UpsertResult,
+)
+from commonplace.engine.upkeep.upkeep import Upkeep
+from commonplace.judges.base import Judge
+from commonplace.stores.base import EmbedderInfo, FileUpkeep, Page, Primary
+from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.filters import Where
-from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
 from commonplace.wire.record import Clock, Memory, Principal, system_clock
 
-_AUDIT_AT_ONCE = 1000
+_FIRST_TEXT = "a first text, so that the first caller need not wait for the model"
 
 
-class Engine(Knowledge):
-    """Over one primary store. Open it with `await Engine.open(...)` and close it when done."""
+class Engine:
+    """Over one primary store. Open it with `await Engine.open(...)` and close it when done.
+
+    What concerns memories are its own methods; each other room of the house is an attribute.
+    """
 
     def __init__(self, core: Core) -> None:
-        self.core = core
-        self.embedder_note: str | None = None  # set by whoever chose the embedder
-        self.refs = Refs(core)
-        self.runs = Runs(core)
+        self._core = core
         self._recall_log = RecallLog(core)
-        self._recalls = rate_limit.per_minute(core.settings.recalls_per_minute)
-        self.peers = Peers(core)
+        self._recaller = Recaller(core, self._recall_log)
+        self.embedder_note: str | None = None  # set by whoever chose the embedder
+        self.graph = Graph(core)
+        self.ledger = Ledger(core, self._recall_log)
+        self.palaces = Palaces(core, self._recaller, self._recall_log, self.graph)
+        self.peers = Peers(core, self._recaller)
+        self.refs = Refs(core)
+        self.reviews = Reviews(core)
+        self.runs = Runs(core)
+        self.run_notes = RunNotes(core)
+        self.tokens = Tokens(core)
+        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs)
 
     @classmethod
     async def open(
@@ -61,7 +84,39 @@ class Engine(Knowledge):
         await core.use_embedder(embedder)
         return cls(core)
 
-    # the five operations
+    # what others may know of it
+
+    @property
+    def clock(self) -> Clock:
+        return self._core.clock
+
+    @property
+    def settings(self) -> Settings:
+        return self._core.settings
+
+    @property
+    def redactor(self) -> Redactor:
+        return self._core.redactor
+
+    @property
+    def note(self) -> str | None:
+        """What does not work as configured, such as an embedding model that is missing."""
+        return self._core.note
+
+    @property
+    def store_name(self) -> str:
+        return self._core.primary.name
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return self._core.primary.capabilities
+
+    @property
+    def embedder(self) -> EmbedderInfo | None:
+        """What made the store's vectors."""
+        return self._core.embedder_info
+
+    # writing
 
     async def remember(
         self,
@@ -75,123 +130,17 @@ class Engine(Knowledge):
     ) -> Receipt:
         """Keep a memory; with `approval`, the request to show a reviewer, it waits for one first."""
         if approval is not None:
-            return await reviews.stage_remember(self.core, who, draft, approval, reasoning, idempotency_key, secrets)
-        return await write.remember(self.core, who, draft, idempotency_key, secrets)
+            return await staging.stage_remember(self._core, who, draft, approval, reasoning, idempotency_key, secrets)
+        return await write.remember(self._core, who, draft, idempotency_key, secrets)
 
-    async def remember_many(self, who: Principal, items: Sequence[Item]) -> list[Receipt | Fault]:
-        return await write.remember_many(self.core, who, items)
+    async def remember_many(self, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
+        return await write.remember_many(self._core, who, items)
 
-    async def recall(self, who: Principal, query: Query) -> RecallResult:
-        self._spend_recall(who, query.agents)
-        recollection = await read.recall(self.core, who, query)
-        ids = [hit.memory.id for hit in recollection.hits]
-        agent = query.agents[0] if len(query.agents) == 1 else "*"
-        await self._recall_log.note(
-            RecallEntry(who, agent, query.text, ids, self.core.clock(), counted=query.snapshot is None)
-        )
-        return recollection
-
-    async def search(
-        self, who: Principal, query: Query, *, limit: int, at_least: float | None = None
-    ) -> counting.SearchResult:
-        """The best `limit` hits and how many there are; only what is shown counts as recalled."""
-        if not query.agents:
-            return counting.SearchResult([], 0)
-        self._spend_recall(who, query.agents)
-        found = await counting.search(self.core, who, query, limit, at_least)
-        ids = [hit.memory.id for hit in found.hits]
-        agent = query.agents[0] if len(query.agents) == 1 else "*"
-        await self._recall_log.note(RecallEntry(who, agent, query.text, ids, self.core.clock()))
-        return found
-
-    async def ask(self, who: Principal, asked: asking.Asked, *, limit: int, show: int) -> asking.Answered:
-        """As `search`, with keywords and without a question, too; of `limit` that are looked at `show` are recalled."""
-        if not asked.agents:
-            return asking.Answered([], 0)
-        spent = [agent for agent in asked.agents if self._recalls and self._recalls.wait((who.tenant, agent))]
-        left = tuple(agent for agent in asked.agents if agent not in spent) or asked.agents
-        self._spend_recall(who, left)
-        found = await asking.ask(self.core, who, replace(asked, agents=left), limit)
-        if len(left) < len(asked.agents):
-            found.cut = found.cut or "some agents have used up their recalls of this minute"
-        text = asked.text if asked.text is not None else " ".join(asked.keywords)
-        agent = asked.agents[0] if len(asked.agents) == 1 else "*"
-        ids = [match.memory.id for match in found.matches[:show]]
-        await self._recall_log.note(RecallEntry(who, agent, text, ids, self.core.clock()))
-        return found
-
-    async def store(
+    async def upsert(
         self, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
-    ) -> upsert.UpsertResult:
+    ) -> UpsertResult:
         """Create a record or replace the whole of it, under an id of the author's choice."""
-        return await upsert.store(self.core, who, draft, ref, agent, approval)
-
-    def _spend_recall(self, who: Principal, agents: tuple[str, ...]) -> None:
-        if self._recalls is None:
-            return
-        for agent in agents:
-            self.core.require(who, agent, "reader")  # nobody spends the budget of an agent that is not theirs
-        for agent in agents:
-            if wait := self._recalls.wait((who.tenant, agent)):
-                limit = self.core.settings.recalls_per_minute
-                raise rate_limit.refuse(wait, f"agent {agent!r} has used up its {limit} recalls a minute")
-        for agent in agents:  # only now that none refuses
-            self._recalls.spend((who.tenant, agent))
-
-    async def forget(self, who: Principal, request: ForgetRequest) -> ForgetResult:
-        if request.approval_required:
-            return await reviews.stage_forget(self.core, who, request)
-        return await forget.forget(self.core, who, request)
-
-    async def preview_forget(self, who: Principal, request: ForgetRequest) -> list[Memory]:
-        """What a forget would take; of what nobody can read any more, only that it is there."""
-        now = self.core.clock()
-        return [forget.preview_of(m, now) for m in await forget.chosen(self.core, who, request)]
-
-    async def merge(self, who: Principal, request: MergeRequest) -> MergeResult:
-        return await forget.merge(self.core, who, request)
-
-    async def stage_merge(self, who: Principal, request: MergeRequest) -> tuple[Memory, str]:
-        return await reviews.stage_merge(self.core, who, request)
-
-    async def preview_merge(self, who: Principal, request: MergeRequest) -> MergeResult:
-        canonical, duplicates = await forget.parties(self.core, who, request)
-        return forget.combined(self.core, canonical, duplicates, request)
-
-    async def expire(self, who: Principal, request: ExpireRequest) -> list[str]:
-        await self._recall_log.flush()  # a recall a moment ago must count before "not recalled" is decided
-        return await expire.expire(self.core, who, request)
-
-    async def preview_expire(self, who: Principal, request: ExpireRequest) -> list[Memory]:
-        await self._recall_log.flush()
-        now = self.core.clock()
-        return [forget.preview_of(m, now) for m in await expire.due(self.core, who, request)]
-
-    # single memories
-
-    async def get(
-        self, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
-    ) -> Memory:
-        return await read.get(self.core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
-
-    async def list(self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Any) -> Page:
-        return await read.listing(self.core, who, agents, where, **options)
-
-    async def find(self, who: Principal, ref: str, agent: str | None = None) -> Memory:
-        """By any id that names it: of one agent, else of every agent the caller may read."""
-        return await upsert.find(self.core, who, ref, agent)
-
-    async def page(
-        self, who: Principal, agents: tuple[str, ...], where: Where = (), *, limit: int, offset: int = 0,
-        newest_first: bool = True,
-    ) -> counting.NumberedPage:  # fmt: skip
-        return await counting.page(self.core, who, agents, where, limit=limit, offset=offset, newest_first=newest_first)
-
-    async def count(self, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:
-        return await counting.count(self.core, who, agents, where)
-
-    async def history(self, who: Principal, agent_id: str, ref: str) -> Sequence[Memory]:
-        return await read.history(self.core, who, agent_id, ref)
+        return await upsert.upsert(self._core, who, draft, ref, agent, approval)
 
     async def update(
         self,
@@ -202,142 +151,169 @@ class Engine(Knowledge):
         *,
         expected_version: int | None = None,
     ) -> Memory:
-        return await write.update(self.core, who, agent_id, ref, change, expected_version=expected_version)
+        return await write.update(self._core, who, agent_id, ref, change, expected_version=expected_version)
 
-    async def agents(self, who: Principal) -> dict[str, int]:
-        counts = await self.core.primary.agents(who.tenant)
-        return {agent: count for agent, count in counts.items() if who.may_use(agent)}
+    async def forget(self, who: Principal, request: Forget) -> ForgetResult:
+        if request.approval_required:
+            return await staging.stage_forget(self._core, who, request)
+        return await forget.forget(self._core, who, request)
+
+    async def delete(self, who: Principal, ref: str, agent: str | None = None) -> bool:
+        """Forget the one memory that an id of any kind names, softly; whether it was there."""
+        return await forget.delete(self._core, who, ref, agent)
+
+    async def merge(self, who: Principal, request: Merge) -> MergeResult:
+        if request.approval_required:
+            return await staging.stage_merge(self._core, who, request)
+        return await merge.merge(self._core, who, request)
+
+    async def expire(self, who: Principal, request: Expire) -> list[str]:
+        await self._recall_log.flush()  # a recall a moment ago must count before "not recalled" is decided
+        return await expire.expire(self._core, who, request)
+
+    # what destructive operations would do
+
+    async def preview_forget(self, who: Principal, request: Forget) -> list[Memory]:
+        """What a forget would take; of what nobody can read any more, only that it is there."""
+        now = self._core.clock()
+        return [forget.preview_of(m, now) for m in await forget.chosen(self._core, who, request)]
+
+    async def preview_merge(self, who: Principal, request: Merge) -> MergeResult:
+        canonical, duplicates = await merge.parties(self._core, who, request)
+        return merge.combined(self._core, canonical, duplicates, request)
+
+    async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
+        await self._recall_log.flush()
+        now = self._core.clock()
+        return [forget.preview_of(m, now) for m in await expire.due(self._core, who, request)]
+
+    # reading
+
+    async def recall(self, who: Principal, query: Query) -> RecallResult:
+        return await self._recaller.recall(who, query)
+
+    async def search(self, who: Principal, query: Query, *, limit: int, at_least: float | None = None) -> SearchResult:
+        """The best `limit` hits and how many there are; only what is shown counts as recalled."""
+        return await self._recaller.search(who, query, limit, at_least)
+
+    async def get(
+        self, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
+    ) -> Memory:
+        return await read.get(self._core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
+
+    async def find(self, who: Principal, ref: str, agent: str | None = None) -> Memory:
+        """By any id that names it: of one agent, else of every agent the caller may read."""
+        return await read.find(self._core, who, ref, agent)
+
+    async def list(
+        self,
+        who: Principal,
+        agents: tuple[str, ...],
+        where: Where = (),
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        newest_first: bool = True,
+        archived: bool = True,
+        as_of: int | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> Page:
+        return await read.list_page(
+            self._core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first, archived=archived,
+            as_of=as_of, snapshot=snapshot,
+        )  # fmt: skip
+
+    async def page(
+        self,
+        who: Principal,
+        agents: tuple[str, ...],
+        where: Where = (),
+        *,
+        limit: int,
+        offset: int = 0,
+        newest_first: bool = True,
+    ) -> NumberedPage:
+        return await read.numbered_page(
+            self._core, who, agents, where, limit=limit, offset=offset, newest_first=newest_first
+        )
+
+    async def count(self, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:
+        return await read.count(self._core, who, agents, where)
+
+    async def history(self, who: Principal, agent_id: str, ref: str) -> Sequence[Memory]:
+        return await read.history(self._core, who, agent_id, ref)
 
     async def agent_names(self, who: Principal) -> Sequence[str]:
-        """As `agents`, without counting."""
-        return [agent for agent in await self.core.primary.agent_names(who.tenant) if who.may_use(agent)]
+        """Every agent that has memories and that the caller may use."""
+        return [agent for agent in await self._core.primary.agent_names(who.tenant) if who.may_use(agent)]
 
-    # palaces
+    # the embedder and the judge, for others to use
 
-    async def palace_names(self, who: Principal) -> Sequence[str]:
-        return await palaces.palaces(self.core, who)
-
-    async def every_palace(self, who: Principal) -> Sequence[palaces.Palace]:
-        return await palaces.every(self.core, who)
-
-    async def palace(self, who: Principal, name: str) -> palaces.Palace:
-        return await palaces.find(self.core, who, name)
-
-    async def create_palace(self, who: Principal, name: str, description: str | None = None) -> palaces.Palace:
-        return await palaces.create(self.core, who, name, description)
-
-    async def ensure_palace(self, who: Principal, name: str) -> palaces.Palace:
-        return await palaces.ensure(self.core, who, name)
-
-    async def identify_palace(self, who: Principal, name: str, identity: str | None) -> palaces.Palace:
-        return await palaces.identify(self.core, who, name, identity)
-
-    async def recall_layers(
-        self, who: Principal, name: str, text: str, k: int, *, deep: bool = False
-    ) -> palace_recall.PalaceRecall:
-        """A palace's recall; what the question itself found and is shown counts as recalled."""
-        palace = await palaces.find(self.core, who, name)
-        self._spend_recall(who, (name,))
-        found = await palace_recall.recall(self.core, who, name, text, k, palace.identity, deep=deep)
-        await self._recall_log.note(RecallEntry(who, name, text, found.found, self.core.clock()))
-        return found
-
-    async def most_important(self, who: Principal, agent: str, where: Where = (), *, limit: int) -> Sequence[Memory]:
-        """By importance as it is now, the recalls of a moment ago counted."""
-        await self._recall_log.flush()
-        return await palace_recall.most_important(self.core, who, agent, where, limit=limit)
-
-    # reviews
-
-    async def reviews(self, who: Principal, status: str | None = "pending") -> Any:
-        return await reviews.reviews(self.core, who, status)
-
-    async def review(self, who: Principal, review_id: str) -> dict[str, Any]:
-        return await reviews.review(self.core, who, review_id)
-
-    async def decide(self, who: Principal, review_id: str, decision: Decision) -> ReviewOutcome:
-        return await reviews.decide(self.core, who, review_id, decision)
-
-    # audit
-
-    async def audit(self, who: Principal, *, limit: int = 100, after: int = 0, **which: Any) -> Sequence[AuditEntry]:
-        """The next `limit` entries with n above `after` that are about agents the caller may use."""
-        require_role(who, "reviewer")
-        if which.get("agent_id") is not None:
-            self.core.require(who, which["agent_id"], "reviewer")
-        await self._recall_log.flush()
-        # Of many agents' entries a caller may see few, so a page of theirs takes more than a page to find.
-        step = limit if "*" in who.agents else max(limit, _AUDIT_AT_ONCE)
-        found: list[AuditEntry] = []
-        while len(found) < limit:
-            batch: Sequence[AuditEntry] = await self.core.primary.audit(who.tenant, limit=step, after=after, **which)
-            # An entry about several agents names memories of all of them.
-            found += [e for e in batch if ("*" in who.agents if e.agent_id == "*" else who.may_use(e.agent_id))]
-            if len(batch) < step:
-                break
-            after = batch[-1].n
-        return found[:limit]
-
-    async def verify_audit(self, who: Principal, progress: Progress | None = None) -> Verifier:
-        require_role(who, "reviewer")
-        if "*" not in who.agents:
-            raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
-        await self._recall_log.flush()
-        return await maintenance.verify_audit(self.core, who.tenant, progress)
-
-    # upkeep
-
-    async def status(self, who: Principal) -> dict[str, Any]:
-        await self._recall_log.flush()
-        return await maintenance.status(self.core, who)
-
-    async def doctor(self, who: Principal, repair: bool = True, progress: Progress | None = None) -> Any:
-        await self._recall_log.flush()
-        return await maintenance.doctor(self.core, who, repair, progress)
-
-    async def backup(self, who: Principal, target: str | Path, progress: Progress | None = None) -> dict[str, Any]:
-        await self._recall_log.flush()
-        return await maintenance.backup(self.core, who, target, progress)
-
-    async def compact(self, who: Principal, progress: Progress | None = None) -> dict[str, Any]:
-        await self._recall_log.flush()
-        if who.operates:
-            for tenant in await self.core.primary.tenants():
-                await self.runs.sweep(tenant)  # so that what idle runs noted is gone from the files, too
-        return await maintenance.compact(self.core, who, progress)
-
-    async def reindex(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
-        return await maintenance.reindex(self.core, who, embedder, progress)
-
-    # the embedder, for others to use
-
-    async def embed(self, who: Principal, texts: Sequence[str]) -> Vectors:
-        """One unit vector for each text, made by the store's own embedder."""
+    async def embed(self, who: Principal, texts: Sequence[str], *, remember: bool = True) -> Vectors:
+        """One unit vector for each text, made by the store's own embedder; without `remember` none of the texts stays
+        in its cache, for callers who may erase them where we do not hear of it."""
         require_role(who, "reader")
-        vectors = await self.core.embed(texts)
+        vectors = await self._core.embed(texts)
         if vectors is None:
-            raise Unavailable(self.core.note or "no embedder is configured")
+            raise Unavailable(self._core.note or "no embedder is configured")
+        if not remember and self._core.embedding is not None:
+            self._core.embedding.discard(texts)
         return vectors
+
+    def use_judge(self, open_judge: Callable[[], Judge | None]) -> None:
+        """Let a judge read what was found, where relevance is calibrated for the store's embedder."""
+        embedding = self._core.embedding
+        if embedding is not None and relevance.fitted(embedding.name) is not None:
+            self._core.judge = open_judge()
+
+    @property
+    def embeds(self) -> bool:
+        """Whether texts become vectors here; otherwise `note` says why recall is by keywords only."""
+        return self._core.embedding is not None and self._core.note is None
+
+    async def warm_indexes(self) -> None:
+        if isinstance(self._core.primary, FileUpkeep):
+            await self._core.primary.warm()
+
+    async def warm_embedder(self) -> None:
+        if self._core.embedding is not None:
+            await self._core.embed([_FIRST_TEXT])
+
+    async def release_idle_models(self) -> None:
+        """Give back the memory of models that nobody has used for a while; the next use loads them again."""
+        embedding, judge = self._core.embedding, self._core.judge
+        if embedding is not None and await asyncio.to_thread(embedding.unload_if_idle):
+            unload = getattr(judge, "unload", None)  # which is only ever asked after an embedding
+            if unload is not None:
+                await asyncio.to_thread(unload)
 
     # life
 
-    def queues(self) -> dict[str, int]:
-        """What waits: units of work for the store, texts for the embedder, recalls to be written behind."""
-        embedding = self.core.embedding
-        return {"writes": self.core.writing, "embeddings": embedding.waiting if embedding else 0,
-                "recalls": len(self._recall_log)}  # fmt: skip
+    def queues(self) -> Mapping[str, int]:
+        """What waits: units of work for the store, texts for the embedder, recalls to be logged."""
+        embedding = self._core.embedding
+        return {
+            "writes": self._core.writing,
+            "embeddings": embedding.waiting if embedding else 0,
+            "recalls": len(self._recall_log),
+        }
+
+    async def sizes(self) -> dict[str, Any] | None:
+        """Where the store lies and how large it is; None for one that has no files."""
+        primary = self._core.primary
+        return await primary.sizes() if isinstance(primary, FileUpkeep) else None
 
     async def health(self) -> dict[str, Any]:
-        health = await self.core.primary.health()
-        info = self.core.embedder_info
+        health = await self._core.primary.health()
+        info = self._core.embedder_info
         return {
             **health,
             "embedder": info.name if info else None,
-            **({"note": self.core.note} if self.core.note else {}),
+            **({"note": self._core.note} if self._core.note else {}),
         }
 
     async def flush(self) -> None:
-        """Write what is written behind, now."""
+        """Write the recall log now."""
         await self._recall_log.flush()
 
     async def close(self) -> None:
@@ -345,7 +321,7 @@ class Engine(Knowledge):
             await self._recall_log.close()
         finally:
             try:
-                if self.core.embedding is not None:
-                    self.core.embedding.close()
+                if self._core.embedding is not None:
+                    self._core.embedding.close()
             finally:
-                await self.core.primary.close()
+                await self._core.primary.close()

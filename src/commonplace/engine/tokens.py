@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, Core
+from commonplace.engine.core import RANK, SYSTEM, Core
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.forget import SYSTEM
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from commonplace.wire.record import LOCAL_TENANT, Principal, Role
@@ -48,14 +47,15 @@ class Token:
         """Everything but the hash."""
         status = "live" if self.usable(now) else "expired" if self.revoked_at is None else "revoked"
         return {
-            "id": self.id, "name": self.name, "tenant": self.tenant, "role": self.role, "agents": list(self.agents),
-            "created_at": self.created_at, "expires_at": self.expires_at, "status": status,
-        }  # fmt: skip
-
-
-def operator(who: Principal) -> bool:
-    """Whoever looks after the whole server."""
-    return who.operates
+            "id": self.id,
+            "name": self.name,
+            "tenant": self.tenant,
+            "role": self.role,
+            "agents": list(self.agents),
+            "created_at": self.created_at,
+            "expires_at": self.expires_at,
+            "status": status,
+        }
 
 
 def authenticate(known: Mapping[str, Token], presented: str, now: int) -> Principal:
@@ -69,82 +69,83 @@ def authenticate(known: Mapping[str, Token], presented: str, now: int) -> Princi
     return token.principal()
 
 
-async def load(core: Core) -> dict[str, Token]:
-    found = [_token(record.value) for record in await core.primary.records(SYSTEM, TOKEN)]
-    return {token.id: token for token in found}
+class Tokens:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def all(self) -> dict[str, Token]:
+        """Every token by its id, revoked ones too."""
+        found = [_token(record.value) for record in await self._core.primary.records(SYSTEM, TOKEN)]
+        return {token.id: token for token in found}
+
+    async def create(
+        self,
+        who: Principal,
+        *,
+        tenant: str = LOCAL_TENANT,
+        role: str = "writer",
+        agents: Sequence[str] = ("*",),
+        expires_at: int | None = None,
+        name: str | None = None,
+    ) -> tuple[Token, str]:
+        """A new token, and the one time its secret is seen."""
+        _require_operator(who)
+        if role not in RANK:
+            raise ValidationError(f"role must be one of {', '.join(RANK)}, not {role!r}", field="role")
+        for field, text in (("tenant", tenant), ("name", name or "-"), *(("agents", a) for a in agents)):
+            if not text.strip() or len(text) > _NAME_CHARS or not text.isprintable():
+                raise ValidationError(f"{field} must be printable text of 1 to {_NAME_CHARS} characters", field=field)
+        if not agents:
+            raise ValidationError("agents must name at least one agent, or * for all", field="agents")
+        now = self._core.clock()
+        if expires_at is not None and expires_at <= now:
+            raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+        id, secret = secrets.token_hex(6), secrets.token_urlsafe(_BYTES)
+        made = Token(id, name or f"token-{id}", tenant, role, tuple(agents), now, expires_at, _hash(secret))
+        await self._core.transact(SYSTEM, lambda tx: _keep(tx, who, made, "create_token"))
+        return made, _spelled(id, secret)
+
+    async def revoke(self, who: Principal, ref: str) -> Token:
+        """From now on it is refused; a running server notices within `serve.auth.REFRESH_SECONDS`."""
+        _require_operator(who)
+
+        def work(tx: Transaction) -> Token:
+            gone = replace(_live(tx, ref), revoked_at=tx.now)
+            _keep(tx, who, gone, "revoke_token")
+            return gone
+
+        return await self._core.transact(SYSTEM, work)
+
+    async def rotate(self, who: Principal, ref: str) -> tuple[Token, str]:
+        """The same rights under a new secret; the old one ends at once."""
+        _require_operator(who)
+        secret = secrets.token_urlsafe(_BYTES)
+
+        def work(tx: Transaction) -> Token:
+            renewed = replace(_live(tx, ref), hash=_hash(secret))
+            _keep(tx, who, renewed, "rotate_token")
+            return renewed
+
+        token = await self._core.transact(SYSTEM, work)
+        return token, _spelled(token.id, secret)
+
+    async def remove(self, who: Principal, ref: str) -> Token:
+        """Drop what is kept of a revoked or expired token. Without any left a loopback server is open again."""
+        _require_operator(who)
+
+        def work(tx: Transaction) -> Token:
+            token = _find(tx, ref)
+            if token.usable(tx.now):
+                raise Conflict(f"token {ref} still works; revoke it first")
+            tx.drop_record(TOKEN, ref)
+            audit.append(tx, who, "remove_token", "*", [audit.part(None, {"token": ref})])
+            return token
+
+        return await self._core.transact(SYSTEM, work)
 
 
-async def create(
-    core: Core,
-    who: Principal,
-    *,
-    tenant: str = LOCAL_TENANT,
-    role: str = "writer",
-    agents: Sequence[str] = ("*",),
-    expires_at: int | None = None,
-    name: str | None = None,
-) -> tuple[Token, str]:
-    """A new token, and the one time its secret is seen."""
-    _allowed(who)
-    if role not in RANK:
-        raise ValidationError(f"role must be one of {', '.join(RANK)}, not {role!r}", field="role")
-    for field, text in (("tenant", tenant), ("name", name or "-"), *(("agents", a) for a in agents)):
-        if not text.strip() or len(text) > _NAME_CHARS or not text.isprintable():
-            raise ValidationError(f"{field} must be printable text of 1 to {_NAME_CHARS} characters", field=field)
-    if not agents:
-        raise ValidationError("agents must name at least one agent, or * for all", field="agents")
-    if expires_at is not None and expires_at <= core.clock():
-        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
-    id, secret = secrets.token_hex(6), secrets.token_urlsafe(_BYTES)
-    made = Token(id, name or f"token-{id}", tenant, role, tuple(agents), core.clock(), expires_at, _hash(secret))
-    await core.transact(SYSTEM, lambda tx: _keep(tx, who, made, "create_token"))
-    return made, _spelled(id, secret)
-
-
-async def revoke(core: Core, who: Principal, ref: str) -> Token:
-    """From now on it is refused; a running server notices within `serve.auth.REFRESH_SECONDS`."""
-    _allowed(who)
-
-    def work(tx: Transaction) -> Token:
-        token = _live(tx, ref)
-        gone = replace(token, revoked_at=tx.now)
-        _keep(tx, who, gone, "revoke_token")
-        return gone
-
-    return await core.transact(SYSTEM, work)
-
-
-async def rotate(core: Core, who: Principal, ref: str) -> tuple[Token, str]:
-    """The same rights under a new secret; the old one ends at once."""
-    _allowed(who)
-    secret = secrets.token_urlsafe(_BYTES)
-
-    def work(tx: Transaction) -> Token:
-        renewed = replace(_live(tx, ref), hash=_hash(secret))
-        _keep(tx, who, renewed, "rotate_token")
-        return renewed
-
-    token = await core.transact(SYSTEM, work)
-    return token, _spelled(token.id, secret)
-
-
-async def remove(core: Core, who: Principal, ref: str) -> Token:
-    """Drop what is kept of a revoked or expired token. Without any left a loopback server is open again."""
-    _allowed(who)
-
-    def work(tx: Transaction) -> Token:
-        token = _found(tx, ref)
-        if token.usable(tx.now):
-            raise Conflict(f"token {ref} still works; revoke it first")
-        tx.drop_record(TOKEN, ref)
-        audit.append(tx, who, "remove_token", "*", [audit.part(None, {"token": ref})])
-        return token
-
-    return await core.transact(SYSTEM, work)
-
-
-def _allowed(who: Principal) -> None:
-    if not operator(who):
+def _require_operator(who: Principal) -> None:
+    if not who.operates:
         raise Forbidden(f"{who.name} may not look after tokens; only an admin of the tenant {LOCAL_TENANT} may")
 
 
@@ -154,15 +155,15 @@ def _keep(tx: Transaction, who: Principal, token: Token, operation: str) -> None
     audit.append(tx, who, operation, "*", [audit.part(None, rights)])
 
 
-def _found(tx: Transaction, ref: str) -> Token:
+def _find(tx: Transaction, ref: str) -> Token:
     record = tx.record(TOKEN, ref)
     if record is None:
-        raise NotFound(f"no token {ref}; `commonplace token list` shows what there is")
+        raise NotFound(f"no token {ref}", hint="`commonplace token list` shows what there is")
     return _token(record.value)
 
 
 def _live(tx: Transaction, ref: str) -> Token:
-    token = _found(tx, ref)
+    token = _find(tx, ref)
     if token.revoked_at is not None:
         raise Conflict(f"token {ref} was revoked already")
     return token

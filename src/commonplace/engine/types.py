@@ -1,12 +1,17 @@
-"""What callers hand to the engine, whichever protocol they speak."""
+"""What callers hand to the engine and what it answers, whichever protocol they speak."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Memory, MemoryType
+
+MergeStrategy = Literal["keep_canonical", "merge_content", "keep_highest_confidence"]
+ExpireAction = Literal["forget", "archive", "demote"]
+Fusion = Literal["rrf", "max", "weighted"]
 
 
 @dataclass(slots=True)
@@ -65,7 +70,7 @@ class Query:
     text: str
     k: int = 5
     where: Where = ()
-    fusion: str = "rrf"
+    fusion: Fusion = "rrf"
     hops: int = 0
     quorum: int = 1
     as_of: int | None = None  # ms
@@ -73,6 +78,7 @@ class Query:
     min_score: float | None = None  # on relevance; 0 turns the default cut-off off
     judge: Literal["auto", "off", "always"] = "auto"
     snapshot: Snapshot | None = None  # instead of as_of
+    include_shared: bool = False  # the shared space, too, for whoever may read it
 
 
 @dataclass(slots=True)
@@ -96,7 +102,56 @@ class RecallResult:
 
 
 @dataclass(slots=True)
+class SearchResult:
+    """The best hits of a search, and how many there were before the cut."""
+
+    hits: list[Hit]
+    total: int
+    note: str | None = None
+
+
+@dataclass(slots=True)
+class NumberedPage:
+    """A page by number, and how many memories all pages have."""
+
+    memories: list[Memory]
+    total: int
+
+
+@dataclass(slots=True)
+class BatchItem:
+    """One remember of a batch."""
+
+    draft: Draft
+    idempotency_key: str | None = None
+
+
+@dataclass(slots=True)
+class UpsertResult:
+    receipt: Receipt
+    created: bool
+
+
+@dataclass(slots=True, frozen=True)
+class Forget:
+    """What to forget: those of `ids` (ids or aliases) that also pass `filter` and `user_id`; one of the first two must
+    be given. `hard_delete` erases; with `cascade` also what they were merged into."""
+
+    agent_id: str
+    ids: Sequence[str] = ()
+    filter: Mapping[str, Any] | None = None
+    user_id: str | None = None
+    hard_delete: bool = False
+    cascade: bool = False
+    reason: str | None = None
+    approval_required: bool = False
+    reasoning: str | None = None
+
+
+@dataclass(slots=True)
 class ForgetResult:
+    """While it is pending `review_id` names the review and nothing is forgotten yet."""
+
     ids: list[str]
     store: str
     erased: bool
@@ -104,3 +159,37 @@ class ForgetResult:
     descendants: list[str] = field(default_factory=list)
     backups: list[str] = field(default_factory=list)  # where they lie, told to the operator alone
     backup_count: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class Merge:
+    """Several memories made one. Each is named by id, alias or entity name."""
+
+    agent_id: str
+    canonical: str
+    duplicates: Sequence[str]
+    strategy: MergeStrategy = "keep_canonical"
+    approval_required: bool = False
+    reasoning: str | None = None
+
+
+@dataclass(slots=True)
+class MergeResult:
+    """While it is pending `review_id` names the review and nothing is merged yet."""
+
+    survivor: Memory
+    losers: list[Memory]
+    changed: bool  # whether the survivor differs from how it was
+    review_id: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Expire:
+    """A policy, of which at least one condition must be given and all must hold, and what happens to what it means."""
+
+    agent_id: str
+    older_than_days: int | None = None
+    type: MemoryType | None = None
+    confidence_below: float | None = None
+    no_recall_in_days: int | None = None
+    action: ExpireAction = "forget"

@@ -7,7 +7,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from commonplace.engine import tokens
 from commonplace.serve import metrics, openapi
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.envelope import envelope
@@ -43,7 +42,7 @@ def protocol(site: Site) -> Protocol:
         return Reply(answer, 200 if ready else 503)
 
     async def metrics_page(call: Call) -> Reply:
-        if not tokens.operator(call.who):
+        if not call.who.operates:
             raise Forbidden(f"{call.who.name} may not see what the whole server does; an admin of `local` may")
         return Reply(await site.metrics.page(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
@@ -71,8 +70,7 @@ def protocol(site: Site) -> Protocol:
 
 
 def _embedder(site: Site) -> str:
-    core = site.engine.core
-    if core.embedding is None or core.note is not None:
+    if not site.engine.embeds:
         return "none: recall is by keywords only" if site.readiness.embedder else "loading"
     return "ok" if site.readiness.embedder else "loading"
 

@@ -7,9 +7,7 @@ import hmac
 import time
 from collections.abc import Mapping
 
-from commonplace.engine import Engine, tokens
-from commonplace.engine.rate_limit import Budget, refuse
-from commonplace.engine.tokens import Token
+from commonplace.engine import Budget, Engine, Token, authenticate, refuse
 from commonplace.wire.errors import Unauthenticated
 from commonplace.wire.record import Principal
 
@@ -53,12 +51,12 @@ class Gate:
         scheme, _, presented = authorization.partition(" ")
         if scheme.lower() != "bearer":
             raise Unauthenticated(_MISSING)
-        now = self._engine.core.clock()
+        now = self._engine.clock()
         try:
-            return tokens.authenticate(known, presented.strip(), now), False
+            return authenticate(known, presented.strip(), now), False
         except Unauthenticated:
             again = await self._tokens(_AGAIN_SECONDS)  # it may have been made a moment ago
-            return tokens.authenticate(again, presented.strip(), now), False
+            return authenticate(again, presented.strip(), now), False
 
     def spend(self, who: Principal) -> None:
         if self._budget is not None and (wait := self._budget.spend((who.tenant, who.name))):
@@ -66,7 +64,7 @@ class Gate:
 
     async def usable(self) -> bool:
         """Whether anyone could get in with a token."""
-        now = self._engine.core.clock()
+        now = self._engine.clock()
         return any(token.usable(now) for token in (await self._tokens(0)).values())
 
     @property
@@ -79,8 +77,8 @@ class Gate:
             async with self._loading:
                 started = time.monotonic()
                 if started - self._loaded_at > at_most_old:
-                    self._known = await tokens.load(self._engine.core)
+                    self._known = await self._engine.tokens.all()
                     self._loaded_at = started
                     # A server shared by several people owes each recall an audit entry before its answer.
-                    self._engine.core.settings.recalls_at_once = not self.is_open
+                    self._engine.settings.recalls_at_once = not self.is_open
         return self._known

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.datastructures import Headers
 
-from commonplace.engine.core import require_role
+from commonplace.engine import require_role
 from commonplace.serve.auth import Gate
 from commonplace.serve.door import Door, is_loopback
 from commonplace.serve.events import Events

@@ -22,10 +22,8 @@ async def embeddings(call: Call) -> Reply:
     _no_token_ids(body)
     check(_SCHEMA, body)
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
-    vectors = await call.engine.embed(call.who, texts)
-    if call.who is BORROWER and call.engine.core.embedding is not None:
-        # Another process wrote this text and may erase it, which we would not hear of.
-        call.engine.core.embedding.discard(texts)
+    # Another process wrote what a borrower sends and may erase it, which we would not hear of.
+    vectors = await call.engine.embed(call.who, texts, remember=call.who is not BORROWER)
     dimension = int(vectors.shape[1])
     if body.get("dimensions", dimension) != dimension:
         raise ValidationError(f"dimensions must be {dimension}, the embedder's own", field="dimensions")
@@ -34,7 +32,7 @@ async def embeddings(call: Call) -> Reply:
         {"object": "embedding", "index": i, "embedding": _packed(row) if as_base64 else row.tolist()}
         for i, row in enumerate(vectors)
     ]
-    info = call.engine.core.embedder_info
+    info = call.engine.embedder
     tokens = sum(len(text) // _CHARS_PER_TOKEN + 1 for text in texts)
     return Reply({"object": "list", "data": data, "model": info.name if info else "none",
                   "usage": {"prompt_tokens": tokens, "total_tokens": tokens}})  # fmt: skip

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from commonplace.engine.core import require_role
+from commonplace.engine import require_role
 from commonplace.serve.auth import NOBODY
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.exchange import check_query, decode, read_body, send_reply

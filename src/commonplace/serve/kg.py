@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from commonplace.dialects import knowledge
+from commonplace.dialects.memorywire import Memorywire
 from commonplace.serve.binding import Binding, Call, Reply
 from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS, AssertRequest, EraseRequest, RetractRequest
 from commonplace.wire.validate import parse
 
 
+def _wire(call: Call) -> Memorywire:
+    return Memorywire(call.engine, call.who)
+
+
 async def kg_assert(call: Call) -> Reply:
-    return Reply(await knowledge.state(call.engine, call.who, parse(AssertRequest, call.body)))
+    return Reply(await _wire(call).graph_assert(parse(AssertRequest, call.body)))
 
 
 async def kg_query(call: Call) -> Reply:
     asked = call.query
-    found = await knowledge.query(
-        call.engine, call.who, asked["agent_id"], asked["subject"], predicate=asked.get("predicate"),
+    found = await _wire(call).graph_query(asked["agent_id"], asked["subject"], predicate=asked.get("predicate"),
         as_of=_number(asked.get("as_of")),
     )  # fmt: skip
     return Reply(found)
@@ -26,16 +29,13 @@ async def kg_query(call: Call) -> Reply:
 
 async def kg_history(call: Call) -> Reply:
     asked = call.query
-    found = await knowledge.history(
-        call.engine, call.who, asked["agent_id"], asked["subject"], predicate=asked.get("predicate")
-    )
+    found = await _wire(call).graph_history(asked["agent_id"], asked["subject"], predicate=asked.get("predicate"))
     return Reply(found)
 
 
 async def kg_path(call: Call) -> Reply:
     asked = call.query
-    found = await knowledge.path(
-        call.engine, call.who, asked["agent_id"], asked["start"], asked["end"],
+    found = await _wire(call).graph_path(asked["agent_id"], asked["start"], asked["end"],
         max_hops=int(asked.get("max_hops", 3)), as_of=_number(asked.get("as_of")),
     )  # fmt: skip
     return Reply(found)
@@ -43,22 +43,20 @@ async def kg_path(call: Call) -> Reply:
 
 async def kg_neighbors(call: Call) -> Reply:
     asked = call.query
-    found = await knowledge.neighbors(
-        call.engine, call.who, asked["agent_id"], asked["memory_id"], hops=int(asked.get("hops", 1))
-    )
+    found = await _wire(call).neighbors(asked["agent_id"], asked["memory_id"], hops=int(asked.get("hops", 1)))
     return Reply(found)
 
 
 async def kg_retract(call: Call) -> Reply:
-    return Reply(await knowledge.retract(call.engine, call.who, parse(RetractRequest, call.body)))
+    return Reply(await _wire(call).graph_retract(parse(RetractRequest, call.body)))
 
 
 async def kg_erase(call: Call) -> Reply:
-    return Reply(await knowledge.erase(call.engine, call.who, parse(EraseRequest, call.body)))
+    return Reply(await _wire(call).graph_erase(parse(EraseRequest, call.body)))
 
 
 async def preview_kg_erase(call: Call) -> Reply:
-    return Reply(await knowledge.preview_erase(call.engine, call.who, parse(EraseRequest, call.body)))
+    return Reply(await _wire(call).preview_graph_erase(parse(EraseRequest, call.body)))
 
 
 def _number(text: str | None) -> int | None:

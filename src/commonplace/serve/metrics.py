@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from commonplace.engine import Engine
-from commonplace.stores.base import Maintained
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -18,7 +16,7 @@ class Metrics:
 
         self._engine = engine
         self.registry = CollectorRegistry()
-        store = engine.core.primary.name
+        store = engine.store_name
         self._requests = Counter(
             "commonplace_requests", "Requests answered.", ("operation", "store", "status"), registry=self.registry
         )
@@ -44,18 +42,12 @@ class Metrics:
         counter.inc()
         timer.observe(seconds)
 
-    @cached_property
-    def _maintained(self) -> Maintained | None:
-        primary = self._engine.core.primary
-        return primary if isinstance(primary, Maintained) else None
-
     async def page(self) -> bytes:
         from prometheus_client import generate_latest
 
         for queue, depth in self._engine.queues().items():
             self._queue.labels(queue).set(depth)
-        if self._maintained is not None:
-            sizes = await self._maintained.sizes()
+        if (sizes := await self._engine.sizes()) is not None:
             self._size.labels(self._store).set(sizes["size_bytes"])
             self._index.labels(self._store).set(sizes["index"]["bytes"])
         text: bytes = generate_latest(self.registry)

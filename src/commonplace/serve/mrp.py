@@ -32,8 +32,7 @@ async def vouches(call: Call) -> Reply:
 
 def stranger(engine: Engine) -> Principal | None:
     """Who a caller without a token is, where peers are let in."""
-    mrp = engine.core.settings.mrp
-    return Principal("stranger", mrp.tenant, "reader", ()) if mrp.public else None
+    return engine.peers.stranger()
 
 
 def _mrp(call: Call) -> Mrp:

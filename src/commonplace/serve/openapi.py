@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from commonplace import __version__
+from commonplace.__about__ import __version__
 from commonplace.serve.binding import Binding, Protocol
 from commonplace.wire.validate import schema, schema_names
 

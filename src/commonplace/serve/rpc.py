@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine.core import require_role
+from commonplace.engine import require_role
 from commonplace.serve import v0
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.envelope import STATUS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import signal
 import socket
 from collections.abc import Callable
@@ -11,8 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from commonplace.config import Config
-from commonplace.engine import Engine
-from commonplace.engine.core import Settings
+from commonplace.engine import Engine, Settings
 from commonplace.sdk import open_engine
 from commonplace.serve import about, lending, logs, tracing
 from commonplace.serve.auth import Gate
@@ -22,7 +22,6 @@ from commonplace.serve.mcp import places
 from commonplace.serve.metrics import Metrics
 from commonplace.serve.protocols import spoken
 from commonplace.serve.site import Site
-from commonplace.stores.base import Maintained
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:
@@ -82,11 +81,9 @@ async def make_ready(site: Site) -> None:
     """Bring the indexes up to date and load the model, while requests are already answered."""
     engine = site.engine
     try:
-        if isinstance(engine.core.primary, Maintained):
-            await engine.core.primary.warm()
+        await engine.warm_indexes()
         site.readiness.indexes = True
-        if engine.core.embedding is not None:
-            await engine.core.embed(["a first text, so that the first caller need not wait for the model"])
+        await engine.warm_embedder()
         site.readiness.embedder = True
     except Fault as fault:
         site.readiness.problem = fault.message
@@ -106,7 +103,7 @@ async def serve(config: Config, announce: Announce) -> None:
         try:
             offer = lending.offer(config.data)
             site = await site_of(config, engine, loopback=is_loopback(config.host), lent=offer.token)
-            site.tracer, end_traces = tracing.tracer(config.traces, engine.core.primary.name)
+            site.tracer, end_traces = tracing.tracer(config.traces, engine.store_name)
             server = _server(site, offer)
             ready = asyncio.create_task(make_ready(site))
             announce(url, site)
@@ -127,6 +124,23 @@ def _near(url: str) -> str:
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
+def _reader() -> type[asyncio.Protocol]:
+    """uvicorn's own; what it cannot read, such as an address of more than 65,535 bytes, is refused as we refuse."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    fault = ValidationError("this is not a request that HTTP allows, or its address is longer than 65,535 bytes")
+    body = json.dumps(fault.to_wire()).encode()
+    head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
+
+    class Reader(AutoHTTPProtocol):  # type: ignore[valid-type, misc]
+        def send_400_response(self, msg: str) -> None:
+            own = b"".join(b"%b: %b\r\n" % header for header in self.server_state.default_headers)
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + own + head + body)
+            self.transport.close()
+
+    return Reader
+
+
 def _server(site: Site, offer: lending.Offer) -> uvicorn.Server:
     import uvicorn
 
@@ -138,7 +152,7 @@ def _server(site: Site, offer: lending.Offer) -> uvicorn.Server:
     return Server(
         uvicorn.Config(
             application(site), log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
-            backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS, timeout_keep_alive=_KEEP_SECONDS,
+            http=_reader(), backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS, timeout_keep_alive=_KEEP_SECONDS,
         )
     )  # fmt: skip
 

@@ -7,8 +7,7 @@ from typing import Any
 from commonplace.dialects.trusty import drawers
 from commonplace.dialects.trusty.operations import LIST_LIMIT, TOP_K, Trusty
 from commonplace.dialects.trusty.published import VERSION
-from commonplace.engine.graph import statements
-from commonplace.engine.palaces.palaces import Palace
+from commonplace.engine import Palace
 from commonplace.serve import envelope as ours
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.events import Events
@@ -91,7 +90,7 @@ class Routes:
         name = body["name"].strip()
         if not name:
             raise ValidationError("name is required", field="name")
-        await call.engine.create_palace(call.who, name, body.get("description"))
+        await call.engine.palaces.create(call.who, name, body.get("description"))
         self._events.tell(call.who, name, {"type": "palace_created", "id": name, "name": name})
         return Reply({"id": name})
 
@@ -101,8 +100,8 @@ class Routes:
     async def _info(self, call: Call, palace: Palace) -> dict[str, Any]:
         name = palace.name
         count = await call.engine.count(call.who, (name,))
-        vectors = count if call.engine.core.embedder_info is not None else 0
-        facts = (await statements.counts(call.engine.core, call.who, name))["active"]
+        vectors = count if call.engine.embedder is not None else 0
+        facts = (await call.engine.graph.counts(call.who, name))["active"]
         return {
             "id": name, "name": name, "description": palace.description, "drawer_count": count,
             "vector_count": vectors, "kg_triple_count": facts, "wing_count": 0,
@@ -146,7 +145,7 @@ class Routes:
         now = trusty.now
         first = [{"drawer": drawers.identity(found.identity, now), "score": 1.0, "layer": 0}] if found.identity else []
         rest = [{"drawer": drawers.whole(place.memory, now), "score": round(place.score, 4), "layer": place.layer}
-                for place in found.places]  # fmt: skip
+                for place in found.hits]  # fmt: skip
         return Reply(first + rest)
 
     # the graph

@@ -6,9 +6,8 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from commonplace import __version__
-from commonplace.dialects import paging
-from commonplace.dialects.memorywire import Memorywire, to_wire
+from commonplace.__about__ import __version__
+from commonplace.dialects.memorywire import Memorywire
 from commonplace.serve import kg
 from commonplace.serve.binding import Binding, Call, Lines, Protocol, Reply
 from commonplace.serve.envelope import envelope
@@ -91,34 +90,29 @@ async def expire(call: Call) -> Reply:
 
 
 async def preview_forget(call: Call) -> Reply:
-    found = await call.engine.preview_forget(call.who, parse(ForgetRequest, call.body))
-    return Reply({"memories": [to_wire(m) for m in found]})
+    return Reply({"memories": await _wire(call).preview_forget(parse(ForgetRequest, call.body))})
 
 
 async def preview_merge(call: Call) -> Reply:
-    merged = await call.engine.preview_merge(call.who, parse(MergeRequest, call.body))
-    return Reply({"survivor": to_wire(merged.survivor), "losers": [to_wire(m) for m in merged.losers]})
+    return Reply(await _wire(call).preview_merge(parse(MergeRequest, call.body)))
 
 
 async def preview_expire(call: Call) -> Reply:
-    found = await call.engine.preview_expire(call.who, parse(ExpireRequest, call.body))
-    return Reply({"memories": [to_wire(m) for m in found]})
+    return Reply({"memories": await _wire(call).preview_expire(parse(ExpireRequest, call.body))})
 
 
 # single memories
 
 
 async def get(call: Call) -> Reply:
-    found = await call.engine.get(
-        call.who, call.query["agent_id"], call.path["id"], as_of=_number(call.query.get("as_of"))
-    )
-    return Reply(to_wire(found))
+    as_of = _number(call.query.get("as_of"))
+    return Reply(await _wire(call).get(call.query["agent_id"], call.path["id"], as_of=as_of))
 
 
 async def listing(call: Call) -> Reply:
     asked = dict(call.query)
-    page = await paging.memories(
-        call.engine, call.who, asked["agent_id"], type=asked.get("type"), tag=asked.get("tag"),
+    page = await _wire(call).list(
+        asked["agent_id"], type=asked.get("type"), tag=asked.get("tag"),
         user_id=asked.get("user_id"), filter=_filter(asked.get("filter")), limit=int(asked.get("limit", 100)),
         cursor=asked.get("cursor"), as_of=_number(asked.get("as_of")),
     )  # fmt: skip
@@ -130,8 +124,7 @@ async def update(call: Call) -> Reply:
 
 
 async def history(call: Call) -> Reply:
-    versions = await call.engine.history(call.who, call.query["agent_id"], call.path["id"])
-    return Reply({"versions": [to_wire(m) for m in versions]})
+    return Reply({"versions": await _wire(call).history(call.query["agent_id"], call.path["id"])})
 
 
 # reviews
@@ -139,11 +132,11 @@ async def history(call: Call) -> Reply:
 
 async def reviews(call: Call) -> Reply:
     status = call.query.get("status", "pending")
-    return Reply({"reviews": await call.engine.reviews(call.who, None if status == "all" else status)})
+    return Reply({"reviews": await call.engine.reviews.list(call.who, None if status == "all" else status)})
 
 
 async def review(call: Call) -> Reply:
-    return Reply(await call.engine.review(call.who, call.path["id"]))
+    return Reply(await call.engine.reviews.get(call.who, call.path["id"]))
 
 
 async def decide(call: Call) -> Reply:
@@ -160,8 +153,8 @@ async def decide(call: Call) -> Reply:
 
 async def audit(call: Call) -> Reply:
     asked = dict(call.query)
-    page = await paging.audit(
-        call.engine, call.who, agent_id=asked.get("agent_id"), operation=asked.get("operation"),
+    page = await _wire(call).audit(
+        agent_id=asked.get("agent_id"), operation=asked.get("operation"),
         since=_number(asked.get("since")), until=_number(asked.get("until")), limit=int(asked.get("limit", 100)),
         cursor=asked.get("cursor"),
     )  # fmt: skip
@@ -169,26 +162,25 @@ async def audit(call: Call) -> Reply:
 
 
 async def verify_audit(call: Call) -> Reply:
-    return Reply(await paging.verify_audit(call.engine, call.who))
+    return Reply(await _wire(call).verify_audit())
 
 
 async def health(call: Call) -> Reply:
     found = await call.engine.health()
-    store = call.engine.core.primary
-    answer = {"status": found["status"], "version": __version__, "store": store.name,
-              "capabilities": sorted(store.capabilities), "embedder": found["embedder"]}  # fmt: skip
+    answer = {"status": found["status"], "version": __version__, "store": call.engine.store_name,
+              "capabilities": sorted(call.engine.capabilities), "embedder": found["embedder"]}  # fmt: skip
     if found.get("note"):
         answer["note"] = found["note"]
     return Reply(answer)
 
 
 async def status(call: Call) -> Reply:
-    found = await call.engine.status(call.who)
+    found = await call.engine.upkeep.status(call.who)
     answer = {"version": __version__, **{name: found[name] for name in ("agents", "memories", "pending_reviews")}}
     if found["embedder"]:
         answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
-    if call.engine.core.note:
-        answer["note"] = call.engine.core.note
+    if call.engine.note:
+        answer["note"] = call.engine.note
     return Reply(answer)
 
 

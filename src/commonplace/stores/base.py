@@ -281,6 +281,12 @@ class Primary(Store, GraphReads, Protocol):
     ) -> list[AuditEntry]:
         """Entries with n > after, in order, parts included."""
 
+    async def audit_head(self, tenant: str) -> tuple[int, str]:
+        """Number and hash of the last audit entry, as committed; (0, "") before the first."""
+
+    async def record(self, tenant: str, kind: str, key: str) -> Record | None:
+        """One record, read without waiting for whoever writes."""
+
     async def records(self, tenant: str, kind: str) -> list[Record]: ...
 
     async def embedder(self) -> EmbedderInfo | None:
@@ -349,7 +355,7 @@ class Finding:
 
 
 @runtime_checkable
-class Maintained(Protocol):
+class FileUpkeep(Protocol):
     """A store that looks after files of its own."""
 
     async def sizes(self) -> dict[str, Any]:
@@ -363,6 +369,14 @@ class Maintained(Protocol):
 
     async def examine(self, repair: bool, progress: Progress | None = None) -> list[Finding]: ...
 
+    async def warm(self, progress: Progress | None = None) -> None:
+        """Bring every index up to date."""
+
+
+@runtime_checkable
+class Reindexable(Protocol):
+    """A store whose vectors can be made anew by another embedder, in a second generation beside the first."""
+
     async def begin_generation(self, name: str, dimension: int) -> tuple[int, bool]:
         """Begin, or take up again, the vectors of another embedder: its number, and whether it was begun before."""
 
@@ -375,6 +389,3 @@ class Maintained(Protocol):
 
     async def switch_generation(self, generation: int) -> bool:
         """Search by that generation from now on, unless a memory still lacks its vector: then False."""
-
-    async def warm(self, progress: Progress | None = None) -> None:
-        """Bring every index up to date."""

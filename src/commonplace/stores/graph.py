@@ -67,9 +67,6 @@ class GraphWork(Protocol):
     def triple_after(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
         """The first that begins later and is not empty."""
 
-    def triples_of(self, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
-        """Every version about a subject, oldest first; with `mentions` also those that have it as their object."""
-
     def triples_from(self, memory_id: str) -> list[Triple]:
         """Those that name this memory as where they come from."""
 
@@ -88,6 +85,9 @@ class GraphReads(Protocol):
         at: At | None = None, limit: int | None = None,
     ) -> list[Triple]:  # fmt: skip
         """In the order they begin: all of them, or those that hold then."""
+
+    async def triples_about(self, tenant: str, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
+        """Every version about a subject, oldest first; with `mentions` also those that have it as their object."""
 
     async def triple_counts(self, tenant: str, agent_id: str, at: At) -> tuple[int, int, int]:
         """How many there are, how many hold then, and about how many subjects those are."""

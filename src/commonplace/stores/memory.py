@@ -171,6 +171,12 @@ class InMemory(ByScan, GraphInMemory, Transactional):
     async def audit(self, tenant: str, *, after: int = 0, limit: int = 100, **which: Any) -> list[AuditEntry]:
         return [e for e in self._of(tenant).entries if e.n > after and e.is_of(**which)][:limit]
 
+    async def audit_head(self, tenant: str) -> tuple[int, str]:
+        return self._of(tenant).audit_head()
+
+    async def record(self, tenant: str, kind: str, key: str) -> Record | None:
+        return self._of(tenant).record(kind, key)
+
     async def records(self, tenant: str, kind: str) -> list[Record]:
         return [deepcopy(r) for (k, _), r in sorted(self._of(tenant).kept.items()) if k == kind]
 

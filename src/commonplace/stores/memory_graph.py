@@ -35,10 +35,6 @@ class AssertResult:
         line = self.triples(agent_id, subject, predicate)
         return next((t for t in line if t.valid_from > at and not t.empty), None)
 
-    def triples_of(self, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
-        about = self.triples(agent_id, subject)
-        return about + [t for t in self.triples(agent_id) if mentions and subject == t.object and subject != t.subject]
-
     def triples_from(self, memory_id: str) -> list[Triple]:
         return [t for t in self.stated.values() if t.memory_id == memory_id]
 
@@ -61,6 +57,11 @@ class GraphInMemory:
         of = self._of(tenant)
         found: list[Triple] = of.triples(agent_id, subject, predicate, None if at is None else at.settled(of.now))
         return found[:limit]
+
+    async def triples_about(self, tenant: str, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
+        about = await self.triples(tenant, agent_id, subject=subject)
+        naming = await self.triples(tenant, agent_id) if mentions else []
+        return about + [t for t in naming if subject == t.object and subject != t.subject]
 
     async def triple_counts(self, tenant: str, agent_id: str, at: At) -> tuple[int, int, int]:
         holding = await self.triples(tenant, agent_id, at=at)

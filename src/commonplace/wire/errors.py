@@ -6,14 +6,20 @@ from typing import Any
 
 
 class Fault(Exception):
-    """Anything a caller is told went wrong; dialects map `code` to their own envelope."""
+    """Anything a caller is told went wrong; dialects map `code` to their own envelope.
+
+    `hint` is what a person at a shell can do about it. It ends `message`; who talks to someone else, such as a model
+    that has tools instead, says `summary` and its own advice.
+    """
 
     code = "unavailable"
 
-    def __init__(self, message: str, **details: Any) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
+        self.summary = message
+        self.hint = hint
+        self.message = message if hint is None else f"{message}; {hint}"
         self.details = details
+        super().__init__(self.message)
 
     def to_wire(self) -> dict[str, Any]:
         error: dict[str, Any] = {"code": self.code, "message": self.message}

@@ -53,7 +53,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run one verb: 0 it worked, 1 the user's mistake or a missing id, 2 a backend's failure."""
     given = list(sys.argv[1:] if args is None else args) or ["--help"]
     if given in (["--version"], ["-V"]):
-        from commonplace import __version__
+        from commonplace.__about__ import __version__
 
         print(f"amp {__version__}")
         return OK

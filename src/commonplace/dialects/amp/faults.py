@@ -21,11 +21,5 @@ STATUS = {
 }
 
 
-class NotImplementedHere(Fault):
-    """An operation AMP may have one day, but this server does not."""
-
-    code = "not_implemented"
-
-
 def envelope(fault: Fault) -> dict[str, Any]:
     return {"success": False, "error": {"code": fault.code, "message": fault.message}}

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace import __version__
-from commonplace.dialects.amp.faults import NotImplementedHere
+from commonplace.__about__ import __version__
 from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record, to_request
-from commonplace.engine import Engine
-from commonplace.engine.memory.read import tagged
-from commonplace.engine.recall import counting
-from commonplace.engine.types import Query
-from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.engine import Engine, Query, shown_relevance, tagged
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
 from commonplace.wire.validate import check
 
@@ -33,22 +28,12 @@ class Amp:
         self._engine = engine
         self._who = who
 
-    async def perform(self, request: Any) -> Document:
-        """The operation that the request itself names, for transports that have no other way to say it."""
-        name = request.get("operation") if isinstance(request, dict) else None
-        if name is None:
-            raise ValidationError(f"operation is required: one of {', '.join(OPERATIONS)}", field="operation")
-        if name not in OPERATIONS:
-            raise NotImplementedHere(f"there is no operation {name!r:.80}; there are {', '.join(OPERATIONS)}")
-        answer: Document = await getattr(self, name)(request)
-        return answer
-
     async def store(self, request: Any) -> Document:
         check("amp/operations/store", request)
         record = request["record"]
         draft = to_draft(record)
         approval = to_request(draft) if request.get("approval_required") else None
-        stored = await self._engine.store(self._who, draft, record.get("id"), record.get("agent"), approval)
+        stored = await self._engine.upsert(self._who, draft, record.get("id"), record.get("agent"), approval)
         memory, receipt = stored.receipt.memory, stored.receipt
         shown = id_of(memory) if memory else record.get("id") or minted_id(draft.kind, receipt.id)
         answer: Document = {"success": True, "id": shown, "created": stored.created}
@@ -59,15 +44,15 @@ class Amp:
     async def search(self, request: Any) -> Document:
         check("amp/operations/search", request)
         agent = request.get("agent")
-        agents = await self._all_agents() if agent is None else counting.with_shared(self._who, agent)
-        query = Query(agents, request["query"], where=_where(request))
+        agents = await self._all_agents() if agent is None else (agent,)
+        query = Query(agents, request["query"], where=_where(request), include_shared=agent is not None)
         found = await self._engine.search(
             self._who, query, limit=int(request.get("limit", SEARCH_LIMIT)), at_least=request.get("min_score")
         )
         results = []
         for hit in found.hits:
             record = to_record(hit.memory)
-            results.append({"id": record["id"], "score": round(counting.relevance(hit), 4), "record": record})
+            results.append({"id": record["id"], "score": round(shown_relevance(hit), 4), "record": record})
         answer: Document = {"success": True, "results": results, "total": found.total}
         if found.note:
             answer["note"] = found.note
@@ -80,12 +65,8 @@ class Amp:
 
     async def delete(self, request: Any) -> Document:
         check("amp/operations/delete", request)
-        try:
-            memory = await self._engine.find(self._who, request["id"], request.get("agent"))
-        except NotFound:
-            return {"success": True, "deleted": False}
-        forgotten = await self._engine.forget(self._who, ForgetRequest(agent_id=memory.agent_id, ids=[memory.id]))
-        return {"success": True, "deleted": bool(forgotten.ids)}
+        deleted = await self._engine.delete(self._who, request["id"], request.get("agent"))
+        return {"success": True, "deleted": deleted}
 
     async def list(self, request: Any) -> Document:
         check("amp/operations/list", request)
@@ -124,7 +105,7 @@ class Amp:
         checkpoints = await self._engine.page(self._who, (agent,), (Condition(("kind",), "eq", "checkpoint"),), limit=1)
         newest = checkpoints.memories[0] if checkpoints.memories else None
         return {
-            "success": True, "agent": agent, "status": standing(newest), "checkpoint_count": checkpoints.total,
+            "success": True, "agent": agent, "status": agent_state(newest), "checkpoint_count": checkpoints.total,
             "current_task": _task(newest), "last_updated": newest.updated_at if newest else None,
         }  # fmt: skip
 
@@ -144,7 +125,7 @@ def _where(request: Document) -> Where:
     return where
 
 
-def standing(checkpoint: Memory | None) -> str:
+def agent_state(checkpoint: Memory | None) -> str:
     """What an agent is doing, by its newest checkpoint: blocked before in progress before idle."""
     if checkpoint is None:
         return "idle"

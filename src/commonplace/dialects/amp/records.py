@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from commonplace.engine.types import Draft
+from commonplace.engine import Draft
 from commonplace.wire.record import MEMORY_TYPES, SHARED_AGENT, Memory, MemoryType
 
 NAME = "amp"

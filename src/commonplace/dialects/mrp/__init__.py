@@ -33,7 +33,7 @@ class Mrp:
     def __init__(self, engine: Engine, who: Principal, *, agent: str | None = None, authenticated: bool = True) -> None:
         self._engine = engine
         self._who = who
-        self._agent = agent or engine.core.settings.mrp.agent or None
+        self._agent = agent or engine.settings.mrp.agent or None
         self._authenticated = authenticated
 
     async def handle(self, document: Any) -> Document:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from commonplace.dialects.mrp import signatures
-from commonplace.engine.types import Draft
+from commonplace.engine import Draft
 from commonplace.wire import keys
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Memory, MemoryType

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from commonplace.dialects.mrp import attestations
 from commonplace.dialects.mrp.messages import Document
-from commonplace.engine.peers import trust
-from commonplace.engine.peers.peers import TrustContext
-from commonplace.engine.peers.vouches import VouchedTrust
+from commonplace.engine import TrustContext, VouchedTrust, author_level
 
 
 def level(trust_context: TrustContext, attestation: Document, own_key: str | None) -> int:
@@ -15,7 +13,7 @@ def level(trust_context: TrustContext, attestation: Document, own_key: str | Non
     by_named, by_bound = attestations.signed_by(attestation, peer.key if peer else None)
     vouched = vouched_for(trust_context, attestation, own_key) is not None
     own = own_key is not None
-    return trust.author_level(own=own, peer=peer, signed=by_named, by_bound_key=by_bound, vouched=vouched)
+    return author_level(own=own, peer=peer, signed=by_named, by_bound_key=by_bound, vouched=vouched)
 
 
 def vouched_for(trust_context: TrustContext, attestation: Document, own_key: str | None = None) -> VouchedTrust | None:

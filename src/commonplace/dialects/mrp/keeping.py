@@ -8,8 +8,6 @@ from typing import Any
 from commonplace.dialects.mrp import attestations
 from commonplace.dialects.mrp.messages import Document
 from commonplace.engine import Engine
-from commonplace.engine.peers import vouches
-from commonplace.engine.peers.trust import RequesterTrust
 from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import milliseconds
@@ -22,17 +20,12 @@ async def vouch(engine: Engine, who: Principal, authenticated: bool, document: A
     check("mrp/vouch", document)
     given = document["vouch"]
     _refuse_secrets(engine, given, "vouch")
-    voucher = RequesterTrust(given["voucher"]["agent_id"], 0, "shared", known=authenticated)
-    engine.peers.spend(who.tenant, who.name if authenticated else "", voucher)
-    peers = (await engine.peers.trust_context(who.tenant)).peers
-    counted = await vouches.keep(engine.core, who, given, peers, authenticated=authenticated)
+    counted = await engine.peers.keep_vouch(who, given, authenticated=authenticated)
     return {"vouch_id": given["id"], "counted": counted}
 
 
 async def vouches_for(engine: Engine, who: Principal, subject: str) -> Document:
-    now = engine.core.clock()
-    kept = await vouches.load(engine.core, who.tenant)
-    return {"vouches": [v.document for v in kept if v.subject == subject and not v.over(now)]}
+    return {"vouches": await engine.peers.vouches_for(who, subject)}
 
 
 async def keep(
@@ -41,8 +34,7 @@ async def keep(
 ) -> Document:  # fmt: skip
     check("mrp/attestation-v1", attestation)
     milliseconds(attestation["created_at"], "created_at")
-    peers = (await engine.peers.trust_context(who.tenant)).peers
-    bound = peers.get(attestation["agent"])
+    bound = (await engine.peers.bindings(who.tenant)).get(attestation["agent"])
     attestations.check_signed(attestation, public_key or (bound.key if bound else None))
     _refuse_secrets(engine, attestation, "attestation")
     draft = attestations.to_draft(attestation, agent, from_agent)
@@ -75,5 +67,5 @@ def _hand(attestation: Document) -> tuple[Any, Any]:
 
 
 def _refuse_secrets(engine: Engine, document: Document, what: str) -> None:
-    if engine.core.redactor.would_change(document):
+    if engine.redactor.would_change(document):
         raise SecretLeakage(f"the {what} is refused: {_REDACTED}")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commonplace.dialects.mrp import signatures
-from commonplace.wire.errors import Unauthenticated, ValidationError
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.times import iso, milliseconds
 
 if TYPE_CHECKING:
-    from commonplace.engine import Engine
-    from commonplace.engine.peers.peers import TrustContext
-    from commonplace.engine.peers.trust import RequesterTrust
+    from commonplace.engine import Engine, Requester
     from commonplace.wire.record import Principal
 
 Document = dict[str, Any]
@@ -27,35 +24,13 @@ AHEAD_MS = 60_000  # how far in the future a request may be dated
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.IGNORECASE)
 
 
-@dataclass(slots=True, frozen=True)
-class Caller:
-    """Whom a message is from: what its transport knows (`who`), what it claims, and what follows from both."""
-
-    who: Principal
-    standing: RequesterTrust
-    trust_context: TrustContext
-    agents: tuple[str, ...]  # whose memories it may ask for
-
-
-async def caller(engine: Engine, who: Principal, authenticated: bool, agent: str | None, message: Document) -> Caller:
-    """Refuses a wrong signature, and nobody in particular where an identity is required."""
+async def requester(
+    engine: Engine, who: Principal, authenticated: bool, agent: str | None, message: Document
+) -> Requester:
+    """Whom a message is from; a wrong signature is refused."""
     claimed = (message.get("requester") or {}).get("agent_id", "")
     proved = signatures.verify_request(message)
-    trust_context = await engine.peers.trust_context(who.tenant)
-    mine = authenticated and (agent is None or who.may_use(agent))
-    standing = trust_context.standing(
-        claimed, authenticated=mine, identified=authenticated and bool(claimed) and who.may_use(claimed), proved=proved
-    )
-    if engine.core.settings.mrp.require_identity and standing.level == 0:
-        raise Unauthenticated("this server answers only who proves an identity: sign the request, or send a token")
-    if agent is not None:
-        agents: tuple[str, ...] = (agent,)
-    elif mine:
-        agents = tuple(await engine.agent_names(who))
-    else:
-        agents = tuple(await engine.core.primary.agent_names(who.tenant))
-    engine.peers.spend(who.tenant, who.name if authenticated else "", standing)
-    return Caller(who, standing, trust_context, agents)
+    return await engine.peers.requester(who, authenticated=authenticated, agent=agent, claimed=claimed, proved=proved)
 
 
 def check_id(value: str, field: str) -> None:

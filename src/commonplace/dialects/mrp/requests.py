@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commonplace.dialects.mrp import attestations, authors, messages, signatures
-from commonplace.dialects.mrp.messages import Caller, Document
-from commonplace.engine import Engine
-from commonplace.engine.peers import asking, request_dedup, trust
-from commonplace.engine.peers.asking import Asked, Match
-from commonplace.engine.peers.peers import reader
+from commonplace.dialects.mrp.messages import Document
+from commonplace.engine import MOST_ASKED, Engine, Match, PeerQuery, Requester, RequestIdReused, in_domain, slot
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.filters import Condition, Where
@@ -46,52 +43,52 @@ async def answer(engine: Engine, who: Principal, authenticated: bool, agent: str
     check("mrp/request", document)
     header = document["header"]
     messages.check_id(header["request_id"], "header.request_id")
-    until = messages.check_time(header, engine.core.clock())
+    until = messages.check_time(header, engine.clock())
     query = _query(document["query"])
-    name = agent or engine.core.settings.mrp.name
-    caller: Caller | None = None
+    name = agent or engine.settings.mrp.name
+    requester: Requester | None = None
     try:
-        caller = await messages.caller(engine, who, authenticated, agent, document)
-        return await _answered(engine, caller, authenticated, agent, query, document, until, started)
+        requester = await messages.requester(engine, who, authenticated, agent, document)
+        return await _answered(engine, requester, agent, query, document, until, started)
     except Unavailable as fault:
         # What is wrong with this installation is the business of whom it belongs to.
-        theirs = caller is not None and caller.standing.sees == "all"
+        theirs = requester is not None and requester.trust.sees == "all"
         return _blank(engine, document, name, "error", fault.message if theirs else _FAILED)
 
 
 async def _answered(
-    engine: Engine, caller: Caller, authenticated: bool, agent: str | None, query: Asked, document: Document,
-    until: int, started: float,
+    engine: Engine, requester: Requester, agent: str | None, query: PeerQuery, document: Document, until: int,
+    started: float,
 ) -> Document:  # fmt: skip
     """The answer, or the one given to the very same request a moment ago."""
-    who, standing, cache = caller.who, caller.standing, engine.peers.replays
+    who, trust, dedup = requester.who, requester.trust, engine.peers.dedup
     # Whose request it is belongs to its id: what one may see is never another's to hear again.
-    held = [who.name, *who.agents] if authenticated else ["", standing.agent_id]
-    slot = request_dedup.slot(authenticated, held, document["header"]["request_id"].lower())
+    held = [who.name, *who.agents] if requester.authenticated else ["", trust.agent_id]
+    key = slot(requester.authenticated, held, document["header"]["request_id"].lower())
     asked = keys.bytes_of({"request": document, "agent": agent})
-    under = [standing.level, standing.named, standing.sees]
+    under = [trust.level, trust.named, trust.sees]
     try:
-        if (earlier := await cache.earlier(who.tenant, slot, asked, under)) is not None:
+        if (earlier := await dedup.earlier(who.tenant, key, asked, under)) is not None:
             return earlier
-        outcome = await _outcome(engine, caller, query, document)
+        outcome = await _outcome(engine, requester, query, document)
         versions = {memory.id: memory.version for memory in outcome.memories}
-        response = _response(engine, document, agent, caller, outcome, started)
+        response = _response(engine, document, agent, requester, outcome, started)
         # Who is not known may ask for much and often; that much is found again instead of kept.
-        room = standing.known or sum(len(memory.content) for memory in outcome.memories) <= _KEPT_CHARS
-        return await cache.keep(who.tenant, slot, asked, under, until, response, versions if room else None)
-    except request_dedup.RequestIdReused:
-        return _response(engine, document, agent, caller, Outcome("declined", _DECLINED), started)
+        room = trust.known or sum(len(memory.content) for memory in outcome.memories) <= _KEPT_CHARS
+        return await dedup.keep(who.tenant, key, asked, under, until, response, versions if room else None)
+    except RequestIdReused:
+        return _response(engine, document, agent, requester, Outcome("declined", _DECLINED), started)
 
 
 # what is asked
 
 
-def _query(query: Document) -> Asked:
+def _query(query: Document) -> PeerQuery:
     structured = query.get("structured", {})
     keywords = tuple(dict.fromkeys(word.strip() for word in structured.get("keywords", ()) if word.strip()))
     where: Where = ()
     if "domain" in structured:
-        where += (asking.in_domain(structured["domain"]),)
+        where += (in_domain(structured["domain"]),)
     span = structured.get("time_range", {})
     for end, op in (("after", "gte"), ("before", "lte")):
         if end in span:
@@ -103,23 +100,22 @@ def _query(query: Document) -> Asked:
         )
     text = query.get("natural")
     if text is not None and not text.strip():
-        raise ValidationError("query.natural must hold something besides white space", field="query.natural")
-    return Asked((), text, keywords, where)
+        raise ValidationError("query.natural must not be blank", field="query.natural")
+    return PeerQuery((), text, keywords, where)
 
 
-async def _outcome(engine: Engine, caller: Caller, query: Asked, document: Document) -> Outcome:
+async def _outcome(engine: Engine, requester: Requester, query: PeerQuery, document: Document) -> Outcome:
     preferences = document.get("response_preferences", {})
     wanted = int(preferences.get("max_results", MAX_RESULTS))
     filters = document["query"].get("structured", {}).get("filters", {})
-    asked = Asked(caller.agents, query.text, query.keywords, (*query.where, *trust.visible(caller.standing)))
-    limit = asking.MOST if filters else wanted
-    found = await engine.ask(reader(caller.who, caller.standing), asked, limit=limit, show=wanted)
+    limit = MOST_ASKED if filters else wanted
+    found = await engine.peers.ask(requester, query, limit=limit, show=wanted)
     kept = found.matches
     cut = [found.cut] if found.cut else []
     total = found.total
     pair = engine.peers.identity.keypair()
     if filters:
-        passing = [match for match in kept if _passes(match, filters, caller, pair.public)]
+        passing = [match for match in kept if _passes(match, filters, requester, pair.public)]
         left_out, kept, total = len(kept) - len(passing), passing, len(passing)
         if left_out:
             cut.append(f"{left_out:,} {'more ' if passing else ''}did not pass the filters")
@@ -146,21 +142,21 @@ async def _outcome(engine: Engine, caller: Caller, query: Asked, document: Docum
     return Outcome(code, message, results, [match.memory for match in chosen], max(total, len(results)))
 
 
-def _passes(match: Match, filters: Document, caller: Caller, key: str) -> bool:
+def _passes(match: Match, filters: Document, requester: Requester, key: str) -> bool:
     attestation = attestations.to_attestation(match.memory)
     own_key = key if attestations.verbatim(match.memory) is None else None
     if filters.get("require_evidence") and not attestations.has_evidence(attestation):
         return False
-    if filters.get("require_vouches") and authors.vouched_for(caller.trust_context, attestation, own_key) is None:
+    if filters.get("require_vouches") and authors.vouched_for(requester.context, attestation, own_key) is None:
         return False
     least = float(filters.get("min_trust_level", 0))
-    return least <= 0 or authors.level(caller.trust_context, attestation, own_key) >= least
+    return least <= 0 or authors.level(requester.context, attestation, own_key) >= least
 
 
 # what is answered
 
 
-def _result(match: Match, attestation: Document, form: str, query: Asked, document: Document) -> Document:
+def _result(match: Match, attestation: Document, form: str, query: PeerQuery, document: Document) -> Document:
     memory = match.memory
     result: Document = {
         "memory_id": memory.id,
@@ -186,12 +182,12 @@ def summary(text: str) -> str:
     return kept or text[: _SUMMARY_CHARS - 1].rstrip() + "…"
 
 
-def _why(match: Match, query: Asked, structured: Document) -> str:
+def _why(match: Match, query: PeerQuery, structured: Document) -> str:
     why = []
     if query.text is not None:
         why.append(f"it answers the question with relevance {match.relevance:.2f}")
-    if match.held:
-        why.append(f"it holds {', '.join(match.held)}")
+    if match.keywords:
+        why.append(f"it holds {', '.join(match.keywords)}")
     if domain := structured.get("domain"):
         why.append(
             f"it belongs to the project {domain}" if match.memory.project == domain else f"it is tagged {domain}"
@@ -204,10 +200,10 @@ def _why(match: Match, query: Asked, structured: Document) -> str:
 
 
 def _response(
-    engine: Engine, document: Document, agent: str | None, caller: Caller, outcome: Outcome, started: float
+    engine: Engine, document: Document, agent: str | None, requester: Requester, outcome: Outcome, started: float
 ) -> Document:
     preferences = document.get("response_preferences", {})
-    name = agent or engine.core.settings.mrp.name
+    name = agent or engine.settings.mrp.name
     response = _blank(engine, document, name, outcome.code, outcome.message)
     response["results"] = outcome.results
     pair = engine.peers.identity.keypair()
@@ -217,7 +213,7 @@ def _response(
         response["meta"] = {
             "total_matches": outcome.total, "returned": len(outcome.results),
             "processing_time_ms": round((time.perf_counter() - started) * 1000, 2),
-            "trust_level_used": caller.standing.level,
+            "trust_level_used": requester.trust.level,
         }  # fmt: skip
     return signatures.sign_response(response, pair.private) if signing else response
 
@@ -229,7 +225,7 @@ def _blank(engine: Engine, document: Document, name: str, code: str, message: st
         "version": messages.VERSION,
         "header": {
             "request_id": document["header"]["request_id"], "response_id": messages.new_id(),
-            "timestamp": iso(engine.core.clock()),
+            "timestamp": iso(engine.clock()),
         },
         "responder": {"agent_id": name},
         "status": {"code": code, "message": message},

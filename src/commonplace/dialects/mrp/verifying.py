@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from commonplace.dialects.mrp import attestations, authors, messages, signatures
-from commonplace.dialects.mrp.messages import Caller, Document
-from commonplace.engine import Engine
-from commonplace.engine.peers.peers import reader
+from commonplace.dialects.mrp.messages import Document
+from commonplace.engine import Engine, Requester
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS, iso, milliseconds
@@ -40,10 +39,10 @@ async def answer(engine: Engine, who: Principal, authenticated: bool, agent: str
     header, target = document["header"], document["target"]
     messages.check_id(header["verify_id"], "header.verify_id")
     milliseconds(header["timestamp"], "header.timestamp")
-    caller = await messages.caller(engine, who, authenticated, agent, document)
+    requester = await messages.requester(engine, who, authenticated, agent, document)
     wanted = [name for name in CHECKS if name in document.get("checks", CHECKS)]
     results: dict[str, Document] = {name: {"status": "skip", **blank} for name, blank in _BLANK.items()}
-    memory = await engine.peers.find(who, caller.standing, target["memory_id"], agent)
+    memory = await engine.peers.find(requester, target["memory_id"], agent)
     if memory is None:
         for name in wanted:
             results[name]["status"] = "fail"
@@ -58,15 +57,15 @@ async def answer(engine: Engine, who: Principal, authenticated: bool, agent: str
     strength = 1.0
     for name in wanted:
         if name == "signature":
-            results[name] = _signature(engine, memory, attestation, caller)
+            results[name] = _signature(engine, memory, attestation, requester)
         elif name == "evidence":
-            results[name] = await _evidence(engine, attestation, caller, agent)
+            results[name] = await _evidence(engine, attestation, requester, agent)
         elif name == "vouches":
-            results[name], strength = _vouches(attestation, caller)
+            results[name], strength = _vouches(attestation, requester)
         elif name == "freshness":
-            results[name] = _freshness(attestation, engine.core.clock())
+            results[name] = _freshness(attestation, engine.clock())
         else:
-            results[name] = await _consistency(engine, memory, attestation, caller)
+            results[name] = await _consistency(engine, memory, attestation, requester)
     score, recommendation = aggregate(results, strength)
     return _result(engine, document, results, score, recommendation)
 
@@ -85,14 +84,14 @@ def aggregate(results: Mapping[str, Document], strength: float = 1.0) -> tuple[f
     return score, "accept" if sure else "accept_with_caution"
 
 
-def _signature(engine: Engine, memory: Memory, attestation: Document, caller: Caller) -> Document:
+def _signature(engine: Engine, memory: Memory, attestation: Document, requester: Requester) -> Document:
     held = attestation.get("signatures") or {}
     if not held.get("agent_signature"):
         return {"status": "skip", "detail": "the hash agrees; its author did not sign it"}
     if attestations.verbatim(memory) is None:
         return {"status": "pass", "detail": "the hash agrees; signed by this server for its own agent"}
     name = attestation["agent"]
-    peer = caller.trust_context.peers.get(name)
+    peer = requester.context.peers.get(name)
     ours = [engine.peers.identity.keypair().public, *engine.peers.identity.retired()]
     by_named, by_bound = attestations.signed_by(attestation, peer.key if peer else None)
     if by_bound:
@@ -108,7 +107,7 @@ def _signature(engine: Engine, memory: Memory, attestation: Document, caller: Ca
     return {"status": "skip", "detail": f"the hash agrees; it is signed, but no key of {name} is known here"}
 
 
-async def _evidence(engine: Engine, attestation: Document, caller: Caller, agent: str | None) -> Document:
+async def _evidence(engine: Engine, attestation: Document, requester: Requester, agent: str | None) -> Document:
     """References to memories here are looked up, the first hundred; addresses elsewhere are never fetched."""
     provenance = attestation["provenance"]
     references = [*(attestation["claim"].get("references") or ()), *(provenance.get("chain") or ())]
@@ -118,10 +117,10 @@ async def _evidence(engine: Engine, attestation: Document, caller: Caller, agent
         name = reference.get("attestation") if isinstance(reference, dict) else reference
         if place >= _LOOKED_UP or not isinstance(name, str) or "/" in name or ":" in name:
             elsewhere += 1
-        elif await engine.peers.find(caller.who, caller.standing, name, agent) is not None:
+        elif await engine.peers.find(requester, name, agent) is not None:
             found += 1
     for witness in witnesses:
-        peer = caller.trust_context.peers.get(witness["agent"])
+        peer = requester.context.peers.get(witness["agent"])
         said = {**attestation, "signatures": {"agent_signature": witness.get("signature")}}
         if peer is None or peer.key is None or not witness.get("signature"):
             elsewhere += 1
@@ -132,9 +131,9 @@ async def _evidence(engine: Engine, attestation: Document, caller: Caller, agent
     return {"status": status, "accessible_count": found, "total_count": total, "detail": detail}
 
 
-def _vouches(attestation: Document, caller: Caller) -> tuple[Document, float]:
+def _vouches(attestation: Document, requester: Requester) -> tuple[Document, float]:
     name = attestation["agent"]
-    trusted = authors.vouched_for(caller.trust_context, attestation)
+    trusted = authors.vouched_for(requester.context, attestation)
     vouchers = sorted(trusted.vouchers) if trusted else []
     detail = f"{len(vouchers)} trusted here vouch for {name}" if vouchers else f"nobody trusted here vouches for {name}"
     document = {"status": "pass" if vouchers else "fail", "vouch_count": len(vouchers), "trusted_vouchers": vouchers,
@@ -155,21 +154,14 @@ def _freshness(attestation: Document, now: int) -> Document:
     return {"status": "pass" if fresh else "fail", "age_days": round(age, 4), "detail": detail}
 
 
-async def _consistency(engine: Engine, memory: Memory, attestation: Document, caller: Caller) -> Document:
+async def _consistency(engine: Engine, memory: Memory, attestation: Document, requester: Requester) -> Document:
     """What replaces it, and what the knowledge graph says now where it says something else: as far as one may see."""
-    as_reader = reader(caller.who, caller.standing)
-    core = engine.core
-    replaced = (await core.primary.context(memory.tenant, [memory.agent_id], core.clock())).replaced
-    conflicts = []
-    for name in (memory.id, *memory.aliases):
-        newer = replaced.get(name)
-        if newer and newer != memory.id and await engine.peers.find(caller.who, caller.standing, newer, None):
-            conflicts.append(newer)
+    conflicts = await engine.peers.replacements(requester, memory)
     detail = "a newer memory replaces it" if conflicts else "nothing here contradicts it"
     status = "fail" if conflicts else "pass"
     stated = _stated(memory, attestation)
-    if stated is not None and caller.standing.sees == "all":
-        for triple in await engine.graph_query(as_reader, memory.agent_id, stated[0], predicate=stated[1]):
+    if stated is not None and requester.trust.sees == "all":
+        for triple in await engine.graph.query(requester.reader, memory.agent_id, stated[0], predicate=stated[1]):
             if triple.object.strip().casefold() != stated[2].strip().casefold():
                 status = "fail"
                 detail = f"of {stated[0]}, {stated[1]} something else is stated now"
@@ -196,7 +188,7 @@ def _result(
         "$schema": f"{messages.SCHEMAS}verify-result-v01.json",
         "type": "verify_result",
         "version": messages.VERSION,
-        "header": {"verify_id": document["header"]["verify_id"], "timestamp": iso(engine.core.clock())},
+        "header": {"verify_id": document["header"]["verify_id"], "timestamp": iso(engine.clock())},
         "results": dict(results),
         "aggregate": {"trust_score": score, "recommendation": recommendation},
     }

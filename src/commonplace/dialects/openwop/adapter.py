@@ -11,24 +11,16 @@ from commonplace.dialects.openwop.entries import (
     Entry,
     check_size,
     ending,
-    jotted,
     kept_tags,
+    note_entry,
     shown_tags,
     to_draft,
     to_entry,
-    where,
     within_budget,
 )
-from commonplace.engine import Engine
-from commonplace.engine.memory.read import tagged
-from commonplace.engine.runs import run_notes
-from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.runs import Run
-from commonplace.engine.types import Query
-from commonplace.wire.canonical import is_uuid
-from commonplace.wire.errors import Forbidden, NotFound, ValidationError
-from commonplace.wire.filters import Condition, Where, matches
-from commonplace.wire.models import ForgetRequest
+from commonplace.engine import BACKENDS, Engine, Forget, MemoryScope, Query, Run, tagged
+from commonplace.wire.errors import Forbidden, ValidationError
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.validate import check
 
@@ -45,94 +37,37 @@ class MemoryAdapter:
         self._engine = engine
         self._who = who
         self._run = run
-        self._snapshot = run.snapshot if run else None
 
     async def list(
         self, memory_ref: str, options: dict[str, Any] | None = None, *, backend: str = LONG_TERM[0]
     ) -> list[Entry]:
         """MemoryEntry objects, newest first unless `options` say rank relevance."""
-        options = options or {}
-        check("openwop/types/memory-list-options", options)
-        if (options.get("rank") == "relevance") != ("query" in options):
-            raise ValidationError("rank relevance and query go together: give both or neither", field="query")
-        run = await self._within(backend)
+        await self._still_open()
         scope = await self._usable(memory_ref)
-        if scope is None:
-            return []
-        tag = options.get("tag")
-        asked = int(options.get("limit", 0))
-        limit = asked if 0 < asked <= MOST_ENTRIES else MOST_ENTRIES
-        if run is not None:
-            if "query" in options:
-                raise ValidationError("rank relevance is for longTerm memory", field="rank")
-            noted = await run_notes.jottings(self._engine.core, self._who, run, backend, scope, tag)
-            found = [jotted(jotting) for jotting in noted[:limit]]
-        elif "query" in options:
-            found = [to_entry(memory) for memory in await self._relevant(scope, options["query"], tag, limit)]
-        else:
-            found = [to_entry(memory) for memory in await self._newest(scope, tag, limit)]
-        budget = options.get("tokenBudget")
-        return within_budget(found, None if budget is None else int(budget))
+        return [] if scope is None else await Entries(self._engine, self._who, scope, self._run, backend).list(options)
 
     async def get(self, memory_ref: str, id: str, *, backend: str = LONG_TERM[0]) -> Entry | None:
-        run = await self._within(backend)
+        await self._still_open()
         scope = await self._usable(memory_ref)
-        if scope is None:
-            return None
-        if run is not None:
-            noted = await run_notes.jottings(self._engine.core, self._who, run, backend, scope)
-            return next((jotted(jotting) for jotting in noted if jotting.id == id), None)
-        memory = await self._memory(scope, id, at_start=True)
-        return to_entry(memory) if memory else None
+        return None if scope is None else await Entries(self._engine, self._who, scope, self._run, backend).get(id)
 
     async def put(self, memory_ref: str, entry: Entry, *, backend: str = LONG_TERM[0]) -> Entry:
         """The entry as it was kept: with its id, its time, and without secrets."""
-        run = await self._within(backend)
-        _check_entry(entry)
+        await self._still_open()
+        check_entry(entry)
         scope = await self._engine.refs.resolve(self._who, memory_ref, "writer")
-        check_size(entry["content"])
-        secrets = self._engine.runs.secrets_of(self._run)
-        try:
-            if run is not None:
-                made = await run_notes.add_note(
-                    self._engine.core, self._who, run, backend, scope, entry["content"],
-                    kept_tags(entry.get("tags", ())), ending(entry), secrets,
-                )  # fmt: skip
-                return jotted(made)
-            draft = to_draft(scope, entry, self._run.id if self._run else None)
-            receipt = await self._engine.remember(self._who, draft, secrets=secrets)
-        except ValidationError as fault:
-            raise _in_our_words(fault) from None
-        assert receipt.memory is not None  # only what waits for approval, or is answered again, has none
-        return to_entry(receipt.memory)
+        return await Entries(self._engine, self._who, scope, self._run, backend).put(entry)
 
     async def delete(self, memory_ref: str, id: str, *, backend: str = LONG_TERM[0]) -> bool:
         """Whether it was there. Later runs no longer see it; this one does, as it saw it from its start."""
-        run = await self._within(backend)
+        await self._still_open()
         scope = await self._usable(memory_ref)
-        if scope is None:
-            return False
-        if run is not None:
-            return await run_notes.remove_note(self._engine.core, self._who, run, backend, scope, id)
-        if (memory := await self._memory(scope, id, at_start=False)) is None:
-            return False
-        forgotten = await self._engine.forget(self._who, ForgetRequest(agent_id=scope.agent, ids=[memory.id]))
-        return bool(forgotten.ids)
+        return scope is not None and await Entries(self._engine, self._who, scope, self._run, backend).delete(id)
 
-    # which backend, whose memory
-
-    async def _within(self, backend: str) -> Run | None:
-        """The run whose own notes are meant, or None for long-term memory; refused when the run is over."""
-        if backend not in (*run_notes.BACKENDS, *LONG_TERM):
-            known = ", ".join((*run_notes.BACKENDS, LONG_TERM[0]))
-            raise ValidationError(f"backend must be one of {known}, not {backend[:40]!r}", field="backend")
-        if backend in LONG_TERM:
-            check_offered(self._engine.core.settings.redaction, backend)
-        elif self._run is None:
-            raise ValidationError(f"{backend} belongs to a run: give its runId", field="runId")
+    async def _still_open(self) -> None:
+        """An adapter may outlive its run, which is then refused."""
         if self._run is not None:
             await self._engine.runs.use(self._who, self._run.id)
-        return None if backend in LONG_TERM else self._run
 
     async def _usable(self, ref: str) -> MemoryScope | None:
         try:
@@ -140,59 +75,130 @@ class MemoryAdapter:
         except Forbidden:
             return None
 
+
+class Entries:
+    """The entries of one scope in one backend, for a caller that may use them and a run that is open."""
+
+    def __init__(
+        self, engine: Engine, who: Principal, scope: MemoryScope, run: Run | None, backend: str = LONG_TERM[0]
+    ) -> None:
+        if backend not in (*BACKENDS, *LONG_TERM):
+            known = ", ".join((*BACKENDS, LONG_TERM[0]))
+            raise ValidationError(f"backend must be one of {known}, not {backend[:40]!r}", field="backend")
+        if backend in LONG_TERM:
+            check_offered(engine.settings.redaction, backend)
+        elif run is None:
+            raise ValidationError(f"{backend} belongs to a run: give its runId", field="runId")
+        self._engine = engine
+        self._who = who
+        self._scope = scope
+        self._run = run
+        self._snapshot = run.snapshot if run else None
+        self._backend = backend
+        self._noting = None if backend in LONG_TERM else run  # the run whose own notes are meant
+
+    async def list(self, options: dict[str, Any] | None = None) -> list[Entry]:
+        options = options or {}
+        check("openwop/types/memory-list-options", options)
+        if (options.get("rank") == "relevance") != ("query" in options):
+            raise ValidationError("rank relevance and query go together: give both or neither", field="query")
+        tag = options.get("tag")
+        asked = int(options.get("limit", 0))
+        limit = asked if 0 < asked <= MOST_ENTRIES else MOST_ENTRIES
+        if self._noting is not None:
+            if "query" in options:
+                raise ValidationError("rank relevance is for longTerm memory", field="rank")
+            notes = await self._engine.run_notes.list(self._who, self._noting, self._backend, self._scope, tag)
+            found = [note_entry(note) for note in notes[:limit]]
+        elif "query" in options:
+            found = [to_entry(memory) for memory in await self._relevant(options["query"], tag, limit)]
+        else:
+            found = [to_entry(memory) for memory in await self._newest(tag, limit)]
+        budget = options.get("tokenBudget")
+        return within_budget(found, None if budget is None else int(budget))
+
+    async def get(self, id: str) -> Entry | None:
+        if self._noting is not None:
+            note = await self._engine.run_notes.get(self._who, self._noting, self._backend, self._scope, id)
+            return None if note is None else note_entry(note)
+        memory = await self._engine.runs.read(self._who, self._scope, id, self._snapshot)
+        return None if memory is None else to_entry(memory)
+
+    async def put(self, entry: Entry) -> Entry:
+        check_size(entry["content"])
+        secrets = self._engine.runs.secrets_of(self._run)
+        try:
+            if self._noting is not None:
+                note = await self._engine.run_notes.add(
+                    self._who,
+                    self._noting,
+                    self._backend,
+                    self._scope,
+                    entry["content"],
+                    kept_tags(entry.get("tags", ())),
+                    ending(entry),
+                    secrets,
+                )
+                return note_entry(note)
+            draft = to_draft(self._scope, entry, self._run.id if self._run else None)
+            receipt = await self._engine.remember(self._who, draft, secrets=secrets)
+        except ValidationError as fault:
+            raise _in_our_words(fault) from None
+        assert receipt.memory is not None  # only what waits for approval, or is answered again, has none
+        return to_entry(receipt.memory)
+
+    async def delete(self, id: str) -> bool:
+        if self._noting is not None:
+            return await self._engine.run_notes.remove(self._who, self._noting, self._backend, self._scope, id)
+        memory = await self._engine.runs.read(self._who, self._scope, id, None)
+        if memory is None:
+            return False
+        return bool((await self._engine.forget(self._who, Forget(self._scope.agent, [memory.id]))).ids)
+
     # long-term memory
 
-    async def _memory(self, scope: MemoryScope, id: str, *, at_start: bool) -> Memory | None:
-        if not is_uuid(id):  # ids that authors chose in other protocols are theirs to use
-            return None
-        snapshot = self._snapshot if at_start else None
-        try:
-            memory = await self._engine.get(self._who, scope.agent, id, snapshot=snapshot)
-        except NotFound:
-            return None
-        return memory if memory.id == id and memory.status == "live" and matches(memory, where(scope)) else None
-
-    async def _newest(self, scope: MemoryScope, tag: str | None, limit: int) -> Sequence[Memory]:
+    async def _newest(self, tag: str | None, limit: int) -> Sequence[Memory]:
+        where = self._scope.where
         if tag is None or not tag.startswith(SOURCE):
-            tags = () if tag is None else (tagged(tag),)
-            return await self._through(scope.agent, where(scope) + tags, lambda _: True, limit)
+            return await self._through(where if tag is None else (*where, tagged(tag)), lambda _: True, limit)
         # As a tag of its own, or as the source that is shown as one.
-        either = (tagged(tag), Condition(("source",), "eq", tag.removeprefix(SOURCE)))
         found: dict[str, Memory] = {}
-        for condition in either:
-            for memory in await self._through(
-                scope.agent, (*where(scope), condition), lambda m: tag in shown_tags(m), limit
-            ):
+        for condition in (tagged(tag), Condition(("source",), "eq", tag.removeprefix(SOURCE))):
+            for memory in await self._through((*where, condition), lambda m: tag in shown_tags(m), limit):
                 found[memory.id] = memory
         return sorted(found.values(), key=lambda m: (m.created_at, m.id), reverse=True)[:limit]
 
-    async def _through(
-        self, agent: str, conditions: Where, keep: Callable[[Memory], bool], limit: int
-    ) -> Sequence[Memory]:
+    async def _through(self, where: Where, keep: Callable[[Memory], bool], limit: int) -> Sequence[Memory]:
         """The newest that are kept, however many pages that takes."""
         kept = []
         cursor: str | None = None
         while True:
             page = await self._engine.list(
-                self._who, (agent,), conditions, limit=limit, cursor=cursor, archived=False, snapshot=self._snapshot
+                self._who,
+                (self._scope.agent,),
+                where,
+                limit=limit,
+                cursor=cursor,
+                archived=False,
+                snapshot=self._snapshot,
             )
             kept += [memory for memory in page.memories if keep(memory)]
             cursor = page.next_cursor
             if cursor is None or len(kept) >= limit:
                 return kept[:limit]
 
-    async def _relevant(self, scope: MemoryScope, text: str, tag: str | None, limit: int) -> Sequence[Memory]:
-        conditions = where(scope)
+    async def _relevant(self, text: str, tag: str | None, limit: int) -> Sequence[Memory]:
+        where = self._scope.where
         if tag is not None and tag.startswith(SOURCE):
-            ids = [memory.id for memory in await self._newest(scope, tag, MOST_ENTRIES)]
-            conditions += (Condition(("id",), "in", ids),)
+            ids = [memory.id for memory in await self._newest(tag, MOST_ENTRIES)]
+            where += (Condition(("id",), "in", ids),)
         elif tag is not None:
-            conditions += (tagged(tag),)
-        query = Query((scope.agent,), text, limit, conditions, min_score=0.0, judge="off", snapshot=self._snapshot)
+            where += (tagged(tag),)
+        query = Query((self._scope.agent,), text, limit, where, min_score=0.0, judge="off", snapshot=self._snapshot)
         return [hit.memory for hit in (await self._engine.recall(self._who, query)).hits]
 
 
-def _check_entry(entry: Any) -> None:
+def check_entry(entry: Any) -> None:
     for name in ("id", "createdAt"):
         if isinstance(entry, dict) and name in entry:
             raise ValidationError(f"entry.{name} is given by the host; leave it out", field=f"entry.{name}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from commonplace.config import RedactionConfig
 from commonplace.dialects.openwop.entries import MAX_ENTRY_BYTES
-from commonplace.engine.runs.run_notes import BACKENDS
+from commonplace.engine import BACKENDS
 from commonplace.wire.errors import ValidationError
 
 LONG_TERM = ("longTerm", "long-term")  # the RFC's spelling, and that of its public scenarios

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.run_notes import RunNote
-from commonplace.engine.types import Draft
+from commonplace.engine import Draft, MemoryScope, RunNote
 from commonplace.wire.errors import PayloadTooLarge
-from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory
 from commonplace.wire.times import iso, milliseconds
 
@@ -50,8 +47,8 @@ def to_entry(memory: Memory) -> Entry:
     return _entry(memory.id, memory.content, shown_tags(memory), memory.created_at, memory.expires_at)
 
 
-def jotted(jotting: RunNote) -> Entry:
-    return _entry(jotting.id, jotting.content, jotting.tags, jotting.created_at, jotting.expires_at)
+def note_entry(note: RunNote) -> Entry:
+    return _entry(note.id, note.content, note.tags, note.created_at, note.expires_at)
 
 
 def shown_tags(memory: Memory) -> list[str]:
@@ -60,11 +57,6 @@ def shown_tags(memory: Memory) -> list[str]:
     if memory.source and not any(tag.startswith(SOURCE) for tag in tags):
         tags.append(SOURCE + memory.source)
     return [tag for tag in tags if len(tag) <= MAX_TAG_CHARS]
-
-
-def where(scope: MemoryScope) -> Where:
-    """A scope without a namespace covers every project."""
-    return () if scope.namespace is None else (Condition(("project",), "eq", scope.namespace),)
 
 
 def ending(entry: Entry) -> int | None:

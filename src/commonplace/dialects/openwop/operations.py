@@ -5,11 +5,9 @@ from __future__ import annotations
 from secrets import token_hex
 from typing import Any
 
-from commonplace.dialects.openwop.adapter import MemoryAdapter
+from commonplace.dialects.openwop.adapter import Entries
 from commonplace.dialects.openwop.discovery import LONG_TERM
-from commonplace.engine import Engine
-from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.runs import Run, check_secrets
+from commonplace.engine import Engine, check_secrets
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Principal, Role
 from commonplace.wire.validate import check
@@ -33,9 +31,7 @@ class OpenWop:
             check_secrets(request["secrets"])  # first, because a schema's refusal would show the value
         check("openwop/operations/run", request)
         ref = request.get("memoryRef")
-        scope: MemoryScope | None = None
-        if ref is not None:
-            scope = await self._engine.refs.resolve(self._who, ref)
+        scope = None if ref is None else await self._engine.refs.resolve(self._who, ref)
         run = await self._engine.runs.start(self._who, ref=ref, scope=scope, secrets=request.get("secrets"))
         return {"runId": run.id, "snapshot": f"snap_{token_hex(12)}"}
 
@@ -45,48 +41,38 @@ class OpenWop:
 
     async def list(self, request: Any) -> Document:
         check("openwop/operations/list", request)
-        adapter, ref = await self._bound(request)
+        entries, ref = await self._entries(request)
         options = {name: request[name] for name in _OPTIONS if name in request}
-        return {"memoryRef": ref, "entries": await adapter.list(ref, options, backend=_backend(request))}
+        return {"memoryRef": ref, "entries": await entries.list(options)}
 
     async def get(self, request: Any) -> Document:
         check("openwop/operations/get", request)
-        adapter, ref = await self._bound(request)
-        entry = await adapter.get(ref, request["id"], backend=_backend(request))
+        entries, ref = await self._entries(request)
+        entry = await entries.get(request["id"])
         if entry is None:
             raise NotFound(f"no entry {request['id']:.80} in this memory")
         return {"memoryRef": ref, "entry": entry}
 
     async def put(self, request: Any) -> Document:
-        _no_client_id(request)
+        entry = request.get("entry") if isinstance(request, dict) else None
+        if isinstance(entry, dict) and "id" in entry:
+            raise ValidationError("entry.id is given by the host; leave it out", field="entry.id")
         check("openwop/operations/put", request)
-        adapter, ref = await self._bound(request, "writer")
-        return {"memoryRef": ref, "entry": await adapter.put(ref, request["entry"], backend=_backend(request))}
+        entries, ref = await self._entries(request, "writer")
+        return {"memoryRef": ref, "entry": await entries.put(request["entry"])}
 
     async def delete(self, request: Any) -> Document:
         check("openwop/operations/delete", request)
-        adapter, ref = await self._bound(request, "writer")
-        removed = await adapter.delete(ref, request["id"], backend=_backend(request))
-        return {"memoryRef": ref, "memoryId": request["id"], "removed": removed}
+        entries, ref = await self._entries(request, "writer")
+        return {"memoryRef": ref, "memoryId": request["id"], "removed": await entries.delete(request["id"])}
 
-    async def _bound(self, request: Document, role: Role = "reader") -> tuple[MemoryAdapter, str]:
-        """The adapter of the run that is named, and the memory that is meant. Here, unlike within a run, a memory
-        that is not the caller's is refused."""
-        run: Run | None = None
-        if "runId" in request:
-            run = await self._engine.runs.find(self._who, request["runId"])
+    async def _entries(self, request: Document, role: Role = "reader") -> tuple[Entries, str]:
+        """What is meant, by the run and the handle that are named. Here, unlike within a run, a memory that is not the
+        caller's is refused."""
+        run = await self._engine.runs.use(self._who, request["runId"]) if "runId" in request else None
         ref = request.get("memoryRef") or (run.ref if run else None)
         if ref is None:
             raise ValidationError("memoryRef is required, unless the run was started with one", field="memoryRef")
-        await self._engine.refs.resolve(self._who, ref, role)
-        return MemoryAdapter(self._engine, self._who, run), ref
-
-
-def _backend(request: Document) -> str:
-    return str(request.get("backend", LONG_TERM[0]))
-
-
-def _no_client_id(request: Any) -> None:
-    entry = request.get("entry") if isinstance(request, dict) else None
-    if isinstance(entry, dict) and "id" in entry:
-        raise ValidationError("entry.id is given by the host; leave it out", field="entry.id")
+        scope = await self._engine.refs.resolve(self._who, ref, role)
+        backend = str(request.get("backend", LONG_TERM[0]))
+        return Entries(self._engine, self._who, scope, run, backend), ref

@@ -15,10 +15,8 @@ from typing import Any
 from commonplace.dialects.openwop.adapter import MemoryAdapter
 from commonplace.dialects.openwop.entries import Entry
 from commonplace.dialects.openwop.faults import envelope
-from commonplace.engine import Engine
-from commonplace.engine.runs.runs import Run
+from commonplace.engine import Engine, Forget, Run
 from commonplace.wire.errors import Fault, NotFound, Unavailable
-from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
 
@@ -36,7 +34,7 @@ Wait = Callable[[Engine, int], Awaitable[None]]
 
 async def by_the_clock(engine: Engine, until: int) -> None:
     for _ in range(_PATIENCE * 10):
-        left = until - engine.core.clock()
+        left = until - engine.clock()
         if left <= 0:
             return
         await asyncio.sleep(min(left, _SHORT_MS / 10) / 1000)
@@ -60,7 +58,7 @@ class Stage:
         return MemoryAdapter(self.engine, self.who, run), run
 
     def entry(self, content: str, *tags: str, life: int = _HOUR_MS) -> Entry:
-        expires = iso(self.engine.core.clock() + life)
+        expires = iso(self.engine.clock() + life)
         return {"content": content, "tags": ["source:conformance", *tags], "expiresAt": expires}
 
 
@@ -97,7 +95,7 @@ async def ttl(stage: Stage) -> Variables:
         await stage.adapter.put(stage.ref, stage.entry("Never there.", "ttl", life=-1))
     except Fault as fault:
         past = envelope(fault)
-    await stage.wait(stage.engine, stage.engine.core.clock() + _SHORT_MS)
+    await stage.wait(stage.engine, stage.engine.clock() + _SHORT_MS)
     later, second = await stage.later()
     found: Variables = {
         "freshId": fresh["id"], "expiredId": fleeting["id"], "memoryListBefore": before, "pastExpiryRefused": past,
@@ -130,7 +128,7 @@ async def cross_tenant(stage: Stage) -> Variables:
         "otherTenantEntries": len(await theirs.list(foreign)),
     }  # fmt: skip
     await stage.engine.runs.end(stage.who, run.id)
-    await stage.engine.forget(stranger, ForgetRequest(agent_id=AGENT, ids=[secret["id"]], hard_delete=True))
+    await stage.engine.forget(stranger, Forget(AGENT, [secret["id"]], hard_delete=True))
     return found
 
 
@@ -155,13 +153,13 @@ async def perform(engine: Engine, who: Principal, workflow: str, wait: Wait = by
     except Fault as fault:
         status, variables = "failed", envelope(fault)
     state = {"runId": run.id, "workflowId": workflow, "status": status, "variables": variables}
-    await engine.runs.leave(who, run, state, sorted(_ids(variables)))
+    await engine.runs.keep_outcome(who, run, state, sorted(_ids(variables)))
     return state
 
 
 async def state_of(engine: Engine, who: Principal, run_id: str) -> Variables:
     run = await engine.runs.use(who, run_id)
-    state = await engine.runs.left(who, run)
+    state = await engine.runs.outcome(who, run)
     if state is None:
         raise NotFound(f"run {run_id:.80} was not started with a workflow, or what came of it was erased")
     return state

@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from commonplace.dialects.trusty import rooms
-from commonplace.engine.palaces.importance import effective
-from commonplace.engine.palaces.palace_recall import PalaceRecall
-from commonplace.engine.types import Draft
+from commonplace.engine import Draft, PalaceRecall, effective_importance
 from commonplace.wire.record import Memory
 
 Document = dict[str, Any]
@@ -38,7 +36,7 @@ def moment(ms: int) -> str:
 
 def listed(memory: Memory, now: int) -> Document:
     return {
-        "drawer_id": memory.id, "content": memory.content, "importance": _figure(effective(memory, now)),
+        "drawer_id": memory.id, "content": memory.content, "importance": _figure(effective_importance(memory, now)),
         "tags": memory.tags, "created_at": moment(memory.created_at),
     }  # fmt: skip
 
@@ -49,11 +47,11 @@ def recalled(layers: PalaceRecall, now: int) -> list[Document]:
         found.append({
             "drawer_id": NIL, "content": layers.identity, "score": 1.0, "layer": 0, "tags": [], "importance": 1.0,
         })  # fmt: skip
-    for place in layers.places:
+    for place in layers.hits:
         memory = place.memory
         found.append({
             "drawer_id": memory.id, "content": memory.content, "score": _figure(place.score), "layer": place.layer,
-            "tags": memory.tags, "importance": _figure(effective(memory, now)),
+            "tags": memory.tags, "importance": _figure(effective_importance(memory, now)),
         })  # fmt: skip
     return found
 
@@ -62,7 +60,7 @@ def whole(memory: Memory, now: int) -> Document:
     """A drawer with everything the companion server shows of it."""
     return {
         "id": memory.id, "room_id": room_id(memory), "content": memory.content,
-        "importance": _figure(effective(memory, now)), "source_file": memory.source,
+        "importance": _figure(effective_importance(memory, now)), "source_file": memory.source,
         "created_at": moment(memory.created_at), "tags": memory.tags,
         "last_accessed_at": None if memory.last_recalled_at is None else moment(memory.last_recalled_at),
         "access_count": memory.recalls,

@@ -8,13 +8,9 @@ from uuid import UUID
 from commonplace.dialects.trusty import drawers, rooms
 from commonplace.dialects.trusty.arguments import Arguments
 from commonplace.dialects.trusty.published import TOOLS
-from commonplace.engine import Engine
-from commonplace.engine.memory.read import tagged
-from commonplace.engine.palaces.palace_recall import PalaceRecall
-from commonplace.engine.palaces.palaces import Palace
+from commonplace.engine import Engine, Forget, Palace, PalaceRecall, tagged
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Where
-from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Memory, Principal
 
 Document = dict[str, Any]
@@ -67,7 +63,7 @@ class Trusty:
 
     async def palace_create(self, given: Arguments) -> Document:
         name = given.required("name")
-        await self._engine.create_palace(self._who, name, given.text("description"))
+        await self._engine.palaces.create(self._who, name, given.text("description"))
         return {"palace_id": name, "status": "created"}
 
     async def palace_list(self, given: Arguments) -> Document:
@@ -104,12 +100,12 @@ class Trusty:
 
     @property
     def now(self) -> int:
-        return self._engine.core.clock()
+        return self._engine.clock()
 
     @property
     def data_dir(self) -> str | None:
         """Where all palaces lie: the business of whoever looks after the server, and of nobody else."""
-        folder = self._engine.core.settings.folder
+        folder = self._engine.settings.folder
         return str(folder.absolute()) if folder is not None and self._who.operates else None
 
     def _palace(self, given: Arguments) -> str:
@@ -121,7 +117,7 @@ class Trusty:
     async def open(self, palace: str) -> Palace:
         """For reading: it must be there, unless it is the default one."""
         try:
-            return await self._engine.palace(self._who, palace)
+            return await self._engine.palaces.get(self._who, palace)
         except NotFound:
             if palace != self._default:
                 raise
@@ -130,17 +126,17 @@ class Trusty:
     async def open_to_write(self, palace: str) -> None:
         """The palace must be there; only the default one is made when it is not."""
         if palace == self._default:
-            await self._engine.ensure_palace(self._who, palace)
+            await self._engine.palaces.ensure(self._who, palace)
         else:
-            await self._engine.palace(self._who, palace)
+            await self._engine.palaces.get(self._who, palace)
 
     async def palaces(self) -> list[str]:
-        names = list(await self._engine.palace_names(self._who))
+        names = list(await self._engine.palaces.names(self._who))
         coming = await self._coming(names)
         return names if coming is None else sorted([*names, coming.name])
 
     async def every_palace(self) -> list[Palace]:
-        found = list(await self._engine.every_palace(self._who))
+        found = list(await self._engine.palaces.all(self._who))
         coming = await self._coming([palace.name for palace in found])
         return found if coming is None else sorted([*found, coming], key=lambda palace: palace.name)
 
@@ -152,7 +148,7 @@ class Trusty:
 
     async def recall(self, palace: str, query: str, top_k: int, *, deep: bool) -> PalaceRecall:
         try:
-            return await self._engine.recall_layers(self._who, palace, query, top_k, deep=deep)
+            return await self._engine.palaces.recall(self._who, palace, query, top_k, deep=deep)
         except NotFound:
             await self.open(palace)
             return PalaceRecall(None, [])
@@ -160,7 +156,7 @@ class Trusty:
     async def listing(self, palace: str, room: str | None, tag: str | None, limit: int) -> list[Memory]:
         await self.open(palace)
         where: Where = (*((rooms.within(room),) if room else ()), *((tagged(tag),) if tag is not None else ()))
-        return list(await self._engine.most_important(self._who, palace, where, limit=limit))
+        return list(await self._engine.palaces.most_important(self._who, palace, where, limit=limit))
 
     async def forget(self, palace: str, drawer_id: str) -> None:
         """Gone afterwards, whether or not it was there; deleted as every protocol but memorywire deletes, softly."""
@@ -168,20 +164,17 @@ class Trusty:
         if id is None:
             raise ValidationError(f"drawer_id must be a UUID, not {drawer_id[:80]!r}", field="drawer_id")
         await self.open(palace)
-        await self._engine.forget(self._who, ForgetRequest(agent_id=palace, ids=[id]))
+        await self._engine.forget(self._who, Forget(palace, [id]))
 
     async def assert_fact(
         self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
     ) -> None:
         await self.open_to_write(palace)
-        await self._engine.graph_assert(
-            self._who, palace, subject=subject, predicate=predicate, object=object,
-            confidence=min(max(confidence, 0.0), 1.0), provenance=provenance or None,
-        )  # fmt: skip
+        await self._engine.palaces.assert_fact(self._who, palace, subject, predicate, object, confidence, provenance)
 
     async def facts(self, palace: str, subject: str) -> list[Document]:
         await self.open(palace)
-        return [drawers.triple(fact) for fact in await self._engine.graph_query(self._who, palace, subject)]
+        return [drawers.triple(fact) for fact in await self._engine.graph.query(self._who, palace, subject)]
 
 
 def uuid_of(text: str) -> str | None:

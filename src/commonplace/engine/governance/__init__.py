@@ -1,1 +1,1 @@
-"""TODO"""
+"""Writes that wait for a human."""

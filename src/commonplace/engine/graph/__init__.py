@@ -1,1 +1,1 @@
-"""TODO"""
+"""The temporal knowledge graph."""

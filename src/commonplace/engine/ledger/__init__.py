@@ -1,1 +1,1 @@
-"""TODO"""
+"""The audit chain, and who may read it."""

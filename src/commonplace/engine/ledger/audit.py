@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,24 +94,3 @@ class Verifier:
             if p.payload is not None and _part_hash(p.memory_id, p.payload, p.salt or b"") != p.hash:
                 return "a payload was changed"
         return None
-
-
-def to_wire(entry: AuditEntry) -> dict[str, Any]:
-    return {
-        "n": entry.n,
-        "at": entry.at,
-        "seq": entry.seq,
-        "operation": entry.operation,
-        "agent_id": entry.agent_id,
-        "principal": entry.principal,
-        "hash": entry.hash,
-        "previous": entry.previous,
-        "payload": [
-            {"erased": True} if p.payload is None else _payload_wire(p.memory_id, p.payload) for p in entry.parts
-        ],
-    }
-
-
-def _payload_wire(memory_id: str | None, payload: bytes) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(payload)
-    return {"memory_id": memory_id, **document} if memory_id else document

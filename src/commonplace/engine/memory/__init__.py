@@ -1,1 +1,1 @@
-"""TODO"""
+"""Memories one by one: written, read, replaced, merged, forgotten, expired."""

@@ -6,20 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine.core import Core
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.forget import CHUNK, REVIEW, erase_rejected, erases, every, forget_now
-from commonplace.engine.memory.retention import DAY_MS, promised_end
+from commonplace.engine.memory.forget import CHUNK, erase_rejected, erases, forget_now
+from commonplace.engine.memory.read import every
+from commonplace.engine.memory.retention import promised_end
+from commonplace.engine.types import Expire
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.models import ExpirePolicy, ExpireRequest
 from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS
 
 DEMOTION = 0.25
 
 
-def conditions(policy: ExpirePolicy, now: int) -> Where:
+def conditions(policy: Expire, now: int) -> Where:
     """Everything in the policy that a store can filter by; `stale` decides the rest."""
     where: list[Condition] = []
     if policy.older_than_days is not None:
@@ -31,7 +33,7 @@ def conditions(policy: ExpirePolicy, now: int) -> Where:
     return tuple(where)
 
 
-def stale(memory: Memory, policy: ExpirePolicy, now: int) -> bool:
+def stale(memory: Memory, policy: Expire, now: int) -> bool:
     """Not recalled for so long; a memory never recalled counts from its creation."""
     if policy.no_recall_in_days is None:
         return True
@@ -39,22 +41,22 @@ def stale(memory: Memory, policy: ExpirePolicy, now: int) -> bool:
     return last < now - policy.no_recall_in_days * DAY_MS
 
 
-async def due(core: Core, who: Principal, request: ExpireRequest) -> list[Memory]:
+async def due(core: Core, who: Principal, request: Expire) -> list[Memory]:
     """What an expire policy means right now."""
     core.require(who, request.agent_id, "writer")
-    policy = request.policy
-    if policy is None or not policy.model_fields_set:
+    given = (request.older_than_days, request.type, request.confidence_below, request.no_recall_in_days)
+    if all(condition is None for condition in given):
         raise ValidationError(
             "policy must name at least one condition: without one it would expire everything", field="policy"
         )
-    if policy.no_recall_in_days is not None and "recall_tracking" not in core.primary.capabilities:
+    if request.no_recall_in_days is not None and "recall_tracking" not in core.primary.capabilities:
         raise ValidationError("no_recall_in_days needs a store that tracks recalls; this one does not", field="policy")
     now = core.clock()
-    found = await every(core, Reach(who.tenant, (request.agent_id,), conditions(policy, now)))
-    return [m for m in found if stale(m, policy, now)]
+    found = await every(core, Reach(who.tenant, (request.agent_id,), conditions(request, now)))
+    return [m for m in found if stale(m, request, now)]
 
 
-async def expire(core: Core, who: Principal, request: ExpireRequest) -> list[str]:
+async def expire(core: Core, who: Principal, request: Expire) -> list[str]:
     memories = await due(core, who, request)
     done: list[str] = []
     for start in range(0, len(memories), CHUNK):
@@ -65,9 +67,7 @@ async def expire(core: Core, who: Principal, request: ExpireRequest) -> list[str
     return done
 
 
-def _expire_now(
-    tx: Transaction, core: Core, who: Principal, request: ExpireRequest, batch: Sequence[Memory]
-) -> list[str]:
+def _expire_now(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
     if request.action == "forget":
         return forget_now(
             tx, core, who, request.agent_id, batch, hard=False, because="expired by policy", unchanged=True

@@ -1,39 +1,31 @@
-"""Forgetting, erasing and merging."""
+"""Forgetting and erasing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonplace.engine import procedures
-from commonplace.engine.core import Core, StaleRead, missing
-from commonplace.engine.graph import statements
+from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
+from commonplace.engine.graph.graph import erase_now
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.merge import MergeResult, combine
-from commonplace.engine.memory.read import expired, readable
-from commonplace.engine.memory.write import IDEMPOTENCY, check_change
-from commonplace.engine.types import ForgetResult
+from commonplace.engine.memory.read import every, expired, find, readable
+from commonplace.engine.types import Forget, ForgetResult
 from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
 from commonplace.wire import filters
-from commonplace.wire.canonical import content_hash, is_uuid, new_salt
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.canonical import is_uuid
+from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.filters import Condition
-from commonplace.wire.models import ForgetRequest, MergeRequest
-from commonplace.wire.record import Memory, Principal, Status, altered
+from commonplace.wire.record import Memory, Principal, Status
 
-SYSTEM = ""  # the tenant under which the store's own records lie
-BACKUP = "backup"
-REVIEW = "review"
 CHUNK = 64  # memories per unit of work, so that a mass delete never holds the write lock for long
-_MERGE_FIRST = 1000
 
 
-async def chosen(core: Core, who: Principal, request: ForgetRequest) -> list[Memory]:
+async def chosen(core: Core, who: Principal, request: Forget) -> list[Memory]:
     """The memories a forget means, oldest first: those of `ids` that also pass `filter` and `user_id`."""
     core.require(who, request.agent_id, "writer")
     if not request.ids and not request.filter:
         raise ValidationError("forget needs ids or filter: without either it would delete everything", field="ids")
-    where = filters.parse(request.filter)
+    where = filters.parse(dict(request.filter) if request.filter else None)
     if request.user_id is not None:
         where += (Condition(("user_id",), "eq", request.user_id),)
     # A soft-deleted memory can still be erased; nothing else about it can be changed.
@@ -44,18 +36,6 @@ async def chosen(core: Core, who: Principal, request: ForgetRequest) -> list[Mem
     ids = dict.fromkeys(await _ids(core, who, request.agent_id, request.ids))
     named = [m for m in await core.primary.get(who.tenant, list(ids)) if reach.admits(m)]
     return sorted(named, key=lambda m: (m.created_at, m.id))
-
-
-async def every(core: Core, reach: Reach) -> list[Memory]:
-    """All in reach, oldest first."""
-    found: list[Memory] = []
-    cursor: str | None = None
-    while True:
-        page = await core.primary.scan(reach, limit=1000, cursor=cursor, newest_first=False)
-        found += page.memories
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
 
 
 async def _ids(core: Core, who: Principal, agent_id: str, refs: Sequence[str]) -> list[str]:
@@ -69,7 +49,7 @@ async def _ids(core: Core, who: Principal, agent_id: str, refs: Sequence[str]) -
     return ids
 
 
-async def forget(core: Core, who: Principal, request: ForgetRequest) -> ForgetResult:
+async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     memories = await chosen(core, who, request)
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
     if request.hard_delete and request.cascade:
@@ -90,27 +70,31 @@ async def forget(core: Core, who: Principal, request: ForgetRequest) -> ForgetRe
         result.descendants = [m.id for m in await descendants(core, who, memories) if m.id not in gone]
     if request.hard_delete or any(erases(m) for m in memories):
         await core.primary.delete_migration_backups()
-        result.backups, result.backup_count = await backups(core, who)
+        result.backups, result.backup_count = await core.backups(who)
     return result
 
 
-async def backups(core: Core, who: Principal) -> tuple[list[str], int]:
-    """The backups that may still hold what was erased, and how many."""
-    paths = [record.value["path"] for record in await core.primary.records(SYSTEM, BACKUP)]
-    # Where they lie is the operator's business; that they still hold it is everybody's.
-    return (paths if who.operates else []), len(paths)
+async def delete(core: Core, who: Principal, ref: str, agent: str | None = None) -> bool:
+    """Forget the one memory that an id of any kind names; whether it was there."""
+    try:
+        memory = await find(core, who, ref, agent)
+    except NotFound:
+        return False
+    core.require(who, memory.agent_id, "writer")
+    done = await core.transact(who.tenant, lambda tx: forget_now(tx, core, who, memory.agent_id, [memory], hard=False))
+    if done and erases(memory):
+        await core.primary.delete_migration_backups()
+    return bool(done)
 
 
-def _forget_now(
-    tx: Transaction, core: Core, who: Principal, request: ForgetRequest, batch: Sequence[Memory]
-) -> list[str]:
+def _forget_now(tx: Transaction, core: Core, who: Principal, request: Forget, batch: Sequence[Memory]) -> list[str]:
     return forget_now(
         tx, core, who, request.agent_id, batch, hard=request.hard_delete, reason=request.reason,
         unchanged=by_filter(request),
     )  # fmt: skip
 
 
-def by_filter(request: ForgetRequest) -> bool:
+def by_filter(request: Forget) -> bool:
     """Whether what memories say chose them, so that one corrected meanwhile was never meant."""
     return not request.ids or bool(request.filter)
 
@@ -120,13 +104,13 @@ def preview_of(memory: Memory, now: int) -> Memory:
     if readable(memory, now):
         return memory
     return Memory(
-        memory.id, memory.tenant, memory.agent_id, memory.type, f"({standing(memory, now)})", status=memory.status,
+        memory.id, memory.tenant, memory.agent_id, memory.type, f"({status_label(memory, now)})", status=memory.status,
         created_at=memory.created_at, updated_at=memory.updated_at, version=memory.version,
         content_hash=memory.content_hash,
     )  # fmt: skip
 
 
-def standing(memory: Memory, now: int) -> str:
+def status_label(memory: Memory, now: int) -> str:
     """Its status, or that its time is over."""
     return "expired" if expired(memory, now) and memory.status != "deleted" else memory.status
 
@@ -207,7 +191,7 @@ def _unquote(tx: Transaction, id: str) -> None:
 def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
     """Take it out of what the engine keeps about it, then out of the store; what else went with it."""
     _unquote(tx, memory.id)
-    derived = statements.erase_now(tx, [triple.id for triple in tx.triples_from(memory.id)])
+    derived = erase_now(tx, [triple.id for triple in tx.triples_from(memory.id)])
     if core.embedding is not None:
         core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
     tx.erase(memory.id)
@@ -229,99 +213,3 @@ async def descendants(core: Core, who: Principal, memories: Sequence[Memory]) ->
             if memory.merged_into:
                 todo.append(memory.merged_into)
     return found
-
-
-# merging
-
-
-async def parties(core: Core, who: Principal, request: MergeRequest) -> tuple[Memory, list[Memory]]:
-    """The canonical memory and the duplicates that exist, each named by id, alias or entity name."""
-    core.require(who, request.agent_id, "writer")
-    named = await _named(core, who, request.agent_id, request.canonical)
-    if not named:
-        raise missing(request.agent_id, request.canonical)
-    canonical = named[0]
-    duplicates: dict[str, Memory] = {}
-    for ref in request.duplicates:
-        for memory in await _named(core, who, request.agent_id, ref, every=True):
-            duplicates[memory.id] = memory
-    if canonical.id in duplicates:
-        if len(duplicates) == 1 or request.canonical in request.duplicates:
-            raise ValidationError("duplicates must not name the canonical memory itself", field="duplicates")
-        del duplicates[canonical.id]  # an entity name covers the canonical one too
-    if not duplicates:
-        raise missing(request.agent_id, request.duplicates[0])
-    return canonical, list(duplicates.values())
-
-
-async def _named(core: Core, who: Principal, agent_id: str, ref: str, every: bool = False) -> list[Memory]:
-    now = core.clock()
-    spelled = await core.primary.get(who.tenant, [ref]) if is_uuid(ref) else []
-    found = [m for m in spelled if m.agent_id == agent_id and readable(m, now)]
-    if not found:
-        found = [m for m in await core.primary.find_alias(who.tenant, [agent_id], ref) if readable(m, now)]
-    if not found:
-        reach = Reach(who.tenant, (agent_id,), (Condition(("entity_name",), "eq", ref),), now=now)
-        found = (await core.primary.scan(reach, limit=_MERGE_FIRST, newest_first=False)).memories
-    return found if every else found[:1]
-
-
-async def merge(core: Core, who: Principal, request: MergeRequest) -> MergeResult:
-    async def attempt() -> MergeResult:
-        canonical, duplicates = await parties(core, who, request)
-        merged, entry = await merged_entry(core, canonical, duplicates, request)
-        return await core.transact(who.tenant, lambda tx: merge_now(tx, who, request, merged, entry))
-
-    result: MergeResult = await core.retry_on_conflict(attempt)
-    return result
-
-
-def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], request: MergeRequest) -> MergeResult:
-    """What the merge would make, refused like an update if it is nothing we keep."""
-    merged = combine(canonical, duplicates, request.strategy)
-    if merged.changed:
-        # Neither text may hold a secret that only shows when they stand together, or that was registered since.
-        merged.survivor, _ = core.redactor.record(merged.survivor, before=canonical)
-        joined = merged.survivor
-        machines = any(procedures.is_machine(m.content) for m in (canonical, *duplicates))
-        if machines and joined.type == "procedural" and joined.content != canonical.content:
-            raise ValidationError(
-                "state machines cannot be joined into one text; merge with keep_canonical", field="strategy"
-            )
-        check_change(core, canonical, joined)
-    return merged
-
-
-async def merged_entry(
-    core: Core, canonical: Memory, duplicates: Sequence[Memory], request: MergeRequest
-) -> tuple[MergeResult, Entry | None]:
-    merged = combined(core, canonical, duplicates, request)
-    if not merged.changed:
-        return merged, None
-    salt = new_salt()
-    merged.survivor = replace(merged.survivor, content_hash=content_hash(merged.survivor.content, salt), salt=salt)
-    (entry,) = await core.entries([merged.survivor])
-    return merged, entry
-
-
-def merge_now(
-    tx: Transaction, who: Principal, request: MergeRequest, merged: MergeResult, entry: Entry | None
-) -> MergeResult:
-    rows: dict[str, Memory] = {}
-    for memory in (merged.survivor, *merged.losers):
-        now = tx.get(memory.id)
-        if now is None or now.version != memory.version:
-            raise StaleRead
-        rows[now.id] = now
-    parts = []
-    if entry is not None:
-        # A demotion makes no version, so it may have come after the rows were read.
-        kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion)
-        merged.survivor = tx.put(replace(entry, memory=kept))
-        parts.append(audit.part(merged.survivor.id, {"version": merged.survivor.version, "kept": True}))
-    for i, loser in enumerate(merged.losers):
-        gone = replace(rows[loser.id], status="deleted", merged_into=merged.survivor.id)
-        merged.losers[i] = tx.put(Entry(gone, None, b""))
-        parts.append(audit.part(loser.id, {"merged_into": merged.survivor.id, "strategy": request.strategy}))
-    audit.append(tx, who, "merge", request.agent_id, parts)
-    return merged

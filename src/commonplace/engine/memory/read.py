@@ -1,103 +1,47 @@
-"""Recall, get, list and history: everything that changes nothing."""
+"""Reading single memories and pages of them: what may be read, by which id, and as of when. Changes nothing."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-from typing import Any
+import re
 
 from commonplace.engine.core import Core, missing
-from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.ranking import RankedCandidate
-from commonplace.engine.recall.search import find
-from commonplace.engine.recall.understanding import ALL, Parts
-from commonplace.engine.recall.weights import WEIGHTS
-from commonplace.engine.types import Hit, Query, RecallResult, Snapshot
+from commonplace.engine.types import NumberedPage, Snapshot
 from commonplace.stores.base import Page, Reach
 from commonplace.wire.canonical import is_uuid
-from commonplace.wire.errors import Conflict, ValidationError
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.record import Memory, Principal, Status
+from commonplace.wire.record import SHARED_AGENT, Memory, Principal, Status
 
-MAX_QUERY_CHARS = 32_768
 READABLE: tuple[Status, ...] = ("live", "archived")
+_UUID_AT_END = re.compile(r"(?:.*_)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.DOTALL | re.IGNORECASE)
+_PAGE = 1000  # memories read at once by whoever reads them all
 
 
-async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -> RecallResult:
-    started = time.perf_counter()
-    for agent in query.agents:
-        core.require(who, agent, "reader")
-    text = query.text.strip()
-    if not text:
-        raise ValidationError("query must hold something besides white space", field="query")
-    if len(text) > MAX_QUERY_CHARS:
-        raise ValidationError(
-            f"query has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for", field="query"
-        )
-    at = await _instant(core, who, query.as_of, query.snapshot)
-    reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
-    found = await find(core, reach, text, query.k, parts=parts, snapshot=query.snapshot)
-    store = core.primary.name
-    lists = {store: [(r.memory.id, r.score) for r in found.ranked]}
-    fused = fusion.fuse(lists, query.fusion, quorum=query.quorum)  # type: ignore[arg-type]
-    near = await hops.nearest(core, reach, query, [id for id, _ in fused])
-    fused = fusion.boost_hops(fused, near) if near else fused
-    by_id = {r.memory.id: (place, r) for place, r in enumerate(found.ranked)}
-    # Of demotions only today's are known, so a snapshot leaves them out of account.
-    ordered = [
-        replace(by_id[id][1], score=score if query.snapshot else score * by_id[id][1].memory.demotion)
-        for id, score in fused
-    ]
-    ordered.sort(key=lambda r: -r.score)
-    assessed = await relevance.assess(
-        core.judge,
-        found.asked,
-        ordered,
-        k=query.k,
-        mode=query.judge,
-        min_score=query.min_score,
-        embedder_name=found.embedder,
-        explain=query.explain,
-    )
-    tied = await hops.supporting(core, reach, query, [h.found.memory.id for h in assessed.hits])
-    hits = [
-        Hit(
-            h.found.memory,
-            h.score,
-            store,
-            relevance=h.relevance,
-            supporting=tied.get(h.found.memory.id, []),
-            explain=_why(store, *by_id[h.found.memory.id], fused=h.score)
-            | ({"hop": near[h.found.memory.id]} if h.found.memory.id in near else {})
-            | (h.explain or {})
-            if query.explain
-            else None,
-        )
-        for h in assessed.hits
-    ]
-    explain: dict[str, Any] | None = None
-    if query.explain:
-        explain = {"candidates": len(found.ranked), "dense": found.dense, "as_of_seq": at}
-        explain |= {"understood": found.asked.explain(), "left_out": parts.left_out()}
-        explain |= {"relevance": assessed.explain} if assessed.explain else {}
-    latency = (time.perf_counter() - started) * 1000
-    keywords_only = core.note if not found.dense and found.asked.telling else None
-    note = keywords_only or assessed.note or (assessed.reason if not hits else None) or hops.cannot(core, query)
-    return RecallResult(hits, [store], latency, note=note, explain=explain)
+def readable(memory: Memory, now: int) -> bool:
+    return memory.status in READABLE and not expired(memory, now)
 
 
-def _why(store: str, place: int, r: RankedCandidate, fused: float) -> dict[str, Any]:
-    shares = {name: round(WEIGHTS.get(name, 0.0) * value, 4) for name, value in r.features.items()}
-    features = {name: round(value, 4) for name, value in r.features.items()}
-    why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}
-    why |= {"demotion": r.memory.demotion, "features": features, "shares": shares}
-    return why | ({"same_as": r.same_as} if r.same_as else {})
+def expired(memory: Memory, now: int) -> bool:
+    return memory.expires_at is not None and memory.expires_at <= now
 
 
-async def _instant(core: Core, who: Principal, as_of: int | None, snapshot: Snapshot | None = None) -> int | None:
+def tagged(tag: str) -> Condition:
+    return Condition(("tags",), "contains", tag)
+
+
+def with_shared(who: Principal, agents: tuple[str, ...]) -> tuple[str, ...]:
+    """These agents and the shared space, if the caller may look there."""
+    return agents if SHARED_AGENT in agents or not who.may_use(SHARED_AGENT) else (*agents, SHARED_AGENT)
+
+
+async def instant(core: Core, who: Principal, as_of: int | None, snapshot: Snapshot | None = None) -> int | None:
+    """The sequence number that is read at; None is now."""
     if snapshot is not None:
         return snapshot.seq
     return None if as_of is None else await core.primary.sequence(who.tenant, as_of)
+
+
+# one memory
 
 
 async def resolve(core: Core, who: Principal, agent_id: str, ref: str) -> Memory:
@@ -114,19 +58,11 @@ async def resolve(core: Core, who: Principal, agent_id: str, ref: str) -> Memory
     return found[0]
 
 
-def readable(memory: Memory, now: int) -> bool:
-    return memory.status in READABLE and not expired(memory, now)
-
-
-def expired(memory: Memory, now: int) -> bool:
-    return memory.expires_at is not None and memory.expires_at <= now
-
-
 async def get(
     core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
 ) -> Memory:
     core.require(who, agent_id, "reader")
-    at = await _instant(core, who, as_of, snapshot)
+    at = await instant(core, who, as_of, snapshot)
     if at is None:
         return await resolve(core, who, agent_id, ref)
     versions = await core.primary.history(who.tenant, ref) if is_uuid(ref) else []
@@ -145,7 +81,54 @@ async def history(core: Core, who: Principal, agent_id: str, ref: str) -> list[M
     return await core.primary.history(who.tenant, memory.id)
 
 
-async def listing(
+async def find(core: Core, who: Principal, ref: str, agent: str | None = None) -> Memory:
+    """The readable memory that a UUID, `anything_<uuid>` or an alias names: of one agent, else of all one may read."""
+    if agent is not None:
+        core.require(who, agent, "reader")
+    found = await lookup(core, who, ref, agent)
+    if found is None:
+        # The same sentence whether it never was, is forgotten, pending, or someone else's.
+        raise NotFound(f"no record {ref:.300}")
+    return found
+
+
+async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
+    # Before aliases, so that nobody can hide a memory behind an alias that spells its id.
+    spelled = await by_uuid(core, who, ref)
+    if spelled is not None and agent in (None, spelled.agent_id):
+        return spelled
+    agents = [agent] if agent is not None else [a for a in await core.primary.agent_names(who.tenant) if who.may_use(a)]
+    found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, core.clock())]
+    if len(found) > 1:
+        holders = ", ".join(sorted(m.agent_id for m in found)[:5])
+        raise Conflict(f"{ref:.300} names {len(found)} records, of the agents {holders}; say which agent's")
+    return found[0] if found else None
+
+
+async def by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:
+    named = _UUID_AT_END.match(ref)
+    for memory in await core.primary.get(who.tenant, [named[1].lower()]) if named else ():
+        if who.may_use(memory.agent_id) and readable(memory, core.clock()):
+            return memory
+    return None
+
+
+# many
+
+
+async def every(core: Core, reach: Reach) -> list[Memory]:
+    """All in reach, oldest first."""
+    found: list[Memory] = []
+    cursor: str | None = None
+    while True:
+        page = await core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
+        found += page.memories
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+async def list_page(
     core: Core,
     who: Principal,
     agents: tuple[str, ...],
@@ -160,13 +143,34 @@ async def listing(
 ) -> Page:
     for agent in agents:
         core.require(who, agent, "reader")
-    if not 1 <= limit <= 1000:
-        raise ValidationError(f"limit must be a whole number from 1 to 1000, not {limit}", field="limit")
+    if not 1 <= limit <= _PAGE:
+        raise ValidationError(f"limit must be a whole number from 1 to {_PAGE}, not {limit}", field="limit")
     statuses: tuple[Status, ...] = READABLE if archived else ("live",)
-    at = await _instant(core, who, as_of, snapshot)
+    at = await instant(core, who, as_of, snapshot)
     reach = Reach(who.tenant, agents, where, statuses=statuses, now=core.clock(), as_of=at)
     return await core.primary.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
 
 
-def tagged(tag: str) -> Condition:
-    return Condition(("tags",), "contains", tag)
+async def count(core: Core, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:
+    """How many a listing of these would show."""
+    for agent in agents:
+        core.require(who, agent, "reader")
+    return await core.primary.count(Reach(who.tenant, agents, where, statuses=READABLE, now=core.clock()))
+
+
+async def numbered_page(
+    core: Core, who: Principal, agents: tuple[str, ...], where: Where, *, limit: int, offset: int, newest_first: bool
+) -> NumberedPage:
+    total = await count(core, who, agents, where)
+    cursor: str | None = None
+    skip = offset
+    while 0 < skip < total:
+        step = min(skip, _PAGE)
+        skipped = await list_page(core, who, agents, where, limit=step, cursor=cursor, newest_first=newest_first)
+        skip, cursor = skip - step, skipped.next_cursor
+        if cursor is None:
+            return NumberedPage([], total)
+    if skip >= total:
+        return NumberedPage([], total)
+    found = await list_page(core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first)
+    return NumberedPage(found.memories, total)

@@ -8,8 +8,7 @@ from typing import Any
 
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import Memory
-
-DAY_MS = 86_400_000
+from commonplace.wire.times import DAY_MS
 
 
 def promised_end(privacy: Mapping[str, Any], since: int, expires_at: int | None) -> int | None:

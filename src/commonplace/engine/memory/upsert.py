@@ -1,22 +1,20 @@
-"""Storing a whole record under an id its author chose, and finding one by whatever id names it."""
+"""Storing a whole record under an id its author chose: created, or all of it replaced."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from commonplace.engine.core import Core, StaleRead
-from commonplace.engine.governance import reviews
-from commonplace.engine.memory.read import readable
+from commonplace.engine.governance.staging import stage_remember
+from commonplace.engine.memory.read import by_uuid, lookup, readable
 from commonplace.engine.memory.retention import bound
 from commonplace.engine.memory.write import check, new_memory, redact_draft, write
-from commonplace.engine.types import Draft, Receipt
+from commonplace.engine.types import Draft, Receipt, UpsertResult
 from commonplace.stores.base import Transaction
-from commonplace.wire.errors import Conflict, NotFound
+from commonplace.wire.errors import Conflict
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal
 
-_UUID_AT_END = re.compile(r"(?:.*_)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.DOTALL | re.IGNORECASE)
 _REPLACED = (
     "content", "type", "kind", "title", "project", "tags", "metadata", "user_id", "confidence", "importance", "source",
     "expires_at", "event_time", "session_id", "speaker", "entity_name", "supersedes",
@@ -24,41 +22,7 @@ _REPLACED = (
 _ORIGIN = ("source", "from", "witnesses", "chain")  # of provenance
 
 
-@dataclass(slots=True)
-class UpsertResult:
-    receipt: Receipt
-    created: bool
-
-
-def unknown(ref: str) -> NotFound:
-    """The same sentence whether it never was, is forgotten, pending, or someone else's."""
-    return NotFound(f"no record {ref:.300}")
-
-
-async def find(core: Core, who: Principal, ref: str, agent: str | None = None) -> Memory:
-    """The readable memory that a UUID, `anything_<uuid>` or an alias names: of one agent, else of all one may read."""
-    if agent is not None:
-        core.require(who, agent, "reader")
-    found = await _find(core, who, ref, agent)
-    if found is None:
-        raise unknown(ref)
-    return found
-
-
-async def _find(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
-    # Before aliases, so that nobody can hide a memory behind an alias that spells its id.
-    spelled = await _by_uuid(core, who, ref)
-    if spelled is not None and agent in (None, spelled.agent_id):
-        return spelled
-    agents = [agent] if agent is not None else [a for a in await core.primary.agent_names(who.tenant) if who.may_use(a)]
-    found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, core.clock())]
-    if len(found) > 1:
-        holders = ", ".join(sorted(m.agent_id for m in found)[:5])
-        raise Conflict(f"{ref:.300} names {len(found)} records, of the agents {holders}; say which agent's")
-    return found[0] if found else None
-
-
-async def store(
+async def upsert(
     core: Core, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
 ) -> UpsertResult:
     """Create the record, or replace all of the one `ref` names. Without `agent` a new one goes to the shared space
@@ -71,8 +35,8 @@ async def store(
     async def attempt() -> UpsertResult:
         if ref is None:
             return await _create(core, who, draft, approval)
-        held = await _find(core, who, ref, agent)
-        if held is None and agent is not None and (elsewhere := await _by_uuid(core, who, ref)) is not None:
+        held = await lookup(core, who, ref, agent)
+        if held is None and agent is not None and (elsewhere := await by_uuid(core, who, ref)) is not None:
             raise Conflict(f"{ref:.300} is a record of agent {elsewhere.agent_id}; a record stays with its agent")
         if held is None:
             return await _create(core, who, replace(draft, aliases=[ref]), approval, ref)
@@ -80,24 +44,16 @@ async def store(
             raise Conflict(f"{ref:.300} exists already; only a new record can wait for approval")
         return await _replace(core, who, replace(draft, agent_id=held.agent_id), held)
 
-    stored: UpsertResult = await core.retry_on_conflict(attempt)
+    stored = await core.retry_on_conflict(attempt)
     stored.receipt.redacted = redacted
     return stored
-
-
-async def _by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:
-    named = _UUID_AT_END.match(ref)
-    for memory in await core.primary.get(who.tenant, [named[1].lower()]) if named else ():
-        if who.may_use(memory.agent_id) and readable(memory, core.clock()):
-            return memory
-    return None
 
 
 async def _create(
     core: Core, who: Principal, draft: Draft, approval: dict[str, Any] | None, ref: str | None = None
 ) -> UpsertResult:
     if approval is not None:
-        return UpsertResult(await reviews.stage_remember(core, who, draft, approval, None), created=True)
+        return UpsertResult(await stage_remember(core, who, draft, approval, None), created=True)
     check(core, who, draft)
     (entry,) = await core.entries([new_memory(who, draft, core.clock())], [draft.embedding])
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from asyncio import gather
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import Core, StaleRead, missing
+from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, missing
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.memory.retention import bound, promised_end
 from commonplace.engine.redaction import Secrets
-from commonplace.engine.types import Draft, Receipt
+from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
@@ -22,16 +22,7 @@ from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altere
 
 MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
-IDEMPOTENCY = "idempotency"
 _NO_MEMORY = "the memory written under this idempotency_key has been erased; use a new key to write again"
-
-
-@dataclass(slots=True)
-class Item:
-    """One remember of a batch."""
-
-    draft: Draft
-    idempotency_key: str | None = None
 
 
 async def remember(
@@ -45,24 +36,24 @@ async def remember(
         (entry,) = await core.entries([memory], [draft.embedding])
         return await core.transact(who.tenant, lambda tx: _commit(tx, core, who, entry, draft, idempotency_key))
 
-    receipt: Receipt = await core.retry_on_conflict(attempt)
+    receipt = await core.retry_on_conflict(attempt)
     receipt.redacted = redacted
     return receipt
 
 
-async def remember_many(core: Core, who: Principal, items: Sequence[Item]) -> list[Receipt | Fault]:
+async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
     """Each item its own outcome: what is right is kept even when its neighbour is not."""
     if not 1 <= len(items) <= MAX_BATCH:
         raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(items)}", field="items")
     outcomes: list[Receipt | Fault | None] = [None] * len(items)
-    accepted: list[tuple[int, Item, Memory]] = []
+    accepted: list[tuple[int, BatchItem, Memory]] = []
     redacted: dict[int, list[str]] = {}
     now = core.clock()
     for i, item in enumerate(items):
         try:
             check(core, who, item.draft)
             draft, redacted[i] = await redact_draft(core, item.draft, item.idempotency_key)
-            accepted.append((i, Item(draft, item.idempotency_key), new_memory(who, draft, now)))
+            accepted.append((i, BatchItem(draft, item.idempotency_key), new_memory(who, draft, now)))
         except Fault as fault:
             outcomes[i] = fault
 
@@ -80,7 +71,7 @@ async def remember_many(core: Core, who: Principal, items: Sequence[Item]) -> li
 
 
 async def _remember_chunk(
-    core: Core, who: Principal, accepted: Sequence[tuple[int, Item, Memory]]
+    core: Core, who: Principal, accepted: Sequence[tuple[int, BatchItem, Memory]]
 ) -> list[Receipt | Fault]:
     async def attempt() -> list[Receipt | Fault]:
         entries = await core.entries([m for _, _, m in accepted], [item.draft.embedding for _, item, _ in accepted])
@@ -96,8 +87,7 @@ async def _remember_chunk(
 
         return await core.transact(who.tenant, work)
 
-    outcomes: list[Receipt | Fault] = await core.retry_on_conflict(attempt)
-    return outcomes
+    return await core.retry_on_conflict(attempt)
 
 
 def check(core: Core, who: Principal, draft: Draft) -> None:
@@ -114,7 +104,7 @@ def check_draft(core: Core, draft: Draft) -> None:
             field="content",
         )
     if not draft.content.strip():
-        raise ValidationError("content must hold something besides white space", field="content")
+        raise ValidationError("content must not be blank", field="content")
     if draft.expires_at is not None and draft.expires_at <= core.clock():
         raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
     if draft.type == "procedural":
@@ -254,8 +244,7 @@ async def update(
 
         return await core.transact(who.tenant, work)
 
-    memory: Memory = await core.retry_on_conflict(attempt)
-    return memory
+    return await core.retry_on_conflict(attempt)
 
 
 def check_change(core: Core, current: Memory, changed: Memory) -> None:
@@ -263,7 +252,7 @@ def check_change(core: Core, current: Memory, changed: Memory) -> None:
     if len(changed.content) > MAX_CONTENT_CHARS:
         raise PayloadTooLarge(f"content has more than {MAX_CONTENT_CHARS:,} characters", field="content")
     if not changed.content.strip():
-        raise ValidationError("content must hold something besides white space", field="content")
+        raise ValidationError("content must not be blank", field="content")
     if (
         changed.expires_at is not None
         and changed.expires_at != current.expires_at

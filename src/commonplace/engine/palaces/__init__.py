@@ -1,1 +1,1 @@
-"""TODO"""
+"""Agents seen as places, with layered recall and importance that fades."""

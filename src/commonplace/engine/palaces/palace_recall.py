@@ -7,17 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from commonplace.engine.core import Core
-from commonplace.engine.memory import read
-from commonplace.engine.palaces.importance import DECAY, effective
+from commonplace.engine.recall.recall import recall as recall_memories
 from commonplace.engine.types import Hit, Query
 from commonplace.stores.base import Reach
-from commonplace.wire.filters import Where
+from commonplace.stores.importance import ImportanceDecay
 from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS
 
 ESSENTIAL = 15  # of layer 1
 MOST = 1000  # places of one recall
 _OVERFETCH = {False: 3, True: 6}  # so many times what is wanted is ranked: by layer 2, and by the deeper layer 3
 _MOST_FETCHED = 3000
+
+#: What a memory was given fades, and every recall holds it up a little.
+DECAY = ImportanceDecay(base=0.5, half_life=90 * DAY_MS, each=0.05, most=0.3)
+LEAST_IMPORTANCE, MOST_IMPORTANCE = 0.05, 1.0
+
+
+def effective_importance(memory: Memory, now: int) -> float:
+    """How much a memory matters by now."""
+    return min(max(DECAY.of(memory, now), LEAST_IMPORTANCE), MOST_IMPORTANCE)
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,16 +41,8 @@ class PalaceRecall:
     """`identity` is layer 0 and takes a place of its own; `found` are the ids that the question itself found."""
 
     identity: str | None
-    places: list[PalaceHit]
+    hits: list[PalaceHit]
     found: list[str] = field(default_factory=list)
-
-
-async def most_important(core: Core, who: Principal, agent: str, where: Where = (), *, limit: int) -> list[Memory]:
-    """A listing by importance as it is now, the highest first."""
-    core.require(who, agent, "reader")
-    now = core.clock()
-    reach = Reach(who.tenant, (agent,), where, statuses=read.READABLE, now=now)
-    return await core.primary.most_important(reach, DECAY, now, limit)
 
 
 async def recall(
@@ -64,7 +65,7 @@ async def _search(core: Core, who: Principal, agent: str, text: str, k: int, dee
         return ()  # a question that asks nothing finds nothing; the other layers answer
     width = min(k * _OVERFETCH[deep], _MOST_FETCHED)
     query = Query((agent,), text, k=width, min_score=0.0, judge="off", explain=True)
-    return (await read.recall(core, who, query)).hits
+    return (await recall_memories(core, who, query)).hits
 
 
 def compose(
@@ -77,18 +78,18 @@ def compose(
         early -= 1
     else:
         identity = None
-    places = k - (identity is not None)
+    room = k - (identity is not None)
     for memory in essential[:early]:
         kept[memory.id] = memory
     for hit in hits:
-        if len(kept) == places:
+        if len(kept) == room:
             break
         kept.setdefault(hit.memory.id, hit.memory)
     for memory in essential[early:]:  # places that the question left empty
-        if len(kept) == places:
+        if len(kept) == room:
             break
         kept.setdefault(memory.id, memory)
-    first = [PalaceHit(m, 1, effective(m, now)) for m in essential if m.id in kept]
+    first = [PalaceHit(m, 1, effective_importance(m, now)) for m in essential if m.id in kept]
     above = {place.memory.id for place in first}
     later = [
         PalaceHit(h.memory, layer, similarity(h)) for h in hits if h.memory.id in kept and h.memory.id not in above

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from commonplace.engine.core import Core
+from commonplace.engine.graph.graph import Graph
 from commonplace.engine.ledger import audit
+from commonplace.engine.memory.read import READABLE
+from commonplace.engine.palaces import palace_recall
+from commonplace.engine.palaces.palace_recall import DECAY, PalaceRecall
+from commonplace.engine.recall.recall import Recaller
+from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.stores.base import Reach, Record, Transaction
 from commonplace.wire.errors import NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.filters import Where
 from commonplace.wire.palace_names import check_name, valid
 from commonplace.wire.plain import check_json
 from commonplace.wire.record import Memory, Principal, Status
@@ -29,113 +36,146 @@ class Palace:
     created_at: int = 0
 
 
-async def palaces(core: Core, who: Principal) -> list[str]:
-    """Those that were made, and every agent with a memory whose name is one a palace can have."""
-    return await _names(core, who, [record.key for record in await core.primary.records(who.tenant, PALACE)])
+class Palaces:
+    def __init__(self, core: Core, recaller: Recaller, log: RecallLog, graph: Graph) -> None:
+        self._core = core
+        self._recaller = recaller
+        self._log = log
+        self._graph = graph
 
+    # which there are
 
-async def every(core: Core, who: Principal) -> list[Palace]:
-    """All of `palaces`, looked up together: one by one each would read them all."""
-    made = {record.key: _palace(record) for record in await core.primary.records(who.tenant, PALACE)}
-    found = []
-    for name in await _names(core, who, made):
-        palace = made.get(name) or await _unmade(core, who, name)
-        if palace is not None:  # its last memory may have been erased this moment
-            found.append(palace)
-    return found
+    async def names(self, who: Principal) -> list[str]:
+        """Those that were made, and every agent with a memory whose name is one a palace can have."""
+        made = await self._core.primary.records(who.tenant, PALACE)
+        return await self._usable(who, [record.key for record in made])
 
+    async def all(self, who: Principal) -> list[Palace]:
+        """Each of `names`."""
+        made = {record.key: _palace(record) for record in await self._core.primary.records(who.tenant, PALACE)}
+        found = []
+        for name in await self._usable(who, made):
+            palace = made.get(name) or await self._unmade(who, name)
+            if palace is not None:  # its last memory may have been erased this moment
+                found.append(palace)
+        return found
 
-async def _names(core: Core, who: Principal, made: Iterable[str]) -> list[str]:
-    names = {*made, *await core.primary.agent_names(who.tenant)}
-    return sorted(name for name in names if valid(name) and who.may_use(name))
+    async def _usable(self, who: Principal, made: Iterable[str]) -> list[str]:
+        names = {*made, *await self._core.primary.agent_names(who.tenant)}
+        return sorted(name for name in names if valid(name) and who.may_use(name))
 
+    async def get(self, who: Principal, name: str) -> Palace:
+        """The palace, made or not; NotFound where there is neither a palace nor a memory."""
+        check_name(name)
+        self._core.require(who, name, "reader")
+        record = await self._core.primary.record(who.tenant, PALACE, name)
+        palace = _palace(record) if record is not None else await self._unmade(who, name)
+        if palace is None:
+            raise NotFound(f"there is no palace {name!r}: make it with palace_create, or `commonplace palace create`")
+        return palace
 
-async def find(core: Core, who: Principal, name: str) -> Palace:
-    """The palace, made or not; NotFound where there is neither a palace nor a memory."""
-    check_name(name)
-    core.require(who, name, "reader")
-    for record in await core.primary.records(who.tenant, PALACE):
-        if record.key == name:
-            return _palace(record)
-    unmade = await _unmade(core, who, name)
-    if unmade is None:
-        raise NotFound(f"there is no palace {name!r}: make it with palace_create, or `commonplace palace create`")
-    return unmade
+    # making them
 
+    async def create(self, who: Principal, name: str, description: str | None = None) -> Palace:
+        """Make it, unless it is there; nothing that was said of it before is changed."""
+        said = self._clean("description", description)
 
-async def create(core: Core, who: Principal, name: str, description: str | None = None) -> Palace:
-    """Make it, unless it is there; nothing that was said of it before is changed."""
-    check_name(name)
-    core.require(who, name, "writer")
-    said = _clean(core, "description", description)
-    first = await _first(core, who, name)
-
-    def work(tx: Transaction) -> Palace:
-        record = tx.record(PALACE, name)
-        palace = _palace(record) if record else Palace(name, created_at=first.created_at if first else tx.now)
-        if record is None or (said and not palace.description):
+        def describe(palace: Palace, new: bool) -> bool:
+            if not new and (palace.description or not said):
+                return False
             palace.description = said
-            _keep(tx, who, palace, "create_palace")
-        return palace
+            return True
 
-    return await core.transact(who.tenant, work)
+        return await self._change(who, name, "create_palace", describe)
 
+    async def ensure(self, who: Principal, name: str) -> Palace:
+        """The palace, made if it is not there."""
+        try:
+            return await self.get(who, name)
+        except NotFound:
+            return await self.create(who, name)
 
-async def ensure(core: Core, who: Principal, name: str) -> Palace:
-    """The palace, made if it is not there."""
-    try:
-        return await find(core, who, name)
-    except NotFound:
-        return await create(core, who, name)
+    async def set_identity(self, who: Principal, name: str, identity: str | None) -> Palace:
+        """Say who the palace is; None or nothing takes it back. A palace that was never made is made."""
+        said = self._clean("identity", identity)
 
+        def identify(palace: Palace, new: bool) -> bool:
+            palace.identity = said
+            return True
 
-async def identify(core: Core, who: Principal, name: str, identity: str | None) -> Palace:
-    """Say who the palace is; None or nothing takes it back. A palace that was never made is made."""
-    check_name(name)
-    core.require(who, name, "writer")
-    said = _clean(core, "identity", identity)
-    first = await _first(core, who, name)
+        return await self._change(who, name, "identify_palace", identify)
 
-    def work(tx: Transaction) -> Palace:
-        record = tx.record(PALACE, name)
-        palace = _palace(record) if record else Palace(name, created_at=first.created_at if first else tx.now)
-        palace.identity = said
-        _keep(tx, who, palace, "identify_palace")
-        return palace
+    async def _change(
+        self, who: Principal, name: str, operation: str, change: Callable[[Palace, bool], bool]
+    ) -> Palace:
+        """`change` alters the palace, told whether it is new, and says whether there is something to keep."""
+        check_name(name)
+        self._core.require(who, name, "writer")
+        first = await self._first(who, name)
 
-    return await core.transact(who.tenant, work)
+        def work(tx: Transaction) -> Palace:
+            record = tx.record(PALACE, name)
+            palace = _palace(record) if record else Palace(name, created_at=first.created_at if first else tx.now)
+            if change(palace, record is None):
+                value = {key: each for key, each in asdict(palace).items() if key != "name" and each is not None}
+                tx.put_record(Record(PALACE, name, value))
+                audit.append(tx, who, operation, name, [audit.part(None, {"palace": name})])
+            return palace
 
+        return await self._core.transact(who.tenant, work)
 
-def _clean(core: Core, field: str, text: str | None) -> str | None:
-    """What is kept of a text, secrets taken out as everywhere; None when nothing is left."""
-    kept = (text or "").strip()
-    try:
-        check_json(kept)
-    except ValueError as why:
-        raise ValidationError(f"{field} {why}", field=field) from None
-    kept = core.redact_text(kept, field) if kept else kept
-    if len(kept) > LONGEST_TEXT:
-        raise PayloadTooLarge(f"{field} has {len(kept):,} characters; at most {LONGEST_TEXT:,} are kept", field=field)
-    return kept or None
+    def _clean(self, field: str, text: str | None) -> str | None:
+        """What is kept of a text, secrets taken out as everywhere; None when nothing is left."""
+        kept = (text or "").strip()
+        try:
+            check_json(kept)
+        except ValueError as why:
+            raise ValidationError(f"{field} {why}", field=field) from None
+        kept = self._core.redact_text(kept, field) if kept else kept
+        if len(kept) > LONGEST_TEXT:
+            sentence = f"{field} has {len(kept):,} characters; at most {LONGEST_TEXT:,} are kept"
+            raise PayloadTooLarge(sentence, field=field)
+        return kept or None
 
+    async def _unmade(self, who: Principal, name: str) -> Palace | None:
+        """The palace that an agent with a memory is, though nobody made it one."""
+        first = await self._first(who, name)
+        return None if first is None else Palace(name, created_at=first.created_at)
 
-async def _unmade(core: Core, who: Principal, name: str) -> Palace | None:
-    """The palace that an agent with a memory is, though nobody made it one."""
-    first = await _first(core, who, name)
-    return None if first is None else Palace(name, created_at=first.created_at)
+    async def _first(self, who: Principal, name: str) -> Memory | None:
+        reach = Reach(who.tenant, (name,), statuses=_ANY)
+        page = await self._core.primary.scan(reach, limit=1, newest_first=False)
+        return page.memories[0] if page.memories else None
 
+    # what is in them
 
-async def _first(core: Core, who: Principal, name: str) -> Memory | None:
-    page = await core.primary.scan(Reach(who.tenant, (name,), statuses=_ANY), limit=1, newest_first=False)
-    return page.memories[0] if page.memories else None
+    async def recall(self, who: Principal, name: str, text: str, k: int, *, deep: bool = False) -> PalaceRecall:
+        """Layer by layer; what the question itself found and is shown counts as recalled."""
+        palace = await self.get(who, name)
+        self._recaller.spend(who, (name,))
+        found = await palace_recall.recall(self._core, who, name, text, k, palace.identity, deep=deep)
+        await self._recaller.log(who, (name,), text, found.found)
+        return found
+
+    async def most_important(self, who: Principal, name: str, where: Where = (), *, limit: int) -> list[Memory]:
+        """A listing by importance as it is now, the recalls of a moment ago counted; the highest first."""
+        self._core.require(who, name, "reader")
+        await self._log.flush()
+        now = self._core.clock()
+        reach = Reach(who.tenant, (name,), where, statuses=READABLE, now=now)
+        return await self._core.primary.most_important(reach, DECAY, now, limit)
+
+    async def assert_fact(
+        self, who: Principal, name: str, subject: str, predicate: str, object: str, confidence: float = 1.0,
+        provenance: str | None = None,
+    ) -> None:  # fmt: skip
+        """State a fact; here a confidence that is out of range counts as the nearest one that is not."""
+        await self._graph.assert_fact(
+            who, name, subject=subject, predicate=predicate, object=object, confidence=confidence,
+            provenance=provenance or None, clamp=True,
+        )  # fmt: skip
 
 
 def _palace(record: Record) -> Palace:
     value: dict[str, Any] = record.value
     return Palace(record.key, value.get("description"), value.get("identity"), value.get("created_at", 0))
-
-
-def _keep(tx: Transaction, who: Principal, palace: Palace, operation: str) -> None:
-    value = {name: each for name, each in asdict(palace).items() if name != "name" and each is not None}
-    tx.put_record(Record(PALACE, palace.name, value))
-    audit.append(tx, who, operation, palace.name, [audit.part(None, {"palace": palace.name})])

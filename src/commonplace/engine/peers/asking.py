@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from commonplace.engine.core import Core
 from commonplace.engine.memory.passages import indexed_text
-from commonplace.engine.recall import counting
+from commonplace.engine.recall import recall
 from commonplace.engine.types import Hit, Query
 from commonplace.stores import text as analysis
 from commonplace.stores.base import Reach, Search
 from commonplace.wire.filters import Condition, Where, any_of
 from commonplace.wire.record import Memory, Principal
 
-MOST = counting.MOST_COUNTED  # memories looked at closely for one question
+MOST_ASKED = recall.MOST_COUNTED  # memories looked at closely for one question
 FAINT = 0.1  # of the best one's relevance: what has less does not answer the question
 
 
 @dataclass(slots=True, frozen=True)
-class Asked:
+class PeerQuery:
     """`text` in plain words, `keywords` of which one must occur, `where` what must hold; each may be absent."""
 
     agents: tuple[str, ...]
@@ -32,11 +32,11 @@ class Asked:
 class Match:
     memory: Memory
     relevance: float
-    held: tuple[str, ...] = ()  # of the keywords
+    keywords: tuple[str, ...] = ()  # of those asked for, which it has
 
 
 @dataclass(slots=True)
-class Answered:
+class PeerAnswer:
     matches: list[Match]
     total: int
     cut: str | None = None  # what kept the answer from being complete
@@ -47,7 +47,7 @@ def in_domain(domain: str) -> Condition:
     return any_of(Condition(("project",), "eq", domain), Condition(("tags",), "contains", domain))
 
 
-def held(memory: Memory, keywords: Sequence[str]) -> tuple[str, ...]:
+def keywords_in(memory: Memory, keywords: Sequence[str]) -> tuple[str, ...]:
     """Which of the keywords occur in a memory: every word of them, in any form of it."""
     present = frozenset(analysis.decode(analysis.terms(indexed_text(memory)))[0].tolist())
     found = []
@@ -58,7 +58,7 @@ def held(memory: Memory, keywords: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-async def ask(core: Core, who: Principal, asked: Asked, limit: int) -> Answered:
+async def ask(core: Core, who: Principal, asked: PeerQuery, limit: int) -> PeerAnswer:
     for agent in asked.agents:
         core.require(who, agent, "reader")
     if asked.keywords:
@@ -67,7 +67,7 @@ async def ask(core: Core, who: Principal, asked: Asked, limit: int) -> Answered:
         return await _by_words(core, who, Query(asked.agents, asked.text, where=asked.where), limit)
     reach = Reach(who.tenant, asked.agents, asked.where, now=core.clock())
     page = await core.primary.scan(reach, limit=limit)
-    return Answered([Match(memory, 1.0) for memory in page.memories], await core.primary.count(reach))
+    return PeerAnswer([Match(memory, 1.0) for memory in page.memories], await core.primary.count(reach))
 
 
 def least_relevance(hits: Sequence[Hit]) -> float:
@@ -77,35 +77,37 @@ def least_relevance(hits: Sequence[Hit]) -> float:
     return FAINT * max(known) if known and len(known) == len(hits) else 0.0
 
 
-async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> Answered:
-    found = await counting.search(core, who, query, limit, None)
+async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> PeerAnswer:
+    found = await recall.counted(core, who, query, limit, None)
     least = least_relevance(found.hits)
-    matches = [Match(hit.memory, counting.relevance(hit)) for hit in found.hits if counting.relevance(hit) >= least]
+    matches = [
+        Match(hit.memory, recall.shown_relevance(hit)) for hit in found.hits if recall.shown_relevance(hit) >= least
+    ]
     total = found.total
     if len(matches) < len(found.hits):
         total = len(matches)
     elif least and total > len(matches):
-        total = (await counting.search(core, who, query, limit, least)).total
-    return Answered(matches, total)
+        total = (await recall.counted(core, who, query, limit, least)).total
+    return PeerAnswer(matches, total)
 
 
-async def _by_keywords(core: Core, who: Principal, asked: Asked, limit: int) -> Answered:
+async def _by_keywords(core: Core, who: Principal, asked: PeerQuery, limit: int) -> PeerAnswer:
     """The keyword index finds the holders; words, where there are some, then put those that hold as many in order."""
     reach = Reach(who.tenant, asked.agents, asked.where, now=core.clock())
-    candidates = await core.primary.search(Search(reach, " ".join(asked.keywords), limit=MOST))
-    cut = f"only the best {MOST:,} that hold a keyword were looked at" if len(candidates) >= MOST else None
+    candidates = await core.primary.search(Search(reach, " ".join(asked.keywords), limit=MOST_ASKED))
+    cut = f"only the best {MOST_ASKED:,} that hold a keyword were looked at" if len(candidates) >= MOST_ASKED else None
     candidates.sort(key=lambda c: (-(c.keyword or 0.0), -c.memory.created_at, c.memory.id))
-    holders = {c.memory.id: held(c.memory, asked.keywords) for c in candidates}
+    holders = {c.memory.id: keywords_in(c.memory, asked.keywords) for c in candidates}
     holders = {id: words for id, words in holders.items() if words}
     if asked.text is not None and holders:
         only = Condition(("id",), "in", list(holders))
         query = Query(asked.agents, asked.text, where=(*asked.where, only))
-        found = await counting.search(core, who, query, len(holders), None)
-        matches = [Match(hit.memory, counting.relevance(hit), holders[hit.memory.id]) for hit in found.hits]
+        found = await recall.counted(core, who, query, len(holders), None)
+        matches = [Match(hit.memory, recall.shown_relevance(hit), holders[hit.memory.id]) for hit in found.hits]
     else:
         share = {id: len(words) / len(asked.keywords) for id, words in holders.items()}
         matches = [
             Match(c.memory, share[c.memory.id], holders[c.memory.id]) for c in candidates if c.memory.id in holders
         ]
-    matches.sort(key=lambda match: -len(match.held))
-    return Answered(matches[:limit], len(matches), cut)
+    matches.sort(key=lambda match: -len(match.keywords))
+    return PeerAnswer(matches[:limit], len(matches), cut)

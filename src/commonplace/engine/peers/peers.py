@@ -1,22 +1,31 @@
-"""How this installation deals with other agents: who it is, whom it trusts, what it has just answered."""
+"""How this installation deals with other agents: who it is, whom it trusts, and what it shows whom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from commonplace.engine import rate_limit
-from commonplace.engine.core import Core
-from commonplace.engine.memory import upsert
-from commonplace.engine.peers import trust, vouches
+from commonplace.engine.core import Core, require_role
+from commonplace.engine.ledger import audit
+from commonplace.engine.memory.read import find
+from commonplace.engine.peers import asking, trust, vouches
+from commonplace.engine.peers.asking import PeerAnswer, PeerQuery
 from commonplace.engine.peers.identity import Identity
 from commonplace.engine.peers.request_dedup import RequestDedup
 from commonplace.engine.peers.trust import Peer, RequesterTrust
-from commonplace.engine.peers.vouches import VouchedTrust
-from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.engine.peers.vouches import StoredVouch, VouchedTrust
+from commonplace.engine.recall.recall import Recaller
+from commonplace.stores.base import Record, Transaction
+from commonplace.wire import keys
+from commonplace.wire.canonical import canonical, sha256_hex
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import EVERYONE, Memory, Principal
 
+PEER, VOUCH = "peer", "vouch"
+MOST_VOUCHES = 10_000  # kept in one tenant
 _MOST_REPLACED = 100  # by one received memory
 _STRANGERS = 10  # times one requester's budget is what all that nobody knows share: names cost nothing
 
@@ -33,28 +42,113 @@ class TrustContext:
         found = self.vouched.get(agent_id)
         return None if found is None or (found.keys and key not in found.keys) else found
 
-    def standing(self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None) -> RequesterTrust:
+    def trust_of(self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None) -> RequesterTrust:
         vouched = proved is not None and self.trusted(agent_id, proved) is not None
-        return trust.standing(
+        return trust.trust_of(
             agent_id, authenticated=authenticated, identified=identified, proved=proved,
             peer=self.peers.get(agent_id), vouched=vouched,
         )  # fmt: skip
 
 
+@dataclass(slots=True, frozen=True)
+class Requester:
+    """Whom a message is from: what its transport knows (`who`), what it claims, and what follows from both."""
+
+    who: Principal
+    authenticated: bool
+    trust: RequesterTrust
+    context: TrustContext
+    agents: tuple[str, ...]  # whose memories it may ask for
+
+    @property
+    def reader(self) -> Principal:
+        """As whom it reads: itself, or a stranger who is shown only what is shared with it."""
+        if self.trust.sees == "all":
+            return self.who
+        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", ("*",))
+
+
 class Peers:
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, recaller: Recaller) -> None:
         self._core = core
+        self._recaller = recaller
         self.identity = Identity(core.settings.folder)
-        self.replays = RequestDedup(core)
+        self.dedup = RequestDedup(core)
         limit = core.settings.mrp.requests_per_minute
         self._limit = limit
         self._each = rate_limit.per_minute(limit)
         self._strangers = rate_limit.per_minute(limit * _STRANGERS)
 
-    async def trust_context(self, tenant: str) -> TrustContext:
-        peers = await trust.peers(self._core, tenant)
-        kept = await vouches.load(self._core, tenant)
-        return TrustContext(peers, vouches.chains(kept, peers, self._core.clock()))
+    # who asks, and what they may see
+
+    def stranger(self) -> Principal | None:
+        """Who a caller without a token is, where peers are let in."""
+        return self.unauthenticated() if self._core.settings.mrp.public else None
+
+    def unauthenticated(self) -> Principal:
+        return Principal("stranger", self._core.settings.mrp.tenant, "reader", ())
+
+    async def requester(
+        self, who: Principal, *, authenticated: bool, agent: str | None, claimed: str, proved: str | None
+    ) -> Requester:
+        """Refuses nobody in particular where an identity is required, and who asks too often.
+
+        `agent` is the one asked, None the whole server; `claimed` is the name in the message, `proved` the key whose
+        possession it proves.
+        """
+        context = await self.trust_context(who.tenant)
+        mine = authenticated and (agent is None or who.may_use(agent))
+        identified = authenticated and bool(claimed) and who.may_use(claimed)
+        found = context.trust_of(claimed, authenticated=mine, identified=identified, proved=proved)
+        if self._core.settings.mrp.require_identity and found.level == trust.ANONYMOUS:
+            raise Unauthenticated("this server answers only who proves an identity: sign the request, or send a token")
+        if agent is not None:
+            agents: tuple[str, ...] = (agent,)
+        else:
+            names = await self._core.primary.agent_names(who.tenant)
+            agents = tuple(name for name in names if not mine or who.may_use(name))
+        self._spend(who, authenticated, found)
+        return Requester(who, authenticated, found, context, agents)
+
+    def _spend(self, who: Principal, authenticated: bool, asking: RequesterTrust) -> None:
+        """One request of this requester's, or a refusal that says when to try again."""
+        if self._each is None or self._strangers is None:
+            return
+        caller = who.name if authenticated else ""
+        if wait := self._each.spend((who.tenant, caller, asking.known, asking.agent_id)):
+            raise rate_limit.refuse(wait, f"{asking.agent_id!r:.80} has made its {self._limit} requests a minute")
+        if not asking.known and (wait := self._strangers.spend((who.tenant, caller))):
+            raise rate_limit.refuse(wait, "agents that are not known here have made their requests of this minute")
+
+    async def ask(self, requester: Requester, query: PeerQuery, *, limit: int, show: int) -> PeerAnswer:
+        """What the requester may see of what it asks for; of `limit` that are looked at `show` count as recalled."""
+        if not requester.agents:
+            return PeerAnswer([], 0)
+        who, agents = requester.reader, requester.agents
+        left = tuple(agent for agent in agents if self._recaller.has_budget(who, agent)) or agents
+        self._recaller.spend(who, left)
+        where = (*query.where, *trust.visible(requester.trust))
+        found = await asking.ask(self._core, who, replace(query, agents=left, where=where), limit)
+        if len(left) < len(agents):
+            found.cut = found.cut or "some agents have used up their recalls of this minute"
+        text = query.text if query.text is not None else " ".join(query.keywords)
+        await self._recaller.log(who, agents, text, [match.memory.id for match in found.matches[:show]])
+        return found
+
+    async def find(self, requester: Requester, ref: str, agent: str | None) -> Memory | None:
+        """A memory that a requester may see; None alike when it may not and when there is none."""
+        try:
+            memory = await find(self._core, requester.reader, ref, agent)
+        except (NotFound, Conflict):
+            return None
+        return memory if matches(memory, trust.visible(requester.trust)) else None
+
+    async def replacements(self, requester: Requester, memory: Memory) -> list[str]:
+        """The ids of live memories that took its place, as far as the requester may see them."""
+        context = await self._core.primary.context(memory.tenant, [memory.agent_id], self._core.clock())
+        names = (memory.id, *memory.aliases)
+        newer = dict.fromkeys(context.replaced[name] for name in names if name in context.replaced)
+        return [id for id in newer if id != memory.id and await self.find(requester, id, None) is not None]
 
     async def replaceable(
         self, who: Principal, refs: Sequence[str], same_author: Callable[[Memory], bool]
@@ -69,32 +163,106 @@ class Peers:
 
     async def _replaceable(self, who: Principal, ref: str, same_author: Callable[[Memory], bool]) -> bool:
         try:
-            return same_author(await upsert.find(self._core, who, ref))
+            return same_author(await find(self._core, who, ref))
         except NotFound:
             return True
         except Conflict:  # several agents hold one under that id
             return False
 
-    async def find(self, who: Principal, standing: RequesterTrust, ref: str, agent: str | None) -> Memory | None:
-        """A memory that a requester may see; None alike when it may not and when there is none."""
-        try:
-            memory = await upsert.find(self._core, reader(who, standing), ref, agent)
-        except (NotFound, Conflict):
-            return None
-        return memory if matches(memory, trust.visible(standing)) else None
+    # whom the operator trusts
 
-    def spend(self, tenant: str, caller: str, who: RequesterTrust) -> None:
-        """One request of this requester's, or a refusal that says when to try again."""
-        if self._each is None or self._strangers is None:
-            return
-        if wait := self._each.spend((tenant, caller, who.known, who.agent_id)):
-            raise rate_limit.refuse(wait, f"{who.agent_id!r:.80} has made its {self._limit} requests a minute")
-        if not who.known and (wait := self._strangers.spend((tenant, caller))):
-            raise rate_limit.refuse(wait, "agents that are not known here have made their requests of this minute")
+    async def trust_context(self, tenant: str) -> TrustContext:
+        peers = await self.bindings(tenant)
+        kept = await self.vouches(tenant)
+        return TrustContext(peers, vouches.chains(kept, peers, self._core.clock()))
+
+    async def bindings(self, tenant: str) -> dict[str, Peer]:
+        found = [Peer(**record.value) for record in await self._core.primary.records(tenant, PEER)]
+        return {peer.agent_id: peer for peer in sorted(found, key=lambda p: p.agent_id)}
+
+    async def bind(
+        self, who: Principal, agent_id: str, *, level: int, key: str | None = None, voucher: bool = False
+    ) -> Peer:
+        """Bind an agent to a level, and to a key; what was bound before is replaced."""
+        _require_operator(who)
+        trust.check_binding(agent_id, level, key)
+        peer = Peer(agent_id, level, key, voucher, self._core.clock())
+
+        def work(tx: Transaction) -> Peer:
+            tx.put_record(Record(PEER, agent_id, asdict(peer)))
+            said = {"peer": agent_id, "level": level, "voucher": voucher, "key": keys.fingerprint(key) if key else None}
+            audit.append(tx, who, "add_peer", "*", [audit.part(None, said)])
+            return peer
+
+        return await self._core.transact(who.tenant, work)
+
+    async def unbind(self, who: Principal, agent_id: str) -> Peer:
+        """Trust it no more; vouches it gave count no more, either."""
+        _require_operator(who)
+
+        def work(tx: Transaction) -> Peer:
+            record = tx.record(PEER, agent_id)
+            if record is None:
+                sentence = f"{agent_id!r:.300} is not among the agents trusted"
+                raise NotFound(sentence, hint="`commonplace trust list` shows them")
+            tx.drop_record(PEER, agent_id)
+            audit.append(tx, who, "remove_peer", "*", [audit.part(None, {"peer": agent_id})])
+            return Peer(**record.value)
+
+        return await self._core.transact(who.tenant, work)
+
+    # vouches
+
+    async def vouches(self, tenant: str) -> list[StoredVouch]:
+        """All that are kept, in the order they came."""
+        records = await self._core.primary.records(tenant, VOUCH)
+        return [StoredVouch(r.value["vouch"], r.value["sent_in"]) for r in sorted(records, key=lambda r: r.value["at"])]
+
+    async def vouches_for(self, who: Principal, subject: str) -> list[dict[str, Any]]:
+        """Those about an agent that are not over, as they were given."""
+        now = self._core.clock()
+        kept = await self.vouches(who.tenant)
+        return [vouch.document for vouch in kept if vouch.subject == subject and not vouch.over(now)]
+
+    async def keep_vouch(self, who: Principal, vouch: dict[str, Any], *, authenticated: bool) -> bool:
+        """Keep a vouch; whether it counts now. One that is malformed or wrongly signed is refused."""
+        self._spend(who, authenticated, RequesterTrust(vouch["voucher"]["agent_id"], 0, "shared", known=authenticated))
+        if authenticated:
+            require_role(who, "writer")
+        kept = StoredVouch(vouch, authenticated and who.may_use(vouch["voucher"]["agent_id"]))
+        vouches.check(kept)
+        peers = await self.bindings(who.tenant)
+        bound = peers.get(kept.voucher)
+        signed = (vouch.get("signatures") or {}).get("voucher_signature")
+        if bound is not None and bound.key is not None and signed and not kept.signed_with(bound.key):
+            raise ValidationError(
+                f"the signature is not made with the key bound to {kept.voucher}", field="signatures.voucher_signature"
+            )
+        others = await self.vouches(who.tenant)
+        if len(others) >= MOST_VOUCHES:
+            raise Conflict(f"{MOST_VOUCHES:,} vouches are kept already; no more are taken")
+        now = self._core.clock()
+        counted = vouches.counts(kept, others, peers, now)
+        if not authenticated and not counted:
+            raise Forbidden("without a token only a vouch that counts is kept: one signed by a voucher trusted here")
+        value = {"vouch": vouch, "sent_in": kept.sent_in, "at": now}
+
+        def work(tx: Transaction) -> None:
+            slot = sha256_hex(canonical([kept.voucher, vouch["id"]]))
+            earlier = tx.record(VOUCH, slot)
+            if earlier is not None and earlier.value["vouch"] != vouch:
+                sentence = f"{kept.voucher} has given another vouch under the id {vouch['id']!r:.300}; use a new id"
+                raise Conflict(sentence)
+            if earlier is None or (kept.sent_in and not earlier.value["sent_in"]):
+                tx.put_record(Record(VOUCH, slot, value))
+                said = {"voucher": kept.voucher, "subject": kept.subject, "counted": counted}
+                audit.append(tx, who, "vouch", "*", [audit.part(None, said)])
+
+        await self._core.transact(who.tenant, work)
+        return counted
 
 
-def reader(who: Principal, standing: RequesterTrust) -> Principal:
-    """As whom a requester reads: itself, or a stranger who is shown only what is shared with it."""
-    if standing.sees == "all":
-        return who
-    return Principal(f"mrp:{standing.agent_id}", who.tenant, "reader", ("*",))
+def _require_operator(who: Principal) -> None:
+    require_role(who, "admin")
+    if EVERYONE not in who.agents:
+        raise Forbidden(f"{who.name} may not use every agent, and whom to trust is a matter of all of them")

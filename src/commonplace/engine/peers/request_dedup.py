@@ -32,16 +32,12 @@ class RequestDedup:
 
     async def earlier(self, tenant: str, slot: str, asked: bytes, under: Any) -> dict[str, Any] | None:
         """The answer given before, if it still stands for someone of the same standing (`under`)."""
-
-        def look(tx: Transaction) -> tuple[Record | None, Record | None]:
-            return tx.record(SEEN, slot), tx.record(ANSWER, slot)
-
-        seen, answer = await self._core.transact(tenant, look)
-        now = self._core.clock()
-        if seen is None or seen.value["until"] <= now:
+        seen = await self._core.primary.record(tenant, SEEN, slot)
+        if seen is None or seen.value["until"] <= self._core.clock():
             return None
         if _hash(seen.value["salt"], asked) != seen.value["hash"]:
             raise RequestIdReused
+        answer = await self._core.primary.record(tenant, ANSWER, slot)
         if answer is None or answer.value["under"] != under or not await self._stands(tenant, answer.value["versions"]):
             return None
         document: dict[str, Any] = answer.value["response"]

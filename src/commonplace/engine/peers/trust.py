@@ -1,20 +1,16 @@
-"""How far other agents are trusted: levels, what each may see, and the bindings an operator keeps."""
+"""How far other agents are trusted: the levels, what each may see, and what an operator binds. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from commonplace.engine.core import Core, require_role
-from commonplace.engine.ledger import audit
-from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
-from commonplace.wire.errors import Forbidden, NotFound, ValidationError
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.record import EVERYONE, Principal
+from commonplace.wire.record import EVERYONE
 
-PEER = "peer"
 ANONYMOUS, IDENTIFIED, VOUCHED, DIRECT = range(4)
 NAMES = ("anonymous", "identified", "vouched", "direct")
 _NAME_CHARS = 256
@@ -54,7 +50,7 @@ class RequesterTrust:
     known: bool = False  # authenticated, or by a key that is bound here: nobody else can pass for it
 
 
-def standing(
+def trust_of(
     agent_id: str,
     *,
     authenticated: bool = False,
@@ -103,54 +99,12 @@ def author_level(*, own: bool, peer: Peer | None, signed: bool, by_bound_key: bo
     return max(level, peer.level) if peer is not None else level
 
 
-# what the operator keeps
-
-
-async def peers(core: Core, tenant: str) -> dict[str, Peer]:
-    found = [Peer(**record.value) for record in await core.primary.records(tenant, PEER)]
-    return {peer.agent_id: peer for peer in sorted(found, key=lambda p: p.agent_id)}
-
-
-async def add(
-    core: Core, who: Principal, agent_id: str, *, level: int, key: str | None = None, voucher: bool = False
-) -> Peer:
-    """Bind an agent to a level, and to a key; what was bound before is replaced."""
-    _allowed(who)
+def check_binding(agent_id: str, level: int, key: str | None) -> None:
+    """What can be wrong with a binding an operator makes."""
     if not agent_id.strip() or len(agent_id) > _NAME_CHARS or not agent_id.isprintable() or agent_id == EVERYONE:
-        raise ValidationError(
-            f"agent must be printable text of 1 to {_NAME_CHARS} characters, and not *", field="agent"
-        )
+        sentence = f"agent must be printable text of 1 to {_NAME_CHARS} characters, and not *"
+        raise ValidationError(sentence, field="agent")
     if level not in (IDENTIFIED, VOUCHED, DIRECT):
         raise ValidationError(f"level must be 1 (identified), 2 (vouched) or 3 (direct), not {level}", field="level")
     if key is not None:
         keys.check_public(key)
-    peer = Peer(agent_id, level, key, voucher, core.clock())
-
-    def work(tx: Transaction) -> Peer:
-        tx.put_record(Record(PEER, agent_id, asdict(peer)))
-        said = {"peer": agent_id, "level": level, "voucher": voucher, "key": keys.fingerprint(key) if key else None}
-        audit.append(tx, who, "add_peer", "*", [audit.part(None, said)])
-        return peer
-
-    return await core.transact(who.tenant, work)
-
-
-async def remove(core: Core, who: Principal, agent_id: str) -> Peer:
-    """Trust it no more; vouches it gave count no more, either."""
-    _allowed(who)
-
-    def work(tx: Transaction) -> Peer:
-        record = tx.record(PEER, agent_id)
-        if record is None:
-            raise NotFound(f"{agent_id!r:.300} is not among the agents trusted; `commonplace trust list` shows them")
-        tx.drop_record(PEER, agent_id)
-        audit.append(tx, who, "remove_peer", "*", [audit.part(None, {"peer": agent_id})])
-        return Peer(**record.value)
-
-    return await core.transact(who.tenant, work)
-
-
-def _allowed(who: Principal) -> None:
-    require_role(who, "admin")
-    if EVERYONE not in who.agents:
-        raise Forbidden(f"{who.name} may not use every agent, and whom to trust is a matter of all of them")

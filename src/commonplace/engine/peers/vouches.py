@@ -1,4 +1,4 @@
-"""Vouches: one agent's word for another, kept as given, and how far such words carry."""
+"""Vouches: one agent's word for another, kept as given, and how far such words carry. Pure."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from commonplace.engine.core import Core, require_role
-from commonplace.engine.ledger import audit
 from commonplace.engine.peers.trust import Peer
-from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
-from commonplace.wire.canonical import canonical, sha256_hex
-from commonplace.wire.errors import Conflict, Fault, Forbidden, ValidationError
-from commonplace.wire.record import Principal
+from commonplace.wire.canonical import sha256_hex
+from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.times import milliseconds
 
-VOUCH = "vouch"
 DECAY = 0.8  # of trust, for each hop away from a voucher of ours
 DEEPEST = 3  # hops
-MOST = 10_000  # vouches kept in one tenant
 
 
 @dataclass(slots=True, frozen=True)
-class Kept:
+class StoredVouch:
     """A vouch as it came. `sent_in` when the voucher itself, by a token of its own, handed it in."""
 
     document: dict[str, Any]
@@ -68,7 +62,7 @@ class VouchedTrust:
     keys: set[str] = field(default_factory=set)  # the vouchers know it by these; empty when none said
 
 
-def chains(kept: Sequence[Kept], peers: Mapping[str, Peer], now: int) -> dict[str, VouchedTrust]:
+def chains(kept: Sequence[StoredVouch], peers: Mapping[str, Peer], now: int) -> dict[str, VouchedTrust]:
     """Every agent that valid vouches lead to, from the vouchers bound here, at most DEEPEST hops away. Pure.
 
     A vouch counts when its voucher is trusted already and it is shown to be the voucher's own: signed with the key
@@ -101,59 +95,14 @@ def chains(kept: Sequence[Kept], peers: Mapping[str, Peer], now: int) -> dict[st
     return found
 
 
-async def load(core: Core, tenant: str) -> list[Kept]:
-    records = await core.primary.records(tenant, VOUCH)
-    return [Kept(r.value["vouch"], r.value["sent_in"]) for r in sorted(records, key=lambda r: r.value["at"])]
-
-
-async def keep(
-    core: Core, who: Principal, vouch: dict[str, Any], peers: Mapping[str, Peer], *, authenticated: bool
-) -> bool:
-    """Keep a vouch; whether it counts now. One that is malformed or wrongly signed is refused."""
-    if authenticated:
-        require_role(who, "writer")
-    kept = Kept(vouch, authenticated and who.may_use(vouch["voucher"]["agent_id"]))
-    check(kept)
-    bound = peers.get(kept.voucher)
-    if bound is not None and bound.key is not None and _signature(vouch) and not kept.signed_with(bound.key):
-        raise ValidationError(
-            f"the signature is not made with the key bound to {kept.voucher}", field="signatures.voucher_signature"
-        )
-    others = await load(core, who.tenant)
-    if len(others) >= MOST:
-        raise Conflict(f"{MOST:,} vouches are kept already; no more are taken")
-    now = core.clock()
-    counted = _counts(kept, others, peers, now)
-    if not authenticated and not counted:
-        raise Forbidden("without a token only a vouch that counts is kept: one signed by a voucher trusted here")
-    value = {"vouch": vouch, "sent_in": kept.sent_in, "at": now}
-
-    def work(tx: Transaction) -> None:
-        slot = sha256_hex(canonical([kept.voucher, vouch["id"]]))
-        earlier = tx.record(VOUCH, slot)
-        if earlier is not None and earlier.value["vouch"] != vouch:
-            raise Conflict(f"{kept.voucher} has given another vouch under the id {vouch['id']!r:.300}; use a new id")
-        if earlier is None or (kept.sent_in and not earlier.value["sent_in"]):
-            tx.put_record(Record(VOUCH, slot, value))
-            said = {"voucher": kept.voucher, "subject": kept.subject, "counted": counted}
-            audit.append(tx, who, "vouch", "*", [audit.part(None, said)])
-
-    await core.transact(who.tenant, work)
-    return counted
-
-
-def _counts(kept: Kept, others: Sequence[Kept], peers: Mapping[str, Peer], now: int) -> bool:
+def counts(kept: StoredVouch, others: Sequence[StoredVouch], peers: Mapping[str, Peer], now: int) -> bool:
     """Whether this very vouch does, and not just an earlier one of the same voucher's."""
     alone = [other for other in others if (other.voucher, other.subject) != (kept.voucher, kept.subject)]
     trusted = chains([*alone, kept], peers, now).get(kept.subject)
     return trusted is not None and kept.voucher in trusted.vouchers
 
 
-def _signature(vouch: Mapping[str, Any]) -> Any:
-    return (vouch.get("signatures") or {}).get("voucher_signature")
-
-
-def check(kept: Kept) -> None:
+def check(kept: StoredVouch) -> None:
     """What can be wrong with a vouch that follows its schema."""
     document = kept.document
     milliseconds(document["created_at"], "vouch.created_at")

@@ -1,1 +1,1 @@
-"""The small parts of a recall, each pure: names, times, literals, context, duplicates, and the numbers they give."""
+"""From a question to the memories that answer it."""

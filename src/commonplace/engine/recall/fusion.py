@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
-Fusion = Literal["rrf", "max", "weighted"]
+from commonplace.engine.types import Fusion
 
 RRF_K = 60
 OVERFETCH = 4

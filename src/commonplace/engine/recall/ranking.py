@@ -1,17 +1,28 @@
-"""One store's candidates made one list: a weighted sum of readable features. Pure."""
+"""One store's candidates made one list: a weighted sum of readable features. Pure.
+
+weights.json says what each feature is worth; `python -m bench.quality tune --write` writes it and docs/recall.md says
+what every feature means. 1 / (1 + exp(-(scale * sum + bias))) makes the sum a probability, which is the score.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from commonplace.engine.recall import weights as shipped
 from commonplace.engine.recall.duplicates import Key, sameness
 from commonplace.engine.recall.features import Features, Reader
 from commonplace.engine.recall.understanding import ALL, Parts, Question
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
+
+WEIGHTS_FILE = Path(__file__).with_name("weights.json")
+_FITTED = json.loads(WEIGHTS_FILE.read_text("utf-8"))
+WEIGHTS: Mapping[str, float] = _FITTED["weights"]
+SCALE: float = _FITTED["scale"]
+BIAS: float = _FITTED["bias"]
 
 #: How far around a memory its session is read.
 REACH = 2
@@ -42,7 +53,7 @@ class Shortlist:
         replaced: Mapping[str, str] | None = None,
         *,
         parts: Parts = ALL,
-        weights: Mapping[str, float] = shipped.WEIGHTS,
+        weights: Mapping[str, float] = WEIGHTS,
     ) -> None:
         self._asked = asked
         self._parts = parts
@@ -109,7 +120,7 @@ def rank(
     replaced: Mapping[str, str] | None = None,
     *,
     parts: Parts = ALL,
-    weights: Mapping[str, float] = shipped.WEIGHTS,
+    weights: Mapping[str, float] = WEIGHTS,
 ) -> list[RankedCandidate]:
     """All of it at once, best first."""
     shortlist = Shortlist(candidates, asked, replaced, parts=parts, weights=weights)
@@ -125,7 +136,7 @@ def total(features: Features, weights: Mapping[str, float]) -> float:
 
 
 def probability(z: float) -> float:
-    return 1 / (1 + math.exp(-max(-40.0, min(40.0, shipped.SCALE * z + shipped.BIAS))))
+    return 1 / (1 + math.exp(-max(-40.0, min(40.0, SCALE * z + BIAS))))
 
 
 def _folded(ranked: list[RankedCandidate], closely: int) -> list[RankedCandidate]:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from commonplace.engine.core import Core
-from commonplace.engine.recall import weights as shipped
 from commonplace.engine.recall.features import whole
 from commonplace.engine.recall.fusion import OVERFETCH
-from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
+from commonplace.engine.recall.ranking import CLOSELY, REACH, WEIGHTS, RankedCandidate, Shortlist
 from commonplace.engine.recall.understanding import ALL, Parts, Question, analyse
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import Reach, Search
@@ -21,8 +20,8 @@ _MOST_SURROUNDED = 8
 
 
 @dataclass(slots=True)
-class Found:
-    asked: Question
+class SearchOutcome:
+    question: Question
     ranked: list[RankedCandidate]
     embedder: str | None  # the one that made the question's vector; None when only words were searched
 
@@ -31,43 +30,44 @@ class Found:
         return self.embedder is not None
 
 
-async def find(
+async def search(
     core: Core,
     reach: Reach,
     text: str,
     k: int,
     *,
     parts: Parts = ALL,
-    weights: Mapping[str, float] = shipped.WEIGHTS,
+    weights: Mapping[str, float] = WEIGHTS,
     snapshot: Snapshot | None = None,
-) -> Found:
+) -> SearchOutcome:
     """Asked again when the store's embedder is replaced meanwhile: another one's vectors say nothing here."""
     if snapshot is not None:
         parts = replace(parts, names=False)  # who speaks is only known of today
     asked_at = snapshot.at if snapshot else core.clock()
-    found: Found = await core.retry_on_conflict(lambda: _find(core, reach, text, k, parts, weights, asked_at))
-    return found
+    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, weights, asked_at))
 
 
-async def _find(
+async def _search_once(
     core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float], asked_at: int
-) -> Found:
-    known = await core.primary.context(reach.tenant, reach.agents, reach.now)
-    asked = analyse(text, known, asked_at, parts)
-    vectors, info = await core.embedded([asked.sought]) if asked.telling else (None, core.embedder_info)
-    search = Search(
+) -> SearchOutcome:
+    context = await core.primary.context(reach.tenant, reach.agents, reach.now)
+    question = analyse(text, context, asked_at, parts)
+    vectors, info = await core.embedded([question.sought]) if question.telling else (None, core.embedder_info)
+    wanted = Search(
         reach,
-        asked.sought,
+        question.sought,
         None if vectors is None else vectors[0],
         max(FEWEST, OVERFETCH * k // 2),  # four times as many as are wanted, over both legs
         info.generation if info else None,
     )
-    candidates = await core.primary.search(search)
-    if not asked.telling:
+    candidates = await core.primary.search(wanted)
+    if not question.telling:
         candidates = [c for c in candidates if text.casefold() in whole(c.memory)]
     # The past had other replacements, and its sessions are not indexed.
     now = reach.as_of is None
-    shortlist = Shortlist(candidates, asked, known.replaced if now else {}, parts=parts, weights=weights)
+    shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MOST_SURROUNDED))):
-        shortlist.add(await core.primary.neighbours_in_session(search, best, REACH))
-    return Found(asked, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and vectors is not None else None)
+        shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
+    return SearchOutcome(
+        question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and vectors is not None else None
+    )

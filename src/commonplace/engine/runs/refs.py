@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from commonplace.engine.core import Core
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Forbidden, ValidationError
+from commonplace.wire.filters import Condition, Where, matches
 from commonplace.wire.plain import check_json
-from commonplace.wire.record import Principal, Role
+from commonplace.wire.record import Memory, Principal, Role
 
 PREFIX = "mem_"
 REF = "memory_ref"
@@ -27,6 +28,14 @@ class MemoryScope:
 
     agent: str
     namespace: str | None = None
+
+    @property
+    def where(self) -> Where:
+        return () if self.namespace is None else (Condition(("project",), "eq", self.namespace),)
+
+    def covers(self, memory: Memory) -> bool:
+        """Whether a memory belongs to what the handle stands for: live, and of its project."""
+        return memory.agent_id == self.agent and memory.status == "live" and matches(memory, self.where)
 
 
 class Refs:
@@ -63,14 +72,14 @@ class Refs:
             self._core.require(who, ref, role)
             return MemoryScope(ref)
         # Looked up in the caller's tenant alone, so one of another tenant is as unknown as one that never was.
-        found = await self._core.primary.records(who.tenant, _kind(ref)) if _ISSUED.match(ref) else []
-        if not found or not who.may_use(found[0].value["agent"]):
+        found = await self._core.primary.record(who.tenant, _kind(ref), "") if _ISSUED.match(ref) else None
+        if found is None or not who.may_use(found.value["agent"]):
             raise Forbidden(REFUSED)
-        scope = MemoryScope(found[0].value["agent"], found[0].value["namespace"])
+        scope = MemoryScope(found.value["agent"], found.value["namespace"])
         self._core.require(who, scope.agent, role)
         return scope
 
 
 def _kind(ref: str) -> str:
-    """A kind of its own, because records are read by kind."""
+    """Each handle has a kind of its own, with one record under the empty key."""
     return f"{REF}:{ref}"

@@ -5,18 +5,15 @@ from __future__ import annotations
 from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from commonplace.engine.core import Core
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.runs import BACKENDS, Run, kind, must_live
+from commonplace.engine.runs.runs import Run, kind, must_live
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
-
-__all__ = ["BACKENDS", "RunNote", "add_note", "jottings", "remove_note"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,61 +28,67 @@ class RunNote:
     expires_at: int | None = None
     created_at: int = 0
 
-
-async def add_note(
-    core: Core, who: Principal, run: Run, backend: str, scope: MemoryScope, content: str, tags: Sequence[str] = (),
-    expires_at: int | None = None, secrets: Secrets | None = None,
-) -> RunNote:  # fmt: skip
-    core.require(who, scope.agent, "writer")
-    if not content.strip():
-        raise ValidationError("content must hold something besides white space", field="content")
-    if expires_at is not None and expires_at <= core.clock():
-        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
-    core.redactor.check_name(scope.agent, "memoryRef", secrets)
-    content = core.redact_text(content, "content", secrets)
-    tags = await to_thread(core.redact_document, list(tags), "tags", secrets)  # of tags there may be any number
-    made = RunNote(mint_id(core.clock()), scope.agent, scope.namespace, content, tags, expires_at)
-
-    def work(tx: Transaction) -> RunNote:
-        must_live(tx, run)
-        kept = replace(made, created_at=tx.now)
-        tx.put_record(Record(kind(run.id, backend), kept.id, asdict(kept)))
-        return kept
-
-    return await core.transact(who.tenant, work)
+    def within(self, scope: MemoryScope, now: int) -> bool:
+        named = self.agent == scope.agent and scope.namespace in (None, self.namespace)
+        return named and (self.expires_at is None or self.expires_at > now)
 
 
-async def jottings(
-    core: Core, who: Principal, run: Run, backend: str, scope: MemoryScope, tag: str | None = None
-) -> list[RunNote]:
-    """Those of the scope that have not expired, newest first."""
-    core.require(who, scope.agent, "reader")
-    records = await core.primary.records(who.tenant, kind(run.id, backend))
-    found = [_note(record.value) for record in records]
-    mine = [j for j in found if _within(j, scope, core.clock()) and (tag is None or tag in j.tags)]
-    return sorted(mine, key=lambda j: (j.created_at, j.id), reverse=True)
+class RunNotes:
+    """`backend` is one of `runs.BACKENDS`."""
 
+    def __init__(self, core: Core) -> None:
+        self._core = core
 
-async def remove_note(core: Core, who: Principal, run: Run, backend: str, scope: MemoryScope, id: str) -> bool:
-    """Drop one; whether it was there."""
-    core.require(who, scope.agent, "writer")
-    if not is_uuid(id):
-        return False
+    async def add(
+        self, who: Principal, run: Run, backend: str, scope: MemoryScope, content: str, tags: Sequence[str] = (),
+        expires_at: int | None = None, secrets: Secrets | None = None,
+    ) -> RunNote:  # fmt: skip
+        core = self._core
+        core.require(who, scope.agent, "writer")
+        if not content.strip():
+            raise ValidationError("content must not be blank", field="content")
+        if expires_at is not None and expires_at <= core.clock():
+            raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+        core.redactor.check_name(scope.agent, "memoryRef", secrets)
+        content = core.redact_text(content, "content", secrets)
+        tags = await to_thread(core.redact_document, list(tags), "tags", secrets)  # of tags there may be any number
+        made = RunNote(mint_id(core.clock()), scope.agent, scope.namespace, content, tags, expires_at)
 
-    def work(tx: Transaction) -> bool:
-        record = tx.record(kind(run.id, backend), id)
-        if record is None or not _within(_note(record.value), scope, tx.now):
+        def work(tx: Transaction) -> RunNote:
+            must_live(tx, run)
+            kept = replace(made, created_at=tx.now)
+            tx.put_record(Record(kind(run.id, backend), kept.id, asdict(kept)))
+            return kept
+
+        return await core.transact(who.tenant, work)
+
+    async def list(
+        self, who: Principal, run: Run, backend: str, scope: MemoryScope, tag: str | None = None
+    ) -> Sequence[RunNote]:
+        """Those of the scope that have not expired, newest first."""
+        self._core.require(who, scope.agent, "reader")
+        records = await self._core.primary.records(who.tenant, kind(run.id, backend))
+        found = [RunNote(**record.value) for record in records]
+        mine = [n for n in found if n.within(scope, self._core.clock()) and (tag is None or tag in n.tags)]
+        return sorted(mine, key=lambda n: (n.created_at, n.id), reverse=True)
+
+    async def get(self, who: Principal, run: Run, backend: str, scope: MemoryScope, id: str) -> RunNote | None:
+        self._core.require(who, scope.agent, "reader")
+        record = await self._core.primary.record(who.tenant, kind(run.id, backend), id) if is_uuid(id) else None
+        note = None if record is None else RunNote(**record.value)
+        return note if note is not None and note.within(scope, self._core.clock()) else None
+
+    async def remove(self, who: Principal, run: Run, backend: str, scope: MemoryScope, id: str) -> bool:
+        """Drop one; whether it was there."""
+        self._core.require(who, scope.agent, "writer")
+        if not is_uuid(id):
             return False
-        tx.drop_record(record.kind, record.key)
-        return True
 
-    return await core.transact(who.tenant, work)
+        def work(tx: Transaction) -> bool:
+            record = tx.record(kind(run.id, backend), id)
+            if record is None or not RunNote(**record.value).within(scope, tx.now):
+                return False
+            tx.drop_record(record.kind, record.key)
+            return True
 
-
-def _note(value: dict[str, Any]) -> RunNote:
-    return RunNote(**value)
-
-
-def _within(jotting: RunNote, scope: MemoryScope, now: int) -> bool:
-    named = jotting.agent == scope.agent and scope.namespace in (None, jotting.namespace)
-    return named and (jotting.expires_at is None or jotting.expires_at > now)
+        return await self._core.transact(who.tenant, work)

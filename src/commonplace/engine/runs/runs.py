@@ -10,19 +10,22 @@ from secrets import token_hex
 from typing import Any
 
 from commonplace.engine.core import Core, require_role
+from commonplace.engine.memory.read import get
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import Record, Transaction
+from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
-from commonplace.wire.record import Principal
+from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS
 
 RUNS = "run"  # every run of a tenant and when it was last used, so that idle ones are found
 ITSELF = "run"  # the key of the run among its own records
 BACKENDS = ("scratchpad", "conversation")  # where it notes things for itself
 _OUTCOME = "outcome"
 _WITHIN = (*BACKENDS, _OUTCOME)  # all that goes when it ends
-IDLE_MS = 7 * 86_400_000
+IDLE_MS = 7 * DAY_MS
 TOUCHED_MS = 3_600_000  # a use is written down at most this often, and idle runs are looked for as often
 SECRET_CHARS = (8, 65_536)
 MOST_SECRETS = 100
@@ -96,10 +99,10 @@ class Runs:
 
     async def find(self, who: Principal, id: str) -> Run:
         """The run, if the caller may use it and it is not over."""
-        found = await self._core.primary.records(who.tenant, kind(id)) if _ID.match(id) else []
-        if not found or not (run := _run(found[0].value)).open_to(who):
+        found = await self._core.primary.record(who.tenant, kind(id), ITSELF) if _ID.match(id) else None
+        if found is None or not (run := _run(found.value)).open_to(who):
             raise unknown(id)
-        if self._idle(who.tenant, id, found[0].value):
+        if self._idle(who.tenant, id, found.value):
             await self._finish(who.tenant, id)
             raise unknown(id)
         return run
@@ -120,7 +123,7 @@ class Runs:
             require_role(who, "writer")  # what others noted in it goes with it
         await self._finish(who.tenant, id)
 
-    async def leave(self, who: Principal, run: Run, value: dict[str, Any], about: Sequence[str]) -> None:
+    async def keep_outcome(self, who: Principal, run: Run, value: dict[str, Any], about: Sequence[str]) -> None:
         """Keep with the run what came of it; `about` are the memories it quotes, which take it along when erased."""
 
         def work(tx: Transaction) -> None:
@@ -129,9 +132,19 @@ class Runs:
 
         await self._core.transact(who.tenant, work)
 
-    async def left(self, who: Principal, run: Run) -> dict[str, Any] | None:
-        found = await self._core.primary.records(who.tenant, kind(run.id, _OUTCOME))
-        return found[0].value if found else None
+    async def outcome(self, who: Principal, run: Run) -> dict[str, Any] | None:
+        found = await self._core.primary.record(who.tenant, kind(run.id, _OUTCOME), "")
+        return None if found is None else found.value
+
+    async def read(self, who: Principal, scope: MemoryScope, id: str, snapshot: Snapshot | None) -> Memory | None:
+        """A memory of a scope by its id, as a run that began at `snapshot` sees it, else as it is now."""
+        if not is_uuid(id):  # ids that authors chose in other protocols are theirs to use
+            return None
+        try:
+            memory = await get(self._core, who, scope.agent, id, snapshot=snapshot)
+        except NotFound:
+            return None
+        return memory if memory.id == id and scope.covers(memory) else None
 
     def secrets_of(self, run: Run | None) -> Secrets | None:
         """What must not be in anything the run writes; refused when that is no longer known."""

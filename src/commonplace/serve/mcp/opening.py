@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from commonplace.embedders.base import Embedder, Unloadable
 from commonplace.embedders.registry import open_embedder
-from commonplace.engine.core import Settings
+from commonplace.engine import Settings
 from commonplace.sdk import open_engine
 from commonplace.serve.lending import lender
 from commonplace.serve.mcp.borrowing import Borrowing

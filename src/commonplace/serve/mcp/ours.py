@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.dialects import knowledge, paging
-from commonplace.dialects.memorywire import Memorywire, to_wire
+from commonplace.dialects.memorywire import Memorywire
 from commonplace.serve.mcp.requests import (
     GetArguments,
     GraphArguments,
@@ -49,13 +48,13 @@ async def expire(session: Session, arguments: Document) -> Document:
 
 async def get(session: Session, arguments: Document) -> Document:
     given = parse(GetArguments, _given(session, arguments))
-    return to_wire(await (await session.engine()).get(session.who, given.agent_id, given.id, as_of=given.as_of))
+    return await (await _wire(session)).get(given.agent_id, given.id, as_of=given.as_of)
 
 
 async def listing(session: Session, arguments: Document) -> Document:
     given = parse(ListArguments, _given(session, arguments))
-    page = await paging.memories(
-        await session.engine(), session.who, given.agent_id, type=given.type, tag=given.tag, user_id=given.user_id,
+    page = await (await _wire(session)).list(
+        given.agent_id, type=given.type, tag=given.tag, user_id=given.user_id,
         filter=given.filter, limit=given.limit, cursor=given.cursor, as_of=given.as_of,
     )  # fmt: skip
     return _without_nulls(page)
@@ -70,19 +69,18 @@ async def update(session: Session, arguments: Document) -> Document:
 
 async def history(session: Session, arguments: Document) -> Document:
     given = parse(HistoryArguments, _given(session, arguments))
-    versions = await (await session.engine()).history(session.who, given.agent_id, given.id)
-    return {"versions": [to_wire(memory) for memory in versions]}
+    return {"versions": await (await _wire(session)).history(given.agent_id, given.id)}
 
 
 async def graph_assert(session: Session, arguments: Document) -> Document:
     request = parse(AssertRequest, _given(session, arguments))
-    return _without_nulls(await knowledge.state(await session.engine(), session.who, request))
+    return _without_nulls(await (await _wire(session)).graph_assert(request))
 
 
 async def graph_query(session: Session, arguments: Document) -> Document:
     given = parse(GraphArguments, _given(session, arguments))
-    found = await knowledge.query(
-        await session.engine(), session.who, given.agent_id, given.subject, predicate=given.predicate,
+    found = await (await _wire(session)).graph_query(
+        given.agent_id, given.subject, predicate=given.predicate,
         as_of=given.as_of,
     )  # fmt: skip
     return {**found, "triples": [_without_nulls(triple) for triple in found["triples"]]}
@@ -90,7 +88,7 @@ async def graph_query(session: Session, arguments: Document) -> Document:
 
 async def review_pending(session: Session, arguments: Document) -> Document:
     given = parse(ReviewArguments, _without_nulls(arguments))
-    reviews = await (await session.engine()).reviews(session.who)
+    reviews = await (await session.engine()).reviews.list(session.who)
     return {"reviews": [review for review in reviews if given.agent_id in (None, review["agent_id"])]}
 
 

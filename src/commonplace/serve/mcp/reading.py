@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from commonplace import __version__
+from commonplace.__about__ import __version__
 from commonplace.serve.mcp import ours
 from commonplace.serve.mcp.table import Document, Session
 from commonplace.wire.errors import ValidationError
@@ -13,7 +13,7 @@ _ASKED = ("q", "k", "user_id")
 
 
 async def status(session: Session, uri: str) -> Document:
-    found = await (await session.engine()).status(session.who)
+    found = await (await session.engine()).upkeep.status(session.who)
     answer: Document = {"version": __version__, "agent": session.agent}
     answer |= {name: found[name] for name in ("agents", "memories", "pending_reviews")}
     if found["embedder"]:

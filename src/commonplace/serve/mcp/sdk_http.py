@@ -9,7 +9,7 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from commonplace import __version__
+from commonplace.__about__ import __version__
 from commonplace.serve.mcp.messages import INTERNAL_ERROR, Problem
 from commonplace.serve.mcp.places import SESSION
 from commonplace.serve.mcp.speaker import Speaker

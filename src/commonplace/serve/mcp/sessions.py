@@ -54,7 +54,7 @@ class OwnSession:
         if self.palace is not None:
             # Where it cannot be made it still reads as an empty one, and the first write says why.
             with suppress(Fault):
-                await engine.ensure_palace(self.who, self.palace)
+                await engine.palaces.ensure(self.who, self.palace)
         self._engine = engine
         self._idle = asyncio.create_task(self._let_go_when_idle(engine))
         return engine
@@ -62,10 +62,7 @@ class OwnSession:
     async def _let_go_when_idle(self, engine: Engine) -> None:
         while True:
             await asyncio.sleep(IDLE_CHECK_SECONDS)
-            if engine.core.embedding is not None and await asyncio.to_thread(engine.core.embedding.unload_if_idle):
-                unload = getattr(engine.core.judge, "unload", None)  # which is only ever asked after an embedding
-                if unload is not None:
-                    await asyncio.to_thread(unload)
+            await engine.release_idle_models()
 
     async def close(self) -> None:
         if self._opening is not None:

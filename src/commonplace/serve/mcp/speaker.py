@@ -30,8 +30,6 @@ _NEXT = {
     "unavailable": "Try {tool} once more; if it fails again, tell the user.",
 }
 _NEEDS_A_PERSON = "Do not try again; tell the user that a person must look at it, beginning with `commonplace doctor`."
-#: How advice begins that is for a person at a shell, where a model is told to call a tool.
-_AT_A_SHELL = "; `commonplace "
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -165,7 +163,7 @@ class Speaker:
     def _faulty(self, tool: Tool, fault: Fault, era: str) -> Document:
         if tool.faults == "error":
             raise Problem(INTERNAL_ERROR, tool.explain(fault) if tool.explain else fault.message)
-        text = tool.explain(fault) if tool.explain else f"{_sentence(_told(fault))} {advice(tool.name, fault)}".strip()
+        text = tool.explain(fault) if tool.explain else f"{_sentence(fault.summary)} {advice(tool.name, fault)}".strip()
         return eras.call_result(text, None, era, error=True)
 
     # resources
@@ -191,7 +189,7 @@ class Speaker:
         try:
             document = await resolved(found.handler)(session, uri)
         except NotFound as fault:
-            raise Problem(missing, _told(fault), {"uri": uri[:2000]}) from None
+            raise Problem(missing, fault.summary, {"uri": uri[:2000]}) from None
         except ValidationError as fault:
             raise Problem(INVALID_PARAMS, fault.message, {"uri": uri[:2000]}) from None
         except Fault as fault:
@@ -255,10 +253,6 @@ def _no_method(method: str) -> Problem:
 
 def advice(tool: str, fault: Fault) -> str:
     return _NEEDS_A_PERSON if isinstance(fault, OperatorActionRequired) else _NEXT.get(fault.code, "").format(tool=tool)
-
-
-def _told(fault: Fault) -> str:
-    return fault.message.partition(_AT_A_SHELL)[0] if isinstance(fault, NotFound) else fault.message
 
 
 def _sentence(message: str) -> str:

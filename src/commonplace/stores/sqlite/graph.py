@@ -59,7 +59,8 @@ def after(db: apsw.Connection, scope: int | None, subject: str, predicate: str, 
     return None if found is None else to_triple(found)
 
 
-def of(db: apsw.Connection, scope: int | None, subject: str, mentions: bool) -> list[Triple]:
+def triples_about(db: apsw.Connection, tenant: str, agent_id: str, subject: str, mentions: bool) -> list[Triple]:
+    scope = _scope(db, tenant, agent_id)
     key = folded(subject)
     found = db.execute(f"{_OF} {_ORDER}", (scope, key, subject)).fetchall()
     if mentions:

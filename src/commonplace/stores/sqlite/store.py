@@ -158,6 +158,19 @@ class SqliteStore(Transactional):
             lambda db: reader.audit(db, tenant, after, limit, agent_id, operation, since, until)
         )
 
+    async def audit_head(self, tenant: str) -> tuple[int, str]:
+        sql = "SELECT audit_n, audit_hash FROM tenants WHERE name = ?"
+        return await self._readers.run(lambda db: db.execute(sql, (tenant,)).fetchone() or (0, ""))
+
+    async def record(self, tenant: str, kind: str, key: str) -> Record | None:
+        sql = "SELECT kind, key, value, about FROM records WHERE tenant_id = ? AND kind = ? AND key = ?"
+
+        def read(db: apsw.Connection) -> Record | None:
+            row = db.execute(sql, (reader.tenant_id(db, tenant), kind, key)).fetchone()
+            return None if row is None else to_record(row)
+
+        return await self._readers.run(read)
+
     async def records(self, tenant: str, kind: str) -> list[Record]:
         sql = "SELECT kind, key, value, about FROM records WHERE tenant_id = ? AND kind = ? ORDER BY key"
         return await self._readers.run(
@@ -201,6 +214,9 @@ class SqliteStore(Transactional):
     ) -> list[Triple]:  # fmt: skip
         return await self._readers.run(lambda db: graph.triples(db, tenant, agent_id, subject, predicate, at, limit))
 
+    async def triples_about(self, tenant: str, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
+        return await self._readers.run(lambda db: graph.triples_about(db, tenant, agent_id, subject, mentions))
+
     async def triple_counts(self, tenant: str, agent_id: str, at: At) -> tuple[int, int, int]:
         return await self._readers.run(lambda db: graph.counts(db, tenant, agent_id, at))
 
@@ -214,7 +230,7 @@ class SqliteStore(Transactional):
         for copy in self.files.before_migration():
             copy.unlink(missing_ok=True)
 
-    # the Maintained protocol
+    # the FileUpkeep and Reindexable protocols
 
     async def sizes(self) -> dict[str, Any]:
         return upkeep.sizes(self.files, self.catalogue)

@@ -205,9 +205,6 @@ class SqliteTransaction:
     def triple_after(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
         return graph.after(self._db, self._scope(agent_id), subject, predicate, at)
 
-    def triples_of(self, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
-        return graph.of(self._db, self._scope(agent_id), subject, mentions)
-
     def triples_from(self, memory_id: str) -> list[Triple]:
         return graph.derived_from(self._db, self._state.id, memory_id)
 

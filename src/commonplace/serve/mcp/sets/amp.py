@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from commonplace import __version__
+from commonplace.__about__ import __version__
 from commonplace.serve.mcp.schemas import answer, request
 from commonplace.serve.mcp.table import Document, Hints, Session, Tool, ToolSet
 from commonplace.wire.errors import Fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace import __version__
+from commonplace.__about__ import __version__
 from commonplace.serve.mcp.schemas import MEMORY_ID, answer, request
 from commonplace.serve.mcp.table import Document, Hints, Prompt, Resource, Session, Tool, ToolSet
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine.graph.statements import Triple
+from commonplace.engine import Triple
 from commonplace.stores.base import Transaction
-from commonplace.stores.contract.subject import DAY_MS, START, WHO, Contract, FakeClock, Subject, drives
 from commonplace.stores.walking import PATH_FANOUT
+from commonplace.testing.subject import DAY_MS, START, WHO, Contract, FakeClock, Subject, drives
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.record import Principal
@@ -25,11 +25,13 @@ Step = tuple[str, int, int]  # what to do, the instant it is about, the instant 
 
 
 async def state(s: Subject, subject: str, predicate: str, object: str, agent: str = "agent", **more: Any) -> Triple:
-    return await s.engine.graph_assert(WHO, agent, subject=subject, predicate=predicate, object=object, **more)
+    return (
+        await s.engine.graph.assert_fact(WHO, agent, subject=subject, predicate=predicate, object=object, **more)
+    ).triple
 
 
 async def held(s: Subject, subject: str, agent: str = "agent", **options: Any) -> list[str]:
-    return [t.object for t in await s.engine.graph_query(WHO, agent, subject, **options)]
+    return [t.object for t in await s.engine.graph.query(WHO, agent, subject, **options)]
 
 
 class Timeline:
@@ -51,7 +53,7 @@ class Timeline:
         return True
 
 
-class Statements(Contract):
+class GraphScenarios(Contract):
     @drives
     async def test_a_new_statement_ends_the_one_before(self, s: Subject) -> None:
         self.needs(s, "graph")
@@ -63,12 +65,11 @@ class Statements(Contract):
         assert await held(s, "auth-service", predicate="version") == ["2.4.1"]
         assert await held(s, "auth-service", as_of=s.clock() - 1) == ["2.4.0"]
         assert await held(s, "auth-service", as_of=first.valid_from - 1) == []
-        history = await s.engine.graph_history(WHO, "agent", "auth-service", "version")
+        history = await s.engine.graph.history(WHO, "agent", "auth-service", "version")
         assert [(t.id, t.object, t.valid_from, t.valid_to) for t in history] == [
             (first.id, "2.4.0", START, s.clock()), (second.id, "2.4.1", s.clock(), None)]  # fmt: skip
         assert (history[0].confidence, history[0].provenance, history[0].asserted_by) == (0.5, "log", "local")
-        assert await s.engine.graph_counts(WHO, "agent") == {"triples": 3, "active": 2, "subjects": 1}
-        assert [t.object for t in await s.engine.graph_list(WHO, "agent", limit=1)] == ["2.4.1"]
+        assert await s.engine.graph.counts(WHO, "agent") == {"triples": 3, "active": 2, "subjects": 1}
 
     @drives
     async def test_a_statement_about_the_past_leaves_what_came_after_alone(self, s: Subject) -> None:
@@ -86,7 +87,7 @@ class Statements(Contract):
         first = await state(s, "Alice", "likes", "tea")
         await state(s, "Alice", "likes", "coffee")
         assert await held(s, "Alice") == await held(s, "Alice", as_of=s.clock()) == ["coffee"]
-        history = await s.engine.graph_history(WHO, "agent", "Alice")
+        history = await s.engine.graph.history(WHO, "agent", "Alice")
         assert [(t.object, t.valid_to) for t in history] == [("tea", first.valid_from), ("coffee", None)]
 
     @drives
@@ -98,9 +99,9 @@ class Statements(Contract):
         assert made.valid_from == START
         assert await held(s, "Alice") == ["tea"]
         assert await held(s, "Alice", as_of=s.clock()) == []
-        assert len(await s.engine.graph_path(WHO, "agent", "Alice", "tea")) == 1
-        assert (await s.engine.graph_counts(WHO, "agent"))["active"] == 1
-        assert (await s.engine.graph_retract(WHO, "agent", ("Alice", "likes"))).valid_to == START
+        assert len(await s.engine.graph.path(WHO, "agent", "Alice", "tea")) == 1
+        assert (await s.engine.graph.counts(WHO, "agent"))["active"] == 1
+        assert (await s.engine.graph.retract(WHO, "agent", ("Alice", "likes"))).valid_to == START
         assert await held(s, "Alice") == []
 
     def test_statements_of_one_line_never_overlap(self, tmp_path: Path) -> None:
@@ -133,14 +134,14 @@ class Statements(Contract):
                 oracle.state(value, about)
                 await state(s, subject, "is", str(value), valid_from=base + about)
             elif oracle.retract(at):
-                await s.engine.graph_retract(WHO, "agent", (subject, "is"))
+                await s.engine.graph.retract(WHO, "agent", (subject, "is"))
             else:
                 with pytest.raises(NotFound):
-                    await s.engine.graph_retract(WHO, "agent", (subject, "is"))
+                    await s.engine.graph.retract(WHO, "agent", (subject, "is"))
         for instant, holding in enumerate(oracle.at):
             told = await held(s, subject, as_of=base + instant)
             assert told == ([] if holding is None else [str(holding)]), (instant, steps)
-        line = [t for t in await s.engine.graph_history(WHO, "agent", subject) if not t.empty]
+        line = [t for t in await s.engine.graph.history(WHO, "agent", subject) if not t.empty]
         assert all(a.valid_to is not None and a.valid_to <= b.valid_from for a, b in pairwise(line))
 
     @drives
@@ -148,7 +149,7 @@ class Statements(Contract):
         self.needs(s, "graph")
         await asyncio.gather(*(state(s, "Alice", "is_at", f"place {i}") for i in range(100)))
         assert len(await held(s, "Alice")) == 1
-        history = await s.engine.graph_history(WHO, "agent", "Alice")
+        history = await s.engine.graph.history(WHO, "agent", "Alice")
         assert len(history) == 100
         assert sum(t.valid_to is None for t in history) == 1
 
@@ -160,12 +161,12 @@ class Statements(Contract):
         other = Principal(tenant="other")
         assert await held(s, "Alice") == ["Bob"]
         assert await held(s, "Alice", "neighbour") == ["Zoe"]
-        assert list(await s.engine.graph_query(other, "agent", "Alice")) == []
-        assert list(await s.engine.graph_path(WHO, "agent", "Bob", "Zoe")) == []
-        assert (await s.engine.graph_erase(other, "agent", "Alice")).ids == []
+        assert list(await s.engine.graph.query(other, "agent", "Alice")) == []
+        assert list(await s.engine.graph.path(WHO, "agent", "Bob", "Zoe")) == []
+        assert (await s.engine.graph.erase(other, "agent", "Alice")).ids == []
         for who, agent in ((other, "agent"), (WHO, "neighbour")):
             with pytest.raises(NotFound):
-                await s.engine.graph_retract(who, agent, mine.id)
+                await s.engine.graph.retract(who, agent, mine.id)
         assert await held(s, "Alice") == ["Bob"]
 
     @drives
@@ -174,30 +175,30 @@ class Statements(Contract):
         made = await state(s, "Alice", "knows", "Bob")
         ahead = await state(s, "Alice", "retires", "gladly", valid_from=s.clock() + DAY_MS)
         s.clock.advance(5)
-        assert (await s.engine.graph_retract(WHO, "agent", made)).valid_to == s.clock()
-        assert (await s.engine.graph_retract(WHO, "agent", ahead.id)).empty
+        assert (await s.engine.graph.retract(WHO, "agent", made)).valid_to == s.clock()
+        assert (await s.engine.graph.retract(WHO, "agent", ahead.id)).empty
         assert await held(s, "Alice") == await held(s, "Alice", as_of=s.clock() + 2 * DAY_MS) == []
         assert await held(s, "Alice", as_of=made.valid_from) == ["Bob"]
         for gone in (made, ahead):
             with pytest.raises(Conflict):
-                await s.engine.graph_retract(WHO, "agent", gone.id)
+                await s.engine.graph.retract(WHO, "agent", gone.id)
         await state(s, "Alice", "knows", "Carol")
-        assert [t.object for t in await s.engine.graph_history(WHO, "agent", "Alice", "knows")] == ["Bob", "Carol"]
+        assert [t.object for t in await s.engine.graph.history(WHO, "agent", "Alice", "knows")] == ["Bob", "Carol"]
 
     @drives
     async def test_the_shortest_way_in_either_direction(self, s: Subject) -> None:
         self.needs(s, "graph")
         for a, b in (("Alice", "acme"), ("Acme", "Oslo"), ("Bob", "Oslo"), ("Bob", "Bern"), ("Alice", "Bern")):
             await state(s, a, f"to {b}", b)
-        way = await s.engine.graph_path(WHO, "agent", "alice", "BOB")
+        way = await s.engine.graph.path(WHO, "agent", "alice", "BOB")
         assert [(t.subject, t.object) for t in way] == [("Alice", "Bern"), ("Bob", "Bern")]
-        await s.engine.graph_retract(WHO, "agent", ("Alice", "to Bern"))
-        way = await s.engine.graph_path(WHO, "agent", "Alice", "Bob")
+        await s.engine.graph.retract(WHO, "agent", ("Alice", "to Bern"))
+        way = await s.engine.graph.path(WHO, "agent", "Alice", "Bob")
         assert [(t.subject, t.object) for t in way] == [("Alice", "acme"), ("Acme", "Oslo"), ("Bob", "Oslo")]
-        assert list(await s.engine.graph_path(WHO, "agent", "Alice", "Bob", max_hops=2)) == []
-        assert list(await s.engine.graph_path(WHO, "agent", "Alice", "Alice")) == []
-        assert list(await s.engine.graph_path(WHO, "agent", "Alice", "nowhere", max_hops=6)) == []
-        assert len(await s.engine.graph_path(WHO, "agent", "Alice", "Bob", as_of=s.clock() - 1)) == 0
+        assert list(await s.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=2)) == []
+        assert list(await s.engine.graph.path(WHO, "agent", "Alice", "Alice")) == []
+        assert list(await s.engine.graph.path(WHO, "agent", "Alice", "nowhere", max_hops=6)) == []
+        assert len(await s.engine.graph.path(WHO, "agent", "Alice", "Bob", as_of=s.clock() - 1)) == 0
 
     @drives
     async def test_a_way_over_a_hub_is_found(self, s: Subject) -> None:
@@ -205,9 +206,9 @@ class Statements(Contract):
         for i in range(PATH_FANOUT + 20):
             await state(s, f"person {i}", "lives_in", "Town")
             s.clock.advance(1)
-        way = await s.engine.graph_path(WHO, "agent", "Person 0", "person 1", max_hops=2)
+        way = await s.engine.graph.path(WHO, "agent", "Person 0", "person 1", max_hops=2)
         assert [t.subject for t in way] == ["person 0", "person 1"]
-        assert len(await s.engine.graph_path(WHO, "agent", "Town", "person 0")) == 1
+        assert len(await s.engine.graph.path(WHO, "agent", "Town", "person 0")) == 1
 
     @drives
     async def test_erasing_a_subject_leaves_nothing_of_it(self, s: Subject) -> None:
@@ -218,16 +219,16 @@ class Statements(Contract):
             s.clock.advance(1)
         await state(s, "Alice", "knows", mark)
         await state(s, "Alice", "likes", "tea")
-        await s.engine.graph_retract(WHO, "agent", (mark, "is"))
-        would = await s.engine.preview_graph_erase(WHO, "agent", mark)
+        await s.engine.graph.retract(WHO, "agent", (mark, "is"))
+        would = await s.engine.graph.preview_erase(WHO, "agent", mark)
         assert [t.object for t in would] == ["one", "two", mark]
-        assert (await s.engine.graph_erase(WHO, "agent", mark)).ids == [t.id for t in would]
-        assert list(await s.engine.graph_history(WHO, "agent", mark)) == []
-        assert [t.object for t in await s.engine.preview_graph_erase(WHO, "agent", mark, mentions=True)] == [mark]
-        assert len((await s.engine.graph_erase(WHO, "agent", mark, mentions=True)).ids) == 1
+        assert (await s.engine.graph.erase(WHO, "agent", mark)).ids == [t.id for t in would]
+        assert list(await s.engine.graph.history(WHO, "agent", mark)) == []
+        assert [t.object for t in await s.engine.graph.preview_erase(WHO, "agent", mark, mentions=True)] == [mark]
+        assert len((await s.engine.graph.erase(WHO, "agent", mark, mentions=True)).ids) == 1
         assert mark not in repr(await s.store.audit("local", limit=1000))
         assert await held(s, "Alice") == ["tea"]
-        assert (await s.engine.verify_audit(WHO)).first_bad is None
+        assert (await s.engine.ledger.verify(WHO)).first_bad is None
 
     @drives
     async def test_what_was_derived_from_an_erased_memory_goes_with_it(self, s: Subject) -> None:
@@ -249,7 +250,7 @@ class Statements(Contract):
         assert mark not in repr(entries)
         assert all(gone.id in repr(entries[-1]) for gone in (by_id, by_alias, by_their_id))
         assert other.id not in repr(entries[-1])
-        assert (await s.engine.verify_audit(WHO)).first_bad is None
+        assert (await s.engine.ledger.verify(WHO)).first_bad is None
 
     @drives
     async def test_statements_of_work_that_raises_are_gone(self, s: Subject) -> None:
@@ -278,10 +279,10 @@ class Statements(Contract):
             clock = FakeClock()
             subject = await self.subject(tmp_path, clock)
             await state(subject, "Alice", "knows", "Bob", confidence=0.25, provenance="x")
-            kept = await subject.engine.graph_history(WHO, "agent", "Alice")
+            kept = await subject.engine.graph.history(WHO, "agent", "Alice")
             await subject.engine.close()
             again = await self.subject(tmp_path, clock)
-            assert await again.engine.graph_history(WHO, "agent", "Alice") == kept
+            assert await again.engine.graph.history(WHO, "agent", "Alice") == kept
             assert await held(again, "Alice") == ["Bob"]
             await again.engine.close()
 

@@ -6,18 +6,18 @@ from typing import Any
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft, Query
-from commonplace.stores.contract.statements import state
-from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, Subject, drives
 from commonplace.stores.walking import FANOUT
+from commonplace.testing.graph import state
+from commonplace.testing.subject import DAY_MS, WHO, Contract, Subject, drives
 from commonplace.wire.filters import parse
 from commonplace.wire.record import Principal
 
 
 async def near(s: Subject, id: str, hops: int = 1, agent: str = "agent") -> dict[str, int]:
-    return await s.engine.neighbors(WHO, agent, id, hops)
+    return await s.engine.graph.neighbours(WHO, agent, id, hops)
 
 
-class Tied(Contract):
+class LinkScenarios(Contract):
     @drives
     async def test_memories_are_tied_by_what_they_refer_to_and_replace(self, s: Subject) -> None:
         self.needs(s, "graph")
@@ -50,7 +50,7 @@ class Tied(Contract):
         assert await near(s, acme, 2) == {**dict.fromkeys(alice, 1), oslo: 2}
         assert (await near(s, alice[1], 3))[oslo] == 3
         assert oslo not in await near(s, alice[1], 2)
-        await s.engine.graph_retract(WHO, "agent", ("acme", "employs"))
+        await s.engine.graph.retract(WHO, "agent", ("acme", "employs"))
         assert acme not in await near(s, alice[0], 3)
 
     @drives
@@ -67,7 +67,7 @@ class Tied(Contract):
         assert await near(s, start, 3) == {middle: 1, end: 2}
         assert await near(s, foreign, 3, "neighbour") == {}
         assert staged.review_id is not None
-        await s.engine.decide(WHO, staged.review_id, Decision(True, "Alice"))
+        await s.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice"))
         assert (await near(s, start))[staged.id] == 1
         await s.forget(staged.id)
         s.clock.advance(DAY_MS)
@@ -114,7 +114,7 @@ class Tied(Contract):
         before = s.clock()
         s.clock.advance(DAY_MS)
         await s.update(b, entity_name="C", metadata={"references": []})
-        await s.engine.graph_retract(WHO, "agent", ("A", "is"))
+        await s.engine.graph.retract(WHO, "agent", ("A", "is"))
         c = await s.remember("c glaze recipe", metadata={"references": [a]})
 
         async def found(as_of: int | None) -> dict[str, list[str]]:

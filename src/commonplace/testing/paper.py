@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.engine.governance.reviews import Decision
-from commonplace.engine.types import Draft, Query
+from commonplace.engine import Decision, Draft, Expire, Forget, Query
 from commonplace.stores.base import CAPABILITIES, Primary, Store
-from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, Subject, drives
+from commonplace.testing.subject import DAY_MS, WHO, Contract, Subject, drives
 from commonplace.wire.errors import NotFound, ValidationError
-from commonplace.wire.models import ExpireRequest, ForgetRequest
+from commonplace.wire.models import ExpireRequest
+from commonplace.wire.validate import parse
 
 
-class Paper(Contract):
+class PaperScenarios(Contract):
     @drives
     async def test_basic_remember_recall(self, s: Subject) -> None:
         id = await s.remember("Alice is allergic to peanuts")
@@ -42,25 +42,24 @@ class Paper(Contract):
     @drives
     async def test_forget_no_scope_raises(self, s: Subject) -> None:
         await s.remember("something")
-        for ids, filter in ((None, None), ([], None), (None, {}), ([], {})):
-            request = ForgetRequest.model_construct(agent_id="agent", ids=ids, filter=filter)
+        nothing: tuple[dict[str, str] | None, ...] = (None, {})
+        for filter in nothing:
             with pytest.raises(ValidationError):
-                await s.engine.forget(WHO, request)
+                await s.engine.forget(WHO, Forget("agent", [], filter))
         assert len(await s.list()) == 1
 
     @drives
     async def test_expire_empty_policy_raises(self, s: Subject) -> None:
         await s.remember("something")
-        request = ExpireRequest.model_construct(agent_id="agent", policy=None, action="forget")
         with pytest.raises(ValidationError):
-            await s.engine.expire(WHO, request)
+            await s.engine.expire(WHO, Expire("agent"))
         assert len(await s.list()) == 1
 
     @drives
     async def test_expire_empty_policy_object_raises(self, s: Subject) -> None:
         await s.remember("something")
-        with pytest.raises(ValueError):
-            await s.expire()
+        with pytest.raises(ValidationError):
+            parse(ExpireRequest, {"agent_id": "agent", "policy": {}, "action": "forget"})
         assert len(await s.list()) == 1
 
     @drives
@@ -91,7 +90,7 @@ class Paper(Contract):
         assert await s.recall("Oslo") == await s.list() == []
         assert await s.gone(staged.id)
         s.clock.advance(5)
-        await s.engine.decide(WHO, staged.review_id, Decision(True, "Alice"))
+        await s.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice"))
         (found,) = await s.recall("Oslo")
         assert (found.id, found.created_at) == (staged.id, s.clock())
 

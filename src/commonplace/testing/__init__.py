@@ -2,9 +2,9 @@
 
 A backend's whole test file is
 
-    from commonplace.stores.contract import StoreContract
+    from commonplace.testing import PrimaryContract
 
-    class TestMine(StoreContract):
+    class TestMine(PrimaryContract):
         durable = True  # what was written is there after close and open
 
         def open_store(self, tmp_path, clock):
@@ -16,15 +16,15 @@ is a `FakeClock`. What a store does not declare in `capabilities` is skipped. py
 
 from __future__ import annotations
 
-from commonplace.stores.contract.keeping import Keeping
-from commonplace.stores.contract.paper import Paper
-from commonplace.stores.contract.reading import Reading
-from commonplace.stores.contract.statements import Statements
-from commonplace.stores.contract.subject import FakeClock
-from commonplace.stores.contract.ties import Tied
+from commonplace.testing.graph import GraphScenarios
+from commonplace.testing.links import LinkScenarios
+from commonplace.testing.paper import PaperScenarios
+from commonplace.testing.reads import ReadScenarios
+from commonplace.testing.storage import StorageScenarios
+from commonplace.testing.subject import FakeClock
 
-__all__ = ["FakeClock", "StoreContract"]
+__all__ = ["FakeClock", "PrimaryContract"]
 
 
-class StoreContract(Paper, Reading, Keeping, Statements, Tied):
+class PrimaryContract(PaperScenarios, ReadScenarios, StorageScenarios, GraphScenarios, LinkScenarios):
     """Subclass it, give `open_store`, and run pytest."""

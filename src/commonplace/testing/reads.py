@@ -12,13 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine.types import Draft, Query
+from commonplace.engine import Draft, Forget, Query
 from commonplace.stores.base import Reach, Search
-from commonplace.stores.contract.subject import DAY_MS, Contract, FakeClock, Subject, drives
 from commonplace.stores.importance import ImportanceDecay
+from commonplace.testing.subject import DAY_MS, Contract, FakeClock, Subject, drives
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where, any_of, parse
-from commonplace.wire.models import ForgetRequest
 from commonplace.wire.record import Principal
 
 TRICKY_TEXTS = (
@@ -28,7 +27,7 @@ TRICKY_TEXTS = (
 )  # fmt: skip
 
 
-class Reading(Contract):
+class ReadScenarios(Contract):
     @drives
     async def test_filters_come_before_the_cut(self, s: Subject) -> None:
         """A small agent beside one a hundred times larger, and three memories of one user among hundreds."""
@@ -99,7 +98,7 @@ class Reading(Contract):
         assert await s.gone(id, "neighbour")
         with pytest.raises(NotFound):
             await s.engine.get(other, "agent", id)
-        assert (await s.engine.forget(other, ForgetRequest(agent_id="agent", ids=[id]))).ids == []
+        assert (await s.engine.forget(other, Forget("agent", [id]))).ids == []
         assert (await s.forget(id, agent="neighbour", hard_delete=True)).ids == []
         assert not await s.gone(id)
 

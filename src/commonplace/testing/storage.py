@@ -13,15 +13,15 @@ from commonplace.embedders.hashing import Hashing
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Entry, Reach, Record, Search, Transaction
-from commonplace.stores.contract.subject import DAY_MS, WHO, Contract, FakeClock, Subject, drives
 from commonplace.stores.text import terms
+from commonplace.testing.subject import DAY_MS, WHO, Contract, FakeClock, Subject, drives
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal
 
 
-class Keeping(Contract):
+class StorageScenarios(Contract):
     @drives
     async def test_the_verbs_of_a_store(self, s: Subject) -> None:
         """What replicas are asked: put, get, search, scan, delete."""
@@ -162,17 +162,17 @@ class Keeping(Contract):
             WHO, draft, idempotency_key="key", approval={"content": mark}, reasoning=f"because {mark}"
         )
         assert staged.review_id is not None
-        await s.engine.decide(WHO, staged.review_id, Decision(True, "Alice"))
+        await s.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice"))
         await s.update(staged.id, content=f"{mark} two")
         at = s.clock()
         await s.forget(staged.id, approval_required=True, reasoning=mark)
-        assert s.engine.core.embedding is not None
-        assert len(s.engine.core.embedding) > 0
+        assert s.engine._core.embedding is not None
+        assert len(s.engine._core.embedding) > 0
         await s.recall(mark)
         await s.engine.flush()
         s.clock.advance(10)
         assert (await s.forget(staged.id, hard_delete=True)).ids == [staged.id]
-        assert len(s.engine.core.embedding) == 0
+        assert len(s.engine._core.embedding) == 0
         assert await s.gone(staged.id)
         assert await s.gone(f"{mark}-alias")
         assert await s.recall(mark) == await s.recall(mark, as_of=at) == []
@@ -181,8 +181,8 @@ class Keeping(Contract):
         assert len(kept[0]) == 2
         assert mark not in repr(kept)
         assert mark not in repr(await s.store.audit("local", limit=1000))
-        assert mark not in repr(await s.engine.reviews(WHO, None))
-        assert (await s.engine.verify_audit(WHO)).first_bad is None
+        assert mark not in repr(await s.engine.reviews.list(WHO, None))
+        assert (await s.engine.ledger.verify(WHO)).first_bad is None
         with pytest.raises(Conflict):
             await s.engine.remember(WHO, draft, idempotency_key="key")
 
@@ -244,7 +244,7 @@ class Keeping(Contract):
         assert await s.store.agents("local") == {"agent": 3}
         assert await s.store.sequence("local") == sequence + 2
         assert (await s.store.audit("local"))[: len(audit)] == audit
-        assert (await s.engine.verify_audit(WHO)).entries == len(audit) + 2
+        assert (await s.engine.ledger.verify(WHO)).entries == len(audit) + 2
         assert {beside[1], beside[3]} <= {m.id for m in await s.recall("beside")}
 
     @drives
@@ -264,6 +264,9 @@ class Keeping(Contract):
         await s.store.transact("local", lambda tx: tx.drop_record("setting", "a"))
         assert await s.store.records("local", "setting") == [Record("setting", "b", {"v": "é\0"}, ("m2",))]
         assert await s.store.records("other", "setting") == []
+        assert await s.store.record("local", "setting", "b") == Record("setting", "b", {"v": "é\0"}, ("m2",))
+        assert await s.store.record("local", "setting", "a") is None
+        assert await s.store.record("other", "setting", "b") is None
 
     @drives
     async def test_a_unit_of_work_sees_what_it_wrote(self, s: Subject) -> None:
@@ -296,6 +299,8 @@ class Keeping(Contract):
         assert [e.n for e in await read("local", since=s.clock())] == [2, 3]
         assert [e.n for e in await read("local", until=s.clock() - 1)] == [1]
         assert await read("other") == []
+        assert await s.store.audit_head("local") == (3, (await read("local"))[-1].hash)
+        assert await s.store.audit_head("other") == (0, "")
         assert "local" in await s.store.tenants()
 
     @drives
@@ -323,10 +328,10 @@ class Keeping(Contract):
             ]
             assert (await s.get("alias-2")).recalls == 1
             assert await s.gone("alias-1")
-            assert (await s.engine.verify_audit(WHO)).first_bad is None
+            assert (await s.engine.ledger.verify(WHO)).first_bad is None
             assert (await s.engine.recall(Principal(), Query(("agent",), "durable"))).note is None
             await s.remember("one more")
-            assert (await s.engine.verify_audit(WHO)).first_bad is None
+            assert (await s.engine.ledger.verify(WHO)).first_bad is None
 
         async def both() -> None:
             clock = FakeClock()

@@ -13,13 +13,21 @@ from typing import Any
 import pytest
 
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.engine import Engine
-from commonplace.engine.memory.write import Item
-from commonplace.engine.types import Draft, ForgetResult, Query, Receipt
+from commonplace.engine import (
+    BatchItem,
+    Draft,
+    Engine,
+    Expire,
+    Forget,
+    ForgetResult,
+    Merge,
+    MergeResult,
+    Query,
+    Receipt,
+)
 from commonplace.stores.base import Primary
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import parse
-from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest
 from commonplace.wire.record import Memory, Principal
 
 DAY_MS = 86_400_000
@@ -44,16 +52,16 @@ class FakeClock:
 class Subject:
     """A store under an engine, with the shortest way to say each thing."""
 
-    def __init__(self, engine: Engine, clock: FakeClock) -> None:
+    def __init__(self, engine: Engine, store: Primary, clock: FakeClock) -> None:
         self.engine = engine
-        self.store = engine.core.primary
+        self.store = store
         self.clock = clock
 
     async def remember(self, content: str, agent: str = "agent", **fields: Any) -> str:
         return (await self.engine.remember(WHO, Draft(agent, fields.pop("type", "semantic"), content, **fields))).id
 
     async def remember_all(self, drafts: list[Draft]) -> list[str]:
-        done = await self.engine.remember_many(WHO, [Item(draft) for draft in drafts])
+        done = await self.engine.remember_many(WHO, [BatchItem(draft) for draft in drafts])
         return [receipt.id for receipt in done if isinstance(receipt, Receipt)]
 
     async def recall(self, text: str, agent: str = "agent", **query: Any) -> list[Memory]:
@@ -71,15 +79,13 @@ class Subject:
         return await self.engine.update(WHO, "agent", id, lambda m: replace(m, **fields))
 
     async def forget(self, *ids: str, agent: str = "agent", **fields: Any) -> ForgetResult:
-        return await self.engine.forget(WHO, ForgetRequest(agent_id=agent, ids=list(ids) or None, **fields))
+        return await self.engine.forget(WHO, Forget(agent, ids, **fields))
 
-    async def merge(self, canonical: str, *duplicates: str, strategy: str = "keep_canonical") -> Any:
-        request = {"agent_id": "agent", "canonical": canonical, "duplicates": list(duplicates), "strategy": strategy}
-        return await self.engine.merge(WHO, MergeRequest.model_validate(request))
+    async def merge(self, canonical: str, *duplicates: str, strategy: Any = "keep_canonical") -> MergeResult:
+        return await self.engine.merge(WHO, Merge("agent", canonical, duplicates, strategy))
 
-    async def expire(self, action: str = "forget", **policy: Any) -> list[str]:  # type: ignore[valid-type]
-        request = {"agent_id": "agent", "policy": policy, "action": action}
-        return await self.engine.expire(WHO, ExpireRequest.model_validate(request))
+    async def expire(self, action: Any = "forget", **policy: Any) -> list[str]:  # type: ignore[valid-type]
+        return await self.engine.expire(WHO, Expire("agent", action=action, **policy))
 
     async def gone(self, id: str, agent: str = "agent") -> bool:
         try:
@@ -93,7 +99,7 @@ class Subject:
 def driven(store: Primary, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """A subject over this store, and the way to await one thing after another where a test is not async."""
     with asyncio.Runner() as runner:
-        subject = Subject(runner.run(Engine.open(store, Hashing(), clock=clock)), clock)
+        subject = Subject(runner.run(Engine.open(store, Hashing(), clock=clock)), store, clock)
         try:
             yield subject, runner.run
         finally:
@@ -122,7 +128,8 @@ class Contract:
         raise NotImplementedError("give the store to test, made in this folder")
 
     async def subject(self, tmp_path: Path, clock: FakeClock) -> Subject:
-        return Subject(await Engine.open(self.open_store(tmp_path, clock), Hashing(), clock=clock), clock)
+        store = self.open_store(tmp_path, clock)
+        return Subject(await Engine.open(store, Hashing(), clock=clock), store, clock)
 
     async def drive(self, tmp_path: Path, scenario: Callable[[Subject], Awaitable[None]]) -> None:
         subject = await self.subject(tmp_path, FakeClock())

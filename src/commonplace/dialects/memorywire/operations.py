@@ -1,0 +1,404 @@
+"""memorywire: its requests become engine calls, and what the engine answers becomes its responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from commonplace.dialects.memorywire.records import (
+    entry_to_wire,
+    to_change,
+    to_draft,
+    to_hit,
+    to_wire,
+    triple_to_wire,
+)
+from commonplace.engine import (
+    MAX_BATCH,
+    BatchItem,
+    Decision,
+    Draft,
+    Engine,
+    Expire,
+    Forget,
+    ForgetResult,
+    Merge,
+    MergeResult,
+    Progress,
+    Query,
+    Receipt,
+    ReviewOutcome,
+    Triple,
+    tagged,
+)
+from commonplace.wire import filters
+from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.filters import Condition, Where
+from commonplace.wire.knowledge import AssertRequest, EraseRequest, RetractRequest
+from commonplace.wire.models import (
+    Erased,
+    ExpireRequest,
+    ExpireResponse,
+    ForgetRequest,
+    ForgetResponse,
+    MergeRequest,
+    MergeResponse,
+    RecallRequest,
+    RecallResponse,
+    RememberRequest,
+    RememberResponse,
+    StoreError,
+    StoreOutcome,
+    UpdateRequest,
+)
+from commonplace.wire.record import Principal
+from commonplace.wire.times import DAY_MS
+from commonplace.wire.validate import parse
+
+if TYPE_CHECKING:
+    from commonplace.wire.surface import ReviewApply
+
+Document = dict[str, Any]
+
+_GOVERNED: dict[str, type[RememberRequest | ForgetRequest | MergeRequest]] = {
+    "remember": RememberRequest,
+    "forget": ForgetRequest,
+    "merge": MergeRequest,
+}
+_MOST_LISTED = 1000
+
+
+class Memorywire:
+    """The five operations and what surrounds them, for one caller."""
+
+    def __init__(self, engine: Engine, who: Principal) -> None:
+        self._engine = engine
+        self._who = who
+
+    # the five operations
+
+    async def remember(self, request: RememberRequest) -> RememberResponse:
+        receipt = await self._engine.remember(
+            self._who,
+            to_draft(request),
+            idempotency_key=request.idempotency_key,
+            approval=request.model_dump(exclude_unset=True) if request.approval_required else None,
+            reasoning=request.reasoning,
+        )
+        return self._remembered(receipt)
+
+    async def remember_many(self, requests: Sequence[RememberRequest]) -> Sequence[RememberResponse | Fault]:
+        """Each its own outcome; those that need approval are staged one by one."""
+        if len(requests) > MAX_BATCH:  # before any of them is staged
+            raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(requests)}", field="items")
+        outcomes: dict[int, RememberResponse | Fault] = {}
+        plain = [i for i, request in enumerate(requests) if not request.approval_required]
+        for i, request in enumerate(requests):
+            if request.approval_required:
+                try:
+                    outcomes[i] = await self.remember(request)
+                except Fault as fault:
+                    outcomes[i] = fault
+        items = [BatchItem(to_draft(requests[i]), requests[i].idempotency_key) for i in plain]
+        if items or not requests:
+            for i, outcome in zip(plain, await self._engine.remember_many(self._who, items), strict=True):
+                outcomes[i] = self._remembered(outcome) if isinstance(outcome, Receipt) else outcome
+        return [outcomes[i] for i in range(len(requests))]
+
+    async def recall(self, request: RecallRequest) -> RecallResponse:
+        where = filters.parse(request.filter)
+        if request.user_id is not None:
+            where += (Condition(("user_id",), "eq", request.user_id),)
+        if request.types:
+            where += (Condition(("type",), "in", list(request.types)),)
+        if request.fresher_than_days is not None:
+            since = max(self._engine.clock() - request.fresher_than_days * DAY_MS, 0)
+            where += (Condition(("created_at",), "gte", since),)
+        query = Query(
+            (request.agent_id,),
+            request.query,
+            request.k,
+            where,
+            fusion=request.fusion,
+            hops=request.hops,
+            quorum=request.quorum_k or 1,
+            as_of=request.as_of,
+            explain=request.explain,
+            min_score=request.min_score,
+            judge=request.judge,
+            include_shared=request.include_shared,
+        )
+        found = await self._engine.recall(self._who, query)
+        return RecallResponse(
+            results=[to_hit(hit) for hit in found.hits],
+            fusion_used=request.fusion,
+            stores_queried=found.stores_queried,
+            latency_ms=round(found.latency_ms),
+            note=found.note,
+            errors=[StoreError(store=store, error=error) for store, error in found.errors] or None,
+            explain=found.explain,
+        )
+
+    async def forget(self, request: ForgetRequest) -> ForgetResponse:
+        result = await self._engine.forget(self._who, to_forget(request))
+        pending = result.review_id is not None
+        erased = None
+        if result.descendants or result.backup_count:
+            count = result.backup_count or None
+            erased = Erased(descendants=result.descendants, backups=result.backups, backup_count=count)
+        return ForgetResponse(
+            forgotten_ids=result.ids,
+            stores=[] if pending else [StoreOutcome(store=result.store, count=len(result.ids))],
+            hard_delete=result.erased,
+            pending_approval=pending,
+            approval_url=self._review_url(result.review_id),
+            erased=erased,
+        )
+
+    async def merge(self, request: MergeRequest) -> MergeResponse:
+        result = await self._engine.merge(self._who, to_merge(request))
+        pending, count = result.review_id is not None, len(result.losers)
+        return MergeResponse(
+            canonical=result.survivor.id,
+            merged_count=count,
+            strategy_used=request.strategy,
+            stores=[] if pending else [StoreOutcome(store=self._engine.store_name, count=count)],
+            pending_approval=pending or None,
+            approval_url=self._review_url(result.review_id),
+        )
+
+    async def expire(self, request: ExpireRequest) -> ExpireResponse:
+        ids = await self._engine.expire(self._who, to_expire(request))
+        outcome = StoreOutcome(store=self._engine.store_name, count=len(ids))
+        return ExpireResponse(matched_count=len(ids), action_taken=request.action, stores=[outcome])
+
+    # what destructive operations would do
+
+    async def preview_forget(self, request: ForgetRequest) -> Sequence[Document]:
+        return [to_wire(m) for m in await self._engine.preview_forget(self._who, to_forget(request))]
+
+    async def preview_merge(self, request: MergeRequest) -> Document:
+        merged = await self._engine.preview_merge(self._who, to_merge(request))
+        return {"survivor": to_wire(merged.survivor), "losers": [to_wire(m) for m in merged.losers]}
+
+    async def preview_expire(self, request: ExpireRequest) -> Sequence[Document]:
+        return [to_wire(m) for m in await self._engine.preview_expire(self._who, to_expire(request))]
+
+    # single memories
+
+    async def get(self, agent_id: str, id: str, *, as_of: int | None = None) -> Document:
+        return to_wire(await self._engine.get(self._who, agent_id, id, as_of=as_of))
+
+    async def history(self, agent_id: str, id: str) -> Sequence[Document]:
+        return [to_wire(m) for m in await self._engine.history(self._who, agent_id, id)]
+
+    async def update(self, ref: str, request: UpdateRequest) -> Document:
+        memory = await self._engine.update(
+            self._who, request.agent_id, ref, to_change(request), expected_version=request.expected_version
+        )
+        return to_wire(memory)
+
+    async def list(
+        self,
+        agent_id: str,
+        *,
+        type: str | None = None,
+        tag: str | None = None,
+        user_id: str | None = None,
+        filter: Document | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        as_of: int | None = None,
+    ) -> Document:
+        """A page {memories, next_cursor}, newest first."""
+        where: Where = filters.parse(filter)
+        if type is not None:
+            where += (Condition(("type",), "eq", type),)
+        if user_id is not None:
+            where += (Condition(("user_id",), "eq", user_id),)
+        if tag is not None:
+            where += (tagged(tag),)
+        page = await self._engine.list(self._who, (agent_id,), where, limit=limit, cursor=cursor, as_of=as_of)
+        return {"memories": [to_wire(m) for m in page.memories], "next_cursor": page.next_cursor}
+
+    # reviews
+
+    async def decide(
+        self,
+        review_id: str,
+        approved: bool,
+        reviewer: str,
+        reason: str | None = None,
+        request: Document | None = None,
+        apply: ReviewApply | None = None,
+    ) -> Document:
+        """Approve, reject, or approve an edited request: the decided review with what came of it."""
+        edited: Draft | Forget | Merge | None = None
+        if request is not None:
+            review = await self._engine.reviews.get(self._who, review_id)
+            parsed = parse(_GOVERNED[review["operation"]], request)
+            match parsed:
+                case RememberRequest():
+                    edited = to_draft(parsed)
+                case ForgetRequest():
+                    edited = to_forget(parsed)
+                case MergeRequest():
+                    edited = to_merge(parsed)
+        decision = Decision(approved, reviewer, reason, edited, request)
+        if apply is not None:
+            decision.merge_into, decision.forget = apply.merge_into, tuple(apply.forget or ())
+        decided = await self._engine.reviews.decide(self._who, review_id, decision)
+        return {**decided.review, **_outcome(decided)}
+
+    # audit
+
+    async def audit(
+        self,
+        *,
+        agent_id: str | None = None,
+        operation: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Document:
+        """A page {entries, next_cursor} of the audit trail, oldest first."""
+        if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
+            raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
+        if not 1 <= limit <= _MOST_LISTED:
+            raise ValidationError(f"limit must be a whole number from 1 to {_MOST_LISTED}, not {limit}", field="limit")
+        entries = await self._engine.ledger.entries(
+            self._who,
+            agent_id=agent_id,
+            operation=operation,
+            since=since,
+            until=until,
+            limit=limit + 1,
+            after=int(cursor or 0),
+        )
+        shown = entries[:limit]
+        more = str(shown[-1].n) if len(entries) > limit else None
+        return {"entries": [entry_to_wire(entry) for entry in shown], "next_cursor": more}
+
+    async def verify_audit(self, progress: Progress | None = None) -> Document:
+        """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
+        found = await self._engine.ledger.verify(self._who, progress)
+        verdict: Document = {"ok": found.first_bad is None, "entries": found.entries, "head": found.head}
+        if found.first_bad is not None:
+            verdict |= {"first_bad": found.first_bad, "problem": found.problem}
+        return verdict
+
+    # the knowledge graph
+
+    async def graph_assert(self, request: AssertRequest) -> Document:
+        stated = await self._engine.graph.assert_fact(
+            self._who,
+            request.agent_id,
+            subject=request.subject,
+            predicate=request.predicate,
+            object=request.object,
+            confidence=request.confidence,
+            provenance=request.provenance,
+            valid_from=request.valid_from,
+        )
+        replaced = {} if stated.replaced is None else {"replaced": triple_to_wire(stated.replaced)}
+        return {**triple_to_wire(stated.triple), **replaced}
+
+    async def graph_query(
+        self, agent_id: str, subject: str, *, predicate: str | None = None, as_of: int | None = None
+    ) -> Document:
+        found = await self._engine.graph.query(self._who, agent_id, subject, predicate=predicate, as_of=as_of)
+        return _about(subject, found)
+
+    async def graph_history(self, agent_id: str, subject: str, *, predicate: str | None = None) -> Document:
+        return _about(subject, await self._engine.graph.history(self._who, agent_id, subject, predicate))
+
+    async def graph_path(
+        self, agent_id: str, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None
+    ) -> Document:
+        found = await self._engine.graph.path(self._who, agent_id, start, end, max_hops=max_hops, as_of=as_of)
+        return {"start": start, "end": end, "triples": [triple_to_wire(t) for t in found]}
+
+    async def graph_retract(self, request: RetractRequest) -> Document:
+        which = (request.subject, request.predicate)
+        return triple_to_wire(await self._engine.graph.retract(self._who, request.agent_id, which))
+
+    async def graph_erase(self, request: EraseRequest) -> Document:
+        gone = await self._engine.graph.erase(self._who, request.agent_id, request.subject, mentions=request.mentions)
+        answer: Document = {"subject": request.subject, "erased": gone.ids}
+        if gone.backup_count:
+            answer |= {"backups": gone.backups, "backup_count": gone.backup_count}
+        return answer
+
+    async def preview_graph_erase(self, request: EraseRequest) -> Document:
+        found = await self._engine.graph.preview_erase(
+            self._who, request.agent_id, request.subject, mentions=request.mentions
+        )
+        return _about(request.subject, found)
+
+    async def neighbors(self, agent_id: str, id: str, *, hops: int = 1) -> Document:
+        found = await self._engine.graph.neighbours(self._who, agent_id, id, hops)
+        return {"id": id, "neighbors": [{"id": other, "distance": distance} for other, distance in found.items()]}
+
+    # encoding
+
+    def _review_url(self, review_id: str | None) -> str | None:
+        base = self._engine.settings.review_url
+        return f"{base}/{review_id}" if base and review_id else None
+
+    def _remembered(self, receipt: Receipt) -> RememberResponse:
+        return RememberResponse(
+            id=receipt.id,
+            stored_at=receipt.stored_at,
+            stores=receipt.stores,
+            pending_approval=receipt.review_id is not None,
+            approval_url=self._review_url(receipt.review_id),
+            redacted=receipt.redacted or None,
+        )
+
+
+def to_forget(request: ForgetRequest) -> Forget:
+    return Forget(
+        request.agent_id,
+        request.ids or (),
+        request.filter,
+        request.user_id,
+        request.hard_delete,
+        request.cascade,
+        request.reason,
+        request.approval_required,
+        request.reasoning,
+    )
+
+
+def to_merge(request: MergeRequest) -> Merge:
+    return Merge(
+        request.agent_id,
+        request.canonical,
+        request.duplicates,
+        request.strategy,
+        request.approval_required,
+        request.reasoning,
+    )
+
+
+def to_expire(request: ExpireRequest) -> Expire:
+    policy = request.policy.model_dump() if request.policy is not None else {}
+    return Expire(request.agent_id, action=request.action, **policy)
+
+
+def _outcome(decided: ReviewOutcome) -> Document:
+    outcome: Document = {}
+    for part in (decided.outcome, decided.applied):
+        match part:
+            case Receipt() as receipt:
+                outcome |= {"id": receipt.id, "stores": receipt.stores}
+            case ForgetResult() as forgotten:
+                outcome |= {"forgotten_ids": forgotten.ids}
+            case MergeResult() as merged:
+                outcome |= {"canonical": merged.survivor.id, "merged_count": len(merged.losers)}
+    return {"outcome": outcome} if outcome else {}
+
+
+def _about(subject: str, triples: Iterable[Triple]) -> Document:
+    return {"subject": subject, "triples": [triple_to_wire(t) for t in triples]}

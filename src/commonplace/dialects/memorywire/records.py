@@ -1,0 +1,205 @@
+"""memorywire's messages and our record, each from the other. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from commonplace.engine import AuditEntry, Draft, Hit, Triple
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.models import RecallHit, RememberRequest, UpdateRequest
+from commonplace.wire.record import Memory
+
+NAME = "memorywire"
+
+
+def to_draft(request: RememberRequest) -> Draft:
+    metadata = request.metadata or {}
+    return Draft(
+        agent_id=request.agent_id,
+        type=request.type,
+        content=request.content,
+        user_id=request.user_id,
+        metadata=metadata,
+        confidence=request.confidence,
+        source=request.source,
+        provenance={"dialect": NAME},
+        privacy=request.privacy_intent.model_dump(exclude_none=True) if request.privacy_intent else {},
+        expires_at=request.expires_at,
+        embedding=request.embedding,
+        **lift(metadata),
+    )
+
+
+def lift(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata keys that are fields of the record; a value of another type stays plain metadata."""
+    lifted: dict[str, Any] = {}
+    for name in ("title", "project", "session_id", "speaker", "entity_name"):
+        value = metadata.get(name)
+        if isinstance(value, str) and value:
+            lifted[name] = value
+    tags = metadata.get("tags")
+    if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
+        lifted["tags"] = list(tags)
+    importance = metadata.get("importance")
+    if isinstance(importance, (int, float)) and not isinstance(importance, bool) and 0 <= importance <= 1:
+        lifted["importance"] = float(importance)
+    when = _milliseconds(metadata.get("event_time"))
+    if when is not None:
+        lifted["event_time"] = when
+    supersedes = metadata.get("supersedes")
+    if isinstance(supersedes, list) and all(isinstance(id, str) for id in supersedes):
+        lifted["supersedes"] = list(supersedes)
+    return lifted
+
+
+def _milliseconds(value: Any) -> int | None:
+    """A moment given as epoch milliseconds or as an ISO date, which without a zone means UTC."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return int(value) if abs(value) < 2**53 else None
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = datetime.fromisoformat(f"{moment.isoformat()}+00:00")
+    return int(moment.timestamp() * 1000)
+
+
+_LIFTED_BLANK: dict[str, Any] = {
+    "title": None, "project": None, "session_id": None, "speaker": None, "entity_name": None, "tags": [],
+    "importance": None, "event_time": None, "supersedes": [],
+}  # fmt: skip
+
+
+def to_change(request: UpdateRequest) -> Callable[[Memory], Memory]:
+    given = request.model_fields_set
+
+    def change(memory: Memory) -> Memory:
+        fields: dict[str, Any] = {n: getattr(request, n) for n in ("content", "confidence", "expires_at") if n in given}
+        if "metadata" in given:
+            fields["metadata"] = _without_kind(request.metadata or {}, memory)
+            fields |= {**_LIFTED_BLANK, **lift(request.metadata or {})}
+        if "tags" in given:
+            metadata = fields.get("metadata", memory.metadata)
+            fields["tags"] = request.tags
+            if "tags" in metadata:
+                fields["metadata"] = {**metadata, "tags": request.tags}
+        if request.privacy_intent is not None:
+            promised = {name: value for name, value in memory.privacy.items() if name != "share_with"}
+            names = request.privacy_intent.share_with
+            fields["privacy"] = {**promised, "share_with": names} if names else promised
+        return replace(memory, **fields)
+
+    if not given - {"agent_id", "expected_version"}:
+        raise ValidationError(
+            "nothing to change: give content, metadata, tags, confidence, expires_at or privacy_intent"
+        )
+    return change
+
+
+def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:
+    """Metadata that was read, changed and sent back, less the kind that only reading added to it."""
+    added = metadata.get("kind") == memory.kind != memory.metadata.get("kind")
+    if not added or memory.provenance.get("dialect", NAME) == NAME:
+        return metadata
+    return {name: value for name, value in metadata.items() if name != "kind"}
+
+
+def shown_metadata(memory: Memory) -> dict[str, Any]:
+    """Metadata as written, plus what another protocol kept in fields that memorywire shows here."""
+    metadata = dict(memory.metadata)
+    for name in ("title", "project", "session_id", "speaker", "entity_name", "importance", "event_time"):
+        value = getattr(memory, name)
+        if value is not None and name not in metadata:
+            metadata[name] = value
+    for name in ("tags", "supersedes"):
+        if (value := getattr(memory, name)) and name not in metadata:
+            metadata[name] = value
+    if memory.provenance.get("dialect", NAME) != NAME and "kind" not in metadata:
+        metadata["kind"] = memory.kind
+    return metadata
+
+
+def to_hit(hit: Hit) -> RecallHit:
+    memory = hit.memory
+    # What the store gives back was checked when it was written; checking every hit again costs more than the rest.
+    return RecallHit.model_construct(
+        id=memory.id,
+        type=memory.type,
+        content=memory.content,
+        score=hit.score,
+        metadata=shown_metadata(memory),
+        created_at=memory.created_at,
+        supporting=hit.supporting or None,
+        source_store=hit.source_store,
+        confidence=memory.confidence,
+        source=memory.source,
+        user_id=memory.user_id,
+        expires_at=memory.expires_at,
+        relevance=hit.relevance,
+        explain=hit.explain,
+    )
+
+
+_RECEIVED = ("source", "from", "witnesses", "chain")
+
+
+def to_wire(memory: Memory) -> dict[str, Any]:
+    """A memory as `get`, `list` and `history` show it: nothing empty, the engine's secrets left out."""
+    document: dict[str, Any] = {
+        "id": memory.id, "agent_id": memory.agent_id, "type": memory.type, "content": memory.content,
+        "created_at": memory.created_at, "updated_at": memory.updated_at, "version": memory.version,
+        "status": memory.status, "confidence": memory.confidence, "metadata": shown_metadata(memory),
+        "content_hash": memory.content_hash,
+    }  # fmt: skip
+    for name in (
+        "user_id",
+        "source",
+        "expires_at",
+        "merged_into",
+        "last_recalled_at",
+        "aliases",
+        "recalls",
+        "supersedes",
+    ):
+        value = getattr(memory, name)
+        if value:
+            document[name] = value
+    if memory.privacy:
+        document["privacy_intent"] = memory.privacy
+    if memory.provenance.get("source") == "received":
+        document["provenance"] = {name: memory.provenance[name] for name in _RECEIVED if name in memory.provenance}
+    if memory.demotion != 1.0:
+        document["demotion"] = memory.demotion
+    return document
+
+
+def triple_to_wire(triple: Triple) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "id": triple.id, "agent_id": triple.agent_id, "subject": triple.subject, "predicate": triple.predicate,
+        "object": triple.object, "valid_from": triple.valid_from, "valid_to": triple.valid_to,
+        "confidence": triple.confidence, "asserted_by": triple.asserted_by,
+    }  # fmt: skip
+    if triple.provenance is not None:
+        document["provenance"] = triple.provenance
+    return document
+
+
+def entry_to_wire(entry: AuditEntry) -> dict[str, Any]:
+    shown = ("n", "at", "seq", "operation", "agent_id", "principal", "hash", "previous")
+    payload: list[dict[str, Any]] = []
+    for part in entry.parts:
+        if part.payload is None:
+            payload.append({"erased": True})
+        else:
+            named = {"memory_id": part.memory_id} if part.memory_id else {}
+            payload.append({**named, **json.loads(part.payload)})
+    return {**{name: getattr(entry, name) for name in shown}, "payload": payload}

@@ -1,0 +1,123 @@
+"""Writes that wait for a human: staged in the primary store, invisible until someone decides."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from dataclasses import asdict
+from typing import Any, Literal
+
+from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
+from commonplace.engine.ledger import audit
+from commonplace.engine.memory import forget, merge
+from commonplace.engine.memory.read import readable
+from commonplace.engine.memory.write import check, idempotency_record, idempotency_slot, redact_draft, repeat_receipt
+from commonplace.engine.redaction import Secrets
+from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt
+from commonplace.stores.base import Record, Transaction
+from commonplace.wire.canonical import mint_id
+from commonplace.wire.record import Memory, Principal
+
+Operation = Literal["remember", "forget", "merge"]
+
+
+async def stage_remember(
+    core: Core, who: Principal, draft: Draft, request: dict[str, Any], reasoning: str | None, key: str | None = None,
+    secrets: Secrets | None = None,
+) -> Receipt:  # fmt: skip
+    """`request` is what a reviewer is shown."""
+    check(core, who, draft)
+    draft, redacted = await redact_draft(core, draft, key, secrets)
+    request = await to_thread(core.redact_document, request, "request", secrets)
+    if redacted:
+        request = {name: value for name, value in request.items() if name != "embedding"}  # made of the text as it was
+    memory_id = mint_id(core.clock())
+
+    def work(tx: Transaction) -> Receipt:
+        if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
+            return repeat_receipt(earlier, draft, core)
+        diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
+        value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
+        review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,), secrets)
+        receipt = Receipt(memory_id, tx.now, [], review_id=review_id)
+        if key is not None:
+            tx.put_record(idempotency_record(key, draft, receipt))
+        return receipt
+
+    receipt = await core.transact(who.tenant, work)
+    receipt.redacted = redacted
+    return receipt
+
+
+async def stage_forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
+    memories = await forget.chosen(core, who, request)
+    if request.hard_delete and request.cascade:
+        memories += await forget.descendants(core, who, memories)
+    now = core.clock()
+    removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forget.status_label(m, now)} for m in memories]
+    diff = {"added": [], "removed": removed, "modified": []}
+    ids = tuple(m.id for m in memories)
+    value = {"request": core.redact_document(to_document(request), "request"), "diff": diff, "ids": list(ids)}
+
+    def work(tx: Transaction) -> str:
+        return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, ids)
+
+    review_id = await core.transact(who.tenant, work)
+    return ForgetResult([], core.primary.name, erased=request.hard_delete, review_id=review_id)
+
+
+async def stage_merge(core: Core, who: Principal, request: Merge) -> MergeResult:
+    canonical, duplicates = await merge.parties(core, who, request)
+    merged = merge.combined(core, canonical, duplicates, request)
+    before = {m.id: m for m in (canonical, *duplicates)}
+    modified = []
+    if merged.changed:
+        modified = [{"before": _shown(before[merged.survivor.id]), "after": _shown(merged.survivor)}]
+    diff = {"added": [], "removed": [_shown(m) for m in merged.losers], "modified": modified}
+    value = {"request": core.redact_document(to_document(request), "request"), "diff": diff, "ids": list(before)}
+
+    def work(tx: Transaction) -> str:
+        return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, tuple(before))
+
+    return MergeResult(canonical, [], changed=False, review_id=await core.transact(who.tenant, work))
+
+
+def to_document(request: Forget | Merge) -> dict[str, Any]:
+    """A request as reviewers read it, and as it is taken up again when it is approved; nothing that was not given."""
+    document = {name: value for name, value in asdict(request).items() if value is not None}
+    return {name: value for name, value in document.items() if name != "ids" or value}
+
+
+def _stage(
+    tx: Transaction, core: Core, who: Principal, operation: Operation, agent_id: str, value: dict[str, Any],
+    reasoning: str | None, about: tuple[str, ...], secrets: Secrets | None = None,
+) -> str:  # fmt: skip
+    review_id = mint_id(core.clock())
+    if reasoning is not None:
+        reasoning = core.redact_text(reasoning, "reasoning", secrets)
+    review = {
+        "id": review_id,
+        "operation": operation,
+        "agent_id": agent_id,
+        "reasoning": reasoning,
+        "created_at": tx.now,
+        "status": "pending",
+        "requested_by": who.name,
+        **value,
+    }
+    tx.put_record(Record(REVIEW, review_id, review, about))
+    audit.append(tx, who, f"stage_{operation}", agent_id, [audit.part(None, {"review_id": review_id})])
+    return review_id
+
+
+def _shown(memory: Memory) -> dict[str, Any]:
+    shown = {"id": memory.id, "type": memory.type, "content": memory.content, "confidence": memory.confidence}
+    for name in ("user_id", "title", "tags", "metadata", "source", "expires_at"):
+        if value := getattr(memory, name):
+            shown[name] = value
+    return shown
+
+
+def _draft_shown(memory_id: str, draft: Draft) -> dict[str, Any]:
+    fields = ("user_id", "title", "tags", "metadata", "confidence", "source", "expires_at")
+    given = {name: getattr(draft, name) for name in fields}
+    return _shown(Memory(memory_id, "", draft.agent_id, draft.type, draft.content, **given))

@@ -1,0 +1,285 @@
+"""The temporal knowledge graph: what is stated about things, since when, and until when.
+
+Statements of one subject and predicate form a line in time and never overlap. A new one holds from `valid_from` (now,
+unless given) until the next one on that line begins; the one that held at that instant ends there. So stating
+something new closes what was active, and stating something about the past leaves what came after it alone.
+
+Names are kept as written (but for white space around them), and a statement is found under exactly its subject. Paths
+and hops compare names without regard to case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from commonplace.engine.core import Core
+from commonplace.engine.ledger import audit
+from commonplace.engine.memory.read import resolve
+from commonplace.stores.base import AuditPart, Reach, Transaction
+from commonplace.stores.graph import At, Triple
+from commonplace.wire.canonical import is_uuid, mint_id
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
+from commonplace.wire.plain import check_json
+from commonplace.wire.record import Principal
+
+MAX_HOPS = 3  # of neighbours, as in recall
+MAX_PATH = 6
+_MOST_NEIGHBOURS = 1000
+_CHUNK = 64  # statements erased per unit of work, so that the write lock is never held for long
+
+ASSERT, RETRACT, ERASE = "graph_assert", "graph_retract", "graph_erase"
+
+
+@dataclass(slots=True)
+class EraseResult:
+    """The ids of statements that are gone, and the backups that may still hold them."""
+
+    ids: list[str]
+    backups: list[str] = field(default_factory=list)  # where they lie, told to the operator alone
+    backup_count: int = 0
+
+
+@dataclass(slots=True)
+class AssertResult:
+    """A new statement, and the one that held until then, as it is now."""
+
+    triple: Triple
+    replaced: Triple | None = None
+
+
+class Graph:
+    """Statements, for every protocol to read and write."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def assert_fact(
+        self,
+        who: Principal,
+        agent_id: str,
+        *,
+        subject: str,
+        predicate: str,
+        object: str,
+        confidence: float = 1.0,
+        provenance: str | None = None,
+        valid_from: int | None = None,
+        clamp: bool = False,
+    ) -> AssertResult:
+        """State something; what was stated of this subject and predicate until now ends in the same transaction.
+
+        A confidence outside 0 to 1 is refused, or with `clamp` brought to the nearer end.
+        """
+        self._core.require(who, agent_id, "writer")
+        if clamp:
+            confidence = min(max(confidence, 0.0), 1.0)
+        if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence <= 1:
+            raise ValidationError(f"confidence must be a number from 0 to 1, not {confidence!r}", field="confidence")
+        if valid_from is not None:
+            _check_instant(valid_from, "valid_from")
+        names = {"subject": subject, "predicate": predicate, "object": object}
+        kept = {name: self._clean(name, text) for name, text in names.items()}
+        source = None if provenance is None else self._clean("provenance", provenance)
+
+        def work(tx: Transaction) -> AssertResult:
+            start = tx.now if valid_from is None else valid_from
+            on_line = (agent_id, kept["subject"], kept["predicate"])
+            held, later = tx.triple_at(*on_line, start), tx.triple_after(*on_line, start)
+            triple = Triple(
+                mint_id(tx.now),
+                agent_id,
+                **kept,
+                valid_from=start,
+                valid_to=None if later is None else later.valid_from,
+                confidence=float(confidence),
+                provenance=source,
+                asserted_by=who.name,
+                memory_id=_named_memory(tx, agent_id, source),
+            )
+            parts = [] if held is None else [_end(tx, held, start)]
+            tx.put_triple(triple)
+            said = {**_spoken(triple), "valid_from": start, "valid_to": triple.valid_to, "confidence": confidence}
+            parts.append(audit.part(triple.id, said if source is None else {**said, "provenance": source}))
+            audit.append(tx, who, ASSERT, agent_id, parts)
+            return AssertResult(triple, None if held is None else replace(held, valid_to=start))
+
+        return await self._core.transact(who.tenant, work)
+
+    def _clean(self, field: str, text: str) -> str:
+        """A name as it is kept; redaction runs here, on everything a statement says."""
+        kept = self._core.redact_text(_checked(field, text), field)
+        if len(kept) > MAX_CHARS:
+            raise ValidationError(f"{field} has {len(kept):,} characters; at most {MAX_CHARS:,} are kept", field=field)
+        return kept
+
+    # reading
+
+    async def query(
+        self, who: Principal, agent_id: str, subject: str, *, as_of: int | None = None, predicate: str | None = None
+    ) -> list[Triple]:
+        """What is stated about a subject now, or was valid at `as_of` (ms); `predicate` narrows it."""
+        self._core.require(who, agent_id, "reader")
+        at, named = self._at(as_of), _checked("subject", subject)
+        predicate = None if predicate is None else _checked("predicate", predicate)
+        found = await self._core.primary.triples(who.tenant, agent_id, subject=named, predicate=predicate, at=at)
+        return sorted(found, key=lambda t: t.predicate)
+
+    async def history(self, who: Principal, agent_id: str, subject: str, predicate: str | None = None) -> list[Triple]:
+        """Everything that was ever stated about a subject, in the order it began."""
+        self._core.require(who, agent_id, "reader")
+        named = _checked("subject", subject)
+        predicate = None if predicate is None else _checked("predicate", predicate)
+        return await self._core.primary.triples(who.tenant, agent_id, subject=named, predicate=predicate)
+
+    async def counts(self, who: Principal, agent_id: str) -> dict[str, int]:
+        """How many statements there are of all times, how many hold now, and about how many subjects."""
+        self._core.require(who, agent_id, "reader")
+        counted = await self._core.primary.triple_counts(who.tenant, agent_id, self._at(None))
+        return dict(zip(("triples", "active", "subjects"), counted, strict=True))
+
+    async def path(
+        self, who: Principal, agent_id: str, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None
+    ) -> list[Triple]:
+        """The fewest statements that lead from one thing to another, each in either direction; [] when none do."""
+        self._core.require(who, agent_id, "reader")
+        _check_steps("max_hops", max_hops, 1, MAX_PATH)
+        at, ends = self._at(as_of), (_checked("start", start), _checked("end", end))
+        return await self._core.primary.path(who.tenant, agent_id, *ends, max_hops, at)
+
+    async def neighbours(self, who: Principal, agent_id: str, ref: str, hops: int) -> dict[str, int]:
+        """The live memories within so many hops of this one, nearest first, with their distance."""
+        self._core.require(who, agent_id, "reader")
+        _check_steps("hops", hops, 0, MAX_HOPS)
+        memory = await resolve(self._core, who, agent_id, _checked("memory_id", ref))
+        if hops == 0:
+            return {}
+        reach = Reach(who.tenant, (agent_id,), now=self._core.clock())
+        found = await self._core.primary.linked(reach, [memory.id], hops, self._at(None), _MOST_NEIGHBOURS)
+        return found[memory.id]
+
+    def _at(self, as_of: int | None) -> At:
+        if as_of is None:
+            return At(self._core.clock())
+        _check_instant(as_of, "as_of")
+        return At(as_of, given=True)
+
+    # ending and erasing
+
+    async def retract(self, who: Principal, agent_id: str, which: Triple | str | tuple[str, str]) -> Triple:
+        """End a statement now with none in its place: a triple, its id, or the (subject, predicate) that holds."""
+        self._core.require(who, agent_id, "writer")
+        asked = which.id if isinstance(which, Triple) else which
+
+        def work(tx: Transaction) -> Triple:
+            triple = _by_id(tx, agent_id, asked) if isinstance(asked, str) else _that_holds(tx, agent_id, *asked)
+            end = max(tx.now, triple.valid_from)
+            audit.append(tx, who, RETRACT, agent_id, [_end(tx, triple, end)])
+            return replace(triple, valid_to=end)
+
+        return await self._core.transact(who.tenant, work)
+
+    async def preview_erase(
+        self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False
+    ) -> list[Triple]:
+        """What `erase` would remove."""
+        self._core.require(who, agent_id, "writer")
+        named = _checked("subject", subject)
+        return await self._core.primary.triples_about(who.tenant, agent_id, named, mentions)
+
+    async def erase(self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False) -> EraseResult:
+        """Remove everything ever stated about a subject, of all times, and what the ledger says of it.
+
+        With `mentions` also what names it as the object.
+        """
+        gone: list[str] = []
+
+        def work(tx: Transaction, chosen: Sequence[str]) -> list[str]:
+            ids = [id for id in chosen if tx.triple(id) is not None]
+            if ids:
+                audit.append(tx, who, ERASE, agent_id, erase_now(tx, ids))
+            return ids
+
+        # Again until nothing is left: someone may have stated more of it meanwhile.
+        while found := await self.preview_erase(who, agent_id, subject, mentions=mentions):
+            for start in range(0, len(found), _CHUNK):
+                ids = [triple.id for triple in found[start : start + _CHUNK]]
+                gone += await self._core.transact(who.tenant, partial(work, chosen=ids))
+        if not gone:
+            return EraseResult([])
+        await self._core.primary.delete_migration_backups()
+        return EraseResult(gone, *await self._core.backups(who))
+
+
+def erase_now(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
+    """Erase statements; what the ledger keeps of that."""
+    for id in ids:
+        tx.erase_triple(id)
+    return [audit.part(None, {"id": id, "erased": True}) for id in ids]
+
+
+def _end(tx: Transaction, triple: Triple, at: int) -> AuditPart:
+    tx.put_triple(replace(triple, valid_to=at))
+    return audit.part(triple.id, {**_spoken(triple), "valid_to": at})
+
+
+def _spoken(triple: Triple) -> dict[str, Any]:
+    return {"subject": triple.subject, "predicate": triple.predicate, "object": triple.object}
+
+
+def _by_id(tx: Transaction, agent_id: str, id: str) -> Triple:
+    triple = tx.triple(id)
+    if triple is None or triple.agent_id != agent_id:
+        raise NotFound(f"no statement {id} for agent {agent_id}", hint="`commonplace kg query` shows their ids")
+    if triple.valid_to is not None and triple.valid_to <= max(tx.now, triple.valid_from):
+        raise Conflict(f"statement {id} has ended already", valid_to=triple.valid_to)
+    return triple
+
+
+def _that_holds(tx: Transaction, agent_id: str, subject: str, predicate: str) -> Triple:
+    subject, predicate = _checked("subject", subject), _checked("predicate", predicate)
+    found = tx.triple_at(agent_id, subject, predicate, tx.now)
+    if found is None:
+        raise NotFound(
+            f"nothing is stated about {subject!r} with {predicate!r} for agent {agent_id}",
+            hint="`commonplace kg query SUBJECT` shows what is",
+        )
+    return found
+
+
+def _named_memory(tx: Transaction, agent_id: str, provenance: str | None) -> str | None:
+    """The memory a provenance names, by id or alias, so that erasing that one finds what was derived from it."""
+    if provenance is None:
+        return None
+    spelled = tx.get(provenance) if is_uuid(provenance) else None
+    if spelled is None and (aliased := tx.by_alias(agent_id, provenance)) is not None:
+        return aliased.id  # which may look like an id of ours
+    return provenance if is_uuid(provenance) else None
+
+
+def _check_instant(at: int, field: str) -> None:
+    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at <= LAST_INSTANT:
+        raise ValidationError(
+            f"{field} must be milliseconds since 1970, from 0 to {LAST_INSTANT} (the year 9999), not {at!r}",
+            field=field,
+        )
+
+
+def _check_steps(field: str, steps: int, least: int, most: int) -> None:
+    if isinstance(steps, bool) or not isinstance(steps, int) or not least <= steps <= most:
+        raise ValidationError(f"{field} must be a whole number from {least} to {most}, not {steps!r}", field=field)
+
+
+def _checked(field: str, text: str) -> str:
+    if not isinstance(text, str):
+        raise ValidationError(f"{field} must be text", field=field)
+    try:
+        check_json(text)
+    except ValueError as why:
+        raise ValidationError(f"{field} {why}", field=field) from None
+    if not text.strip():
+        raise ValidationError(f"{field} must not be blank", field=field)
+    return text.strip()

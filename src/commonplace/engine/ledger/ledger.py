@@ -1,0 +1,76 @@
+"""The audit trail for those who may read it, and the proof that nobody has changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from commonplace.engine.core import Core, require_role
+from commonplace.engine.ledger.audit import Verifier
+from commonplace.engine.recall.recall_log import RecallLog
+from commonplace.stores.base import AuditEntry, Progress
+from commonplace.wire.errors import Forbidden
+from commonplace.wire.record import Principal
+
+_AT_ONCE = 1000
+
+
+class Ledger:
+    def __init__(self, core: Core, log: RecallLog) -> None:
+        self._core = core
+        self._log = log
+
+    async def entries(
+        self,
+        who: Principal,
+        *,
+        limit: int = 100,
+        after: int = 0,
+        agent_id: str | None = None,
+        operation: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+    ) -> Sequence[AuditEntry]:
+        """The next `limit` entries with n above `after` that are about agents the caller may use."""
+        require_role(who, "reviewer")
+        if agent_id is not None:
+            self._core.require(who, agent_id, "reviewer")
+        await self._log.flush()
+        # Of many agents' entries a caller may see few, so a page of theirs takes more than a page to find.
+        step = limit if "*" in who.agents else max(limit, _AT_ONCE)
+        found: list[AuditEntry] = []
+        while len(found) < limit:
+            batch = await self._core.primary.audit(
+                who.tenant, limit=step, after=after, agent_id=agent_id, operation=operation, since=since, until=until
+            )
+            # An entry about several agents names memories of all of them.
+            found += [e for e in batch if ("*" in who.agents if e.agent_id == "*" else who.may_use(e.agent_id))]
+            if len(batch) < step:
+                break
+            after = batch[-1].n
+        return found[:limit]
+
+    async def verify(self, who: Principal, progress: Progress | None = None) -> Verifier:
+        require_role(who, "reviewer")
+        if "*" not in who.agents:
+            raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
+        await self._log.flush()
+        return await self.verify_tenant(who.tenant, progress)
+
+    async def verify_tenant(self, tenant: str, progress: Progress | None = None) -> Verifier:
+        """Walk the whole chain, and check that it ends where the tenant's own count says it does."""
+        verifier = Verifier()
+        last, head = await self._core.primary.audit_head(tenant)
+        while verifier.first_bad is None and verifier.entries < last:
+            batch = await self._core.primary.audit(tenant, after=verifier.entries, limit=_AT_ONCE)
+            if not batch:
+                break
+            verifier.feed(batch)
+            if progress is not None:
+                progress(verifier.entries, last)
+        short = verifier.entries < last or (verifier.entries == last and verifier.head != head)
+        if verifier.first_bad is None and short:
+            verifier.first_bad = verifier.entries + 1
+            verifier.problem = (
+                f"the chain should end with entry {last}, but entries are missing from {verifier.first_bad} on"
+            )
+        return verifier

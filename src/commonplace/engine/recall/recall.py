@@ -1,0 +1,161 @@
+"""Recall: one question from its text to the hits that are shown, with its rate limit and its entry in the log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from commonplace.engine import rate_limit
+from commonplace.engine.core import Core
+from commonplace.engine.memory.read import instant, with_shared
+from commonplace.engine.recall import fusion, hops, relevance
+from commonplace.engine.recall.ranking import WEIGHTS, RankedCandidate
+from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
+from commonplace.engine.recall.search import search
+from commonplace.engine.recall.understanding import ALL, Parts
+from commonplace.engine.types import Hit, Query, RecallResult, SearchResult
+from commonplace.stores.base import Reach
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.record import Principal
+
+MAX_QUERY_CHARS = 32_768
+MOST_COUNTED = 1000  # hits of one counted search
+_WIDER = 8
+
+
+async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -> RecallResult:
+    """The answer, neither paid for nor logged: that is `Recaller`'s."""
+    started = time.perf_counter()
+    for agent in query.agents:
+        core.require(who, agent, "reader")
+    text = query.text.strip()
+    if not text:
+        raise ValidationError("query must not be blank", field="query")
+    if len(text) > MAX_QUERY_CHARS:
+        raise ValidationError(
+            f"query has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for", field="query"
+        )
+    at = await instant(core, who, query.as_of, query.snapshot)
+    reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
+    found = await search(core, reach, text, query.k, parts=parts, snapshot=query.snapshot)
+    store = core.primary.name
+    lists = {store: [(r.memory.id, r.score) for r in found.ranked]}
+    fused = fusion.fuse(lists, query.fusion, quorum=query.quorum)
+    near = await hops.nearest(core, reach, query, [id for id, _ in fused])
+    fused = fusion.boost_hops(fused, near) if near else fused
+    by_id = {r.memory.id: (place, r) for place, r in enumerate(found.ranked)}
+    # Of demotions only today's are known, so a snapshot leaves them out of account.
+    ordered = [
+        replace(by_id[id][1], score=score if query.snapshot else score * by_id[id][1].memory.demotion)
+        for id, score in fused
+    ]
+    ordered.sort(key=lambda r: -r.score)
+    assessed = await relevance.assess(
+        core.judge, found.question, ordered, k=query.k, mode=query.judge, min_score=query.min_score,
+        embedder_name=found.embedder, explain=query.explain,
+    )  # fmt: skip
+    tied = await hops.supporting(core, reach, query, [h.found.memory.id for h in assessed.hits])
+    hits = []
+    for hit in assessed.hits:
+        id = hit.found.memory.id
+        why: dict[str, Any] | None = None
+        if query.explain:
+            hop = {"hop": near[id]} if id in near else {}
+            why = {**_why(store, *by_id[id], fused=hit.score), **hop, **(hit.explain or {})}
+        hits.append(Hit(hit.found.memory, hit.score, store, hit.relevance, tied.get(id, []), why))
+    explain: dict[str, Any] | None = None
+    if query.explain:
+        explain = {"candidates": len(found.ranked), "dense": found.dense, "as_of_seq": at}
+        explain |= {"understood": found.question.explain(), "left_out": parts.left_out()}
+        explain |= {"relevance": assessed.explain} if assessed.explain else {}
+    latency = (time.perf_counter() - started) * 1000
+    keywords_only = core.note if not found.dense and found.question.telling else None
+    note = keywords_only or assessed.note or (assessed.reason if not hits else None) or hops.cannot(core, query)
+    return RecallResult(hits, [store], latency, note=note, explain=explain)
+
+
+def _why(store: str, place: int, r: RankedCandidate, fused: float) -> dict[str, Any]:
+    shares = {name: round(WEIGHTS.get(name, 0.0) * value, 4) for name, value in r.features.items()}
+    features = {name: round(value, 4) for name, value in r.features.items()}
+    why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}
+    why |= {"demotion": r.memory.demotion, "features": features, "shares": shares}
+    return why | ({"same_as": r.same_as} if r.same_as else {})
+
+
+def shown_relevance(hit: Hit) -> float:
+    """0 to 1, and higher for the more relevant: the calibrated figure, else the share ranking gave it."""
+    if hit.relevance is not None:
+        return hit.relevance
+    blended = (hit.explain or {}).get("blend", hit.score)
+    return min(max(float(blended), 0.0), 1.0)
+
+
+async def counted(core: Core, who: Principal, query: Query, limit: int, at_least: float | None) -> SearchResult:
+    """Looks no further than it must: past the limit only while what lies there could still count."""
+    width = limit
+    # A cut-off of the caller's own takes the place of the default one, and is applied to the score that is shown.
+    query = replace(query, explain=True, min_score=None if at_least is None else 0.0)
+    while True:
+        found = await recall(core, who, replace(query, k=width))
+        passing = [hit for hit in found.hits if at_least is None or shown_relevance(hit) >= at_least]
+        total = len(passing)
+        if total < width or width >= MOST_COUNTED:
+            break
+        if not at_least and (found.explain or {}).get("dense"):
+            # By meaning everything is found, nearer or further, so counting it needs no search.
+            total = await core.primary.count(Reach(who.tenant, query.agents, query.where, now=core.clock()))
+            break
+        width = min(width * _WIDER, MOST_COUNTED)
+    return SearchResult(passing[:limit], min(total, MOST_COUNTED), found.note)
+
+
+class Recaller:
+    """Every way in which callers search: what it costs the agent's budget, and what the log says of it."""
+
+    def __init__(self, core: Core, log: RecallLog) -> None:
+        self._core = core
+        self._log = log
+        self._limit = core.settings.recalls_per_minute
+        self._budget = rate_limit.per_minute(self._limit)
+
+    async def recall(self, who: Principal, query: Query) -> RecallResult:
+        query = self._with_shared(who, query)
+        self.spend(who, query.agents)
+        result = await recall(self._core, who, query)
+        ids = [hit.memory.id for hit in result.hits]
+        await self.log(who, query.agents, query.text, ids, counted=query.snapshot is None)
+        return result
+
+    async def search(self, who: Principal, query: Query, limit: int, at_least: float | None) -> SearchResult:
+        query = self._with_shared(who, query)
+        if not query.agents:
+            return SearchResult([], 0)
+        self.spend(who, query.agents)
+        found = await counted(self._core, who, query, limit, at_least)
+        await self.log(who, query.agents, query.text, [hit.memory.id for hit in found.hits])
+        return found
+
+    def _with_shared(self, who: Principal, query: Query) -> Query:
+        return replace(query, agents=with_shared(who, query.agents)) if query.include_shared else query
+
+    def has_budget(self, who: Principal, agent: str) -> bool:
+        return self._budget is None or not self._budget.wait((who.tenant, agent))
+
+    def spend(self, who: Principal, agents: tuple[str, ...]) -> None:
+        if self._budget is None:
+            return
+        for agent in agents:
+            self._core.require(who, agent, "reader")  # nobody spends the budget of an agent that is not theirs
+        for agent in agents:
+            if wait := self._budget.wait((who.tenant, agent)):
+                raise rate_limit.refuse(wait, f"agent {agent!r} has used up its {self._limit} recalls a minute")
+        for agent in agents:  # only now that none refuses
+            self._budget.spend((who.tenant, agent))
+
+    async def log(
+        self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], *, counted: bool = True
+    ) -> None:
+        agent = agents[0] if len(agents) == 1 else "*"
+        await self._log.note(RecallEntry(who, agent, text, list(ids), self._core.clock(), counted))
