@@ -16,14 +16,7 @@ from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import DEFAULT, open_embedder
 
 PLACES = ("Lisbon", "the office", "Berlin", "a train", "the kitchen", "Oslo", "the workshop", "home")
-THINGS = (
-    "green tea",
-    "the quarterly report",
-    "a red bicycle",
-    "an old piano",
-    "the build server",
-    "two tickets",
-)
+THINGS = ("green tea", "the quarterly report", "a red bicycle", "an old piano", "the build server", "two tickets")
 
 
 def sentence(number: int, clauses: int = 1) -> str:

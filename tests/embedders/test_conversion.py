@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from commonplace.embedders import model_files
-from commonplace.embedders.convert import (
-    MINILM,
-    Shape,
-    bert_to_onnx,
-    quantise,
-    read_safetensors,
-)
+from commonplace.embedders.convert import MINILM, Shape, bert_to_onnx, quantise, read_safetensors
 from commonplace.embedders.minilm import MiniLM
 
 SMALL = Shape(layers=2, heads=2, width=8, epsilon=1e-12)

@@ -16,16 +16,7 @@ from commonplace.embedders.minilm import MiniLM, open_embedder
 from commonplace.embedders.onnx_encoder import batches
 from commonplace.wire.errors import Unavailable, ValidationError
 
-TEXTS = [
-    "Alice drinks tea",
-    "",
-    "word " * 400,
-    "Bob",
-    "a" * 300_000,
-    "lone \ud800 surrogate",
-    "\x00\n\t",
-    "会議",
-]
+TEXTS = ["Alice drinks tea", "", "word " * 400, "Bob", "a" * 300_000, "lone \ud800 surrogate", "\x00\n\t", "会議"]
 
 
 def test_every_text_has_a_unit_vector(minilm: MiniLM) -> None:
@@ -71,11 +62,7 @@ def test_order_is_kept_across_batches(minilm: MiniLM) -> None:
     ("text", "paraphrase", "unrelated"),
     [
         ("How do I reset my password?", "I forgot my login and need a new one", "The soup needs more salt"),
-        (
-            "Alice moved to Berlin last year",
-            "Since last year Alice lives in Berlin",
-            "Bob repaired the bicycle",
-        ),
+        ("Alice moved to Berlin last year", "Since last year Alice lives in Berlin", "Bob repaired the bicycle"),
         ("The build fails on Windows", "Compilation is broken on Microsoft's OS", "Dinner is at eight"),
     ],
 )

@@ -120,9 +120,7 @@ def test_a_graph_with_a_vector_per_token_is_pooled(tmp_path: Path) -> None:
     assert embedder is not None
     half = np.sqrt(0.5)
     np.testing.assert_allclose(
-        embedder.embed(["tea coffee", "tea", "salt salt salt"]),
-        [[half, half, 0], [1, 0, 0], [0, 0, 1]],
-        atol=1e-6,
+        embedder.embed(["tea coffee", "tea", "salt salt salt"]), [[half, half, 0], [1, 0, 0], [0, 0, 1]], atol=1e-6
     )
     assert embedder.dimension == 3
     assert embedder.embed([""]).shape == (1, 3)

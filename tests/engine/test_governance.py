@@ -86,10 +86,7 @@ def test_edited_forgets_and_merges_stay_with_their_agent(over: Over) -> None:
     run(s.forget(a, approval_required=True))
     run(s.engine.merge(WHO, Merge("agent", a, [b], approval_required=True)))
     forget, merge = run(s.engine.reviews.list(WHO))
-    for review, request in (
-        (forget, Forget("other", [elsewhere])),
-        (merge, Merge("other", elsewhere, [too])),
-    ):
+    for review, request in ((forget, Forget("other", [elsewhere])), (merge, Merge("other", elsewhere, [too]))):
         with pytest.raises(ValidationError):
             run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice", edited=request)))
     assert len(run(s.list("other"))) == len(run(s.list())) == 2

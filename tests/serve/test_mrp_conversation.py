@@ -282,10 +282,7 @@ def test_nothing_changed_on_the_way_is_kept(town: Town, tmp_path: Path, place: f
         return data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :]
 
     async def run(url: str) -> None:
-        async with (
-            Memory("carol", data=tmp_path, embedder="hashing") as memory,
-            Peer(url, agent="keeper") as peer,
-        ):
+        async with Memory("carol", data=tmp_path, embedder="hashing") as memory, Peer(url, agent="keeper") as peer:
             engine = await memory.engine()
             before = {m["id"] for m in (await memory.list(limit=1000))["memories"]}
             try:

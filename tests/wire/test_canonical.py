@@ -11,15 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.wire.canonical import (
-    IdMinter,
-    canonical,
-    content_hash,
-    is_uuid,
-    mint_id,
-    new_salt,
-    sha256_hex,
-)
+from commonplace.wire.canonical import IdMinter, canonical, content_hash, is_uuid, mint_id, new_salt, sha256_hex
 
 SAFE = 2**53 - 1
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

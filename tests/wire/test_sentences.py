@@ -110,12 +110,7 @@ CASES: list[tuple[type[Message], Any, str, str]] = [
         "embedding must be a non-empty list, not an empty list",
         "embedding",
     ),
-    (
-        RememberRequest,
-        {**REMEMBER, "embedding": [0.5, "x"]},
-        "embedding[1] must be a number, not 'x'",
-        "embedding[1]",
-    ),
+    (RememberRequest, {**REMEMBER, "embedding": [0.5, "x"]}, "embedding[1] must be a number, not 'x'", "embedding[1]"),
     (
         RememberRequest,
         {**REMEMBER, "privacy_intent": {"retain": 0}},
@@ -134,12 +129,7 @@ CASES: list[tuple[type[Message], Any, str, str]] = [
     (RecallRequest, {**RECALL, "k": 5.5}, "k must be a whole number from 1 to 1000, not 5.5", "k"),
     (RecallRequest, {**RECALL, "types": ["fact"]}, f"types[0] must be {TYPES}, not 'fact'", "types[0]"),
     (RecallRequest, {**RECALL, "types": "semantic"}, "types must be a list, not 'semantic'", "types"),
-    (
-        RecallRequest,
-        {**RECALL, "fusion": "RRF"},
-        "fusion must be one of rrf, max, weighted, not 'RRF'",
-        "fusion",
-    ),
+    (RecallRequest, {**RECALL, "fusion": "RRF"}, "fusion must be one of rrf, max, weighted, not 'RRF'", "fusion"),
     (RecallRequest, {**RECALL, "query": "q" * 9, "filter": 1}, "filter must be an object, not 1", "filter"),
     (
         RecallRequest,
@@ -148,19 +138,9 @@ CASES: list[tuple[type[Message], Any, str, str]] = [
         "judge",
     ),
     (ForgetRequest, {"agent_id": "alice"}, "forget needs a non-empty ids or filter", "ids"),
-    (
-        ForgetRequest,
-        {"agent_id": "alice", "ids": [], "filter": {}},
-        "forget needs a non-empty ids or filter",
-        "ids",
-    ),
+    (ForgetRequest, {"agent_id": "alice", "ids": [], "filter": {}}, "forget needs a non-empty ids or filter", "ids"),
     (ForgetRequest, {"agent_id": "alice", "ids": [""]}, "ids[0] must be non-empty text, not ''", "ids[0]"),
-    (
-        MergeRequest,
-        {**MERGE, "duplicates": []},
-        "duplicates must be a non-empty list, not an empty list",
-        "duplicates",
-    ),
+    (MergeRequest, {**MERGE, "duplicates": []}, "duplicates must be a non-empty list, not an empty list", "duplicates"),
     (ExpireRequest, {"agent_id": "alice"}, "policy is required", "policy"),
     (
         ExpireRequest,
@@ -199,18 +179,8 @@ CASES: list[tuple[type[Message], Any, str, str]] = [
         "approved must be true or false, not 1",
         "approved",
     ),
-    (
-        ProceduralMemory,
-        {**PROCEDURE, "content": 5},
-        "content must be non-empty text or an object, not 5",
-        "content",
-    ),
-    (
-        ProceduralMemory,
-        {**PROCEDURE, "content": {"name": "tea"}},
-        "content.states is required",
-        "content.states",
-    ),
+    (ProceduralMemory, {**PROCEDURE, "content": 5}, "content must be non-empty text or an object, not 5", "content"),
+    (ProceduralMemory, {**PROCEDURE, "content": {"name": "tea"}}, "content.states is required", "content.states"),
     (
         ProceduralMemory,
         {**PROCEDURE, "content": {"states": ["a", "b"], "transitions": [{**STEP, "before": "os.system"}]}},

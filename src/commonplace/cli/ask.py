@@ -30,8 +30,7 @@ Token = Annotated[
                  help="A token of that server [COMMONPLACE_TOKEN]."),
 ]  # fmt: skip
 Asker = Annotated[
-    str | None,
-    typer.Option("--agent", metavar="NAME", help="Who asks, and keeps [COMMONPLACE_AGENT, else `default`]."),
+    str | None, typer.Option("--agent", metavar="NAME", help="Who asks, and keeps [COMMONPLACE_AGENT, else `default`].")
 ]
 
 
@@ -118,11 +117,7 @@ def ask(
         peers = (await engine.peers.trust_context(who.tenant)).peers
         known = {name: peer.key for name, peer in peers.items() if peer.key}
         request = asking.question(
-            me,
-            " ".join(question or ()),
-            now=system_clock(),
-            structured=structured,
-            preferences={"max_results": most},
+            me, " ".join(question or ()), now=system_clock(), structured=structured, preferences={"max_results": most}
         )
         async with asking.Peer(url, token, agent=responder_agent, timeout=timeout) as peer:
             heard = await asking.ask(peer, request, private=private, pin=key_pin, known_keys=known)

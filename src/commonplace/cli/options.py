@@ -26,8 +26,7 @@ Data = Annotated[
     typer.Option("--data", metavar="DIR", help="Data directory [COMMONPLACE_DATA, else the platform's own]."),
 ]
 Agent = Annotated[
-    str | None,
-    typer.Option("--agent", metavar="NAME", help="Whose memory [COMMONPLACE_AGENT, else `default`]."),
+    str | None, typer.Option("--agent", metavar="NAME", help="Whose memory [COMMONPLACE_AGENT, else `default`].")
 ]
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only what concerns this user of the agent.")]
 Filter = Annotated[

@@ -94,10 +94,7 @@ def listing(
 
 
 def history(
-    id: options.MemoryId,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
+    id: options.MemoryId, as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None
 ) -> None:
     """Show every version of a memory and what changed in each.
 

@@ -70,10 +70,7 @@ def add(
 
 
 def listing(
-    tenant: Tenant = LOCAL_TENANT,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
+    tenant: Tenant = LOCAL_TENANT, as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None
 ) -> None:
     """List the agents that are trusted.
 

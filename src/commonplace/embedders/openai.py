@@ -111,10 +111,7 @@ class OpenAI:
                     if (error.code != 429 and error.code < 500) or attempt == _ATTEMPTS:
                         raise self._refusal(error) from None
                     wait = _retry_after(error, wait)
-            except (
-                OSError,
-                ValueError,
-            ) as error:  # URLError and timeouts are OSErrors, bad JSON a ValueError
+            except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors, bad JSON a ValueError
                 if isinstance(error, ValueError) or attempt == _ATTEMPTS:
                     reason = getattr(error, "reason", None) or type(error).__name__
                     raise Unavailable(f"{self.name} cannot be reached or understood: {reason}") from None

@@ -24,17 +24,7 @@ Vectors = NDArray[np.float32]
 
 #: The closed vocabulary of PROTOCOLS §MW.
 CAPABILITIES = frozenset(
-    {
-        "semantic",
-        "episodic",
-        "procedural",
-        "emotional",
-        "vector",
-        "fts",
-        "graph",
-        "recall_tracking",
-        "governance",
-    }
+    {"semantic", "episodic", "procedural", "emotional", "vector", "fts", "graph", "recall_tracking", "governance"}
 )
 
 

@@ -6,17 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from commonplace.wire.message import (
-    Integer,
-    JsonObject,
-    Maybe,
-    Message,
-    Milliseconds,
-    Name,
-    Positive,
-    Text,
-    Unit,
-)
+from commonplace.wire.message import Integer, JsonObject, Maybe, Message, Milliseconds, Name, Positive, Text, Unit
 from commonplace.wire.record import Status
 
 Sentiment = Literal["positive", "negative", "neutral", "mixed"]

@@ -126,10 +126,7 @@ def test_a_vector_that_is_no_number_hides_no_other(tmp_path: Path) -> None:
     assert {hit.mid for hit in hits} == set(range(1, 300)) - {5}
 
 
-@given(
-    st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, -1.0]), max_size=600),
-    st.integers(1, 4),
-)
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, -1.0]), max_size=600), st.integers(1, 4))
 def test_best_is_a_stable_sort(values: list[float], limit: int) -> None:
     scores = np.array(values, np.float32)
     expected = [i for i in sorted(range(len(values)), key=lambda i: (-values[i], i)) if values[i] > 0][:limit]

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from commonplace.dialects.memorywire.records import (
-    entry_to_wire,
-    to_change,
-    to_draft,
-    to_hit,
-    to_wire,
-    triple_to_wire,
-)
+from commonplace.dialects.memorywire.records import entry_to_wire, to_change, to_draft, to_hit, to_wire, triple_to_wire
 from commonplace.engine import (
     MAX_BATCH,
     BatchItem,

@@ -43,11 +43,7 @@ class Reader:
         memory, asked, parts = c.memory, self._asked, self._parts
         size = len(memory.content)
         covered = (c.matched or 0).bit_count() / asked.sought_terms if asked.sought_terms else 0.0
-        features = {
-            "dense": c.dense or 0.0,
-            "keyword": min((c.keyword or 0.0) / self._best, 1.0),
-            "coverage": covered,
-        }
+        features = {"dense": c.dense or 0.0, "keyword": min((c.keyword or 0.0) / self._best, 1.0), "coverage": covered}
         if size > _LONG:
             features["long"] = math.log(size / _LONG)
             features["long_coverage"] = covered * features["long"]

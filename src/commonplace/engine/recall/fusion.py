@@ -15,11 +15,7 @@ RankedList = Sequence[tuple[str, float]]
 
 
 def fuse(
-    lists: Mapping[str, RankedList],
-    how: Fusion = "rrf",
-    *,
-    weights: Mapping[str, float] | None = None,
-    quorum: int = 1,
+    lists: Mapping[str, RankedList], how: Fusion = "rrf", *, weights: Mapping[str, float] | None = None, quorum: int = 1
 ) -> list[tuple[str, float]]:
     """Every id once, best first; ids found by fewer than `quorum` stores are left out."""
     share: Callable[[str, int, float], float] = {

@@ -113,11 +113,7 @@ _CHECKS: tuple[tuple[str, str, str], ...] = (
         "SELECT count(*) FROM aliases a WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = a.mid)",
         "{} aliases name nothing",
     ),
-    (
-        "erasure",
-        "SELECT count(*) FROM erasures e JOIN memories m ON m.id = e.id",
-        "{} memories exist that were erased",
-    ),
+    ("erasure", "SELECT count(*) FROM erasures e JOIN memories m ON m.id = e.id", "{} memories exist that were erased"),
     (
         "sequence",
         "SELECT count(*) FROM memories m JOIN scopes s ON s.id = m.scope_id JOIN tenants t ON t.id = s.tenant_id "
