@@ -117,7 +117,7 @@ class Table:
         memory.id = f"{self._count:03}"
         self._tx.put(Entry(memory, None, b""))
         for i in range(recalls):
-            self._tx.recalled([memory.id], NOW + i)
+            self._tx.count_recalls([memory.id], NOW + i)
 
     def everything(self) -> list[Memory]:
         return reader.scan(self._db, Reach("t", ("agent",)), 1000, None, False).memories

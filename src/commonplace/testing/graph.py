@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from commonplace.engine import Triple
 from commonplace.stores.base import Transaction
-from commonplace.stores.walking import PATH_FANOUT
+from commonplace.stores.traversal import PATH_FANOUT
 from commonplace.testing.subject import DAY_MS, START, WHO, Contract, FakeClock, Subject, drives
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound

@@ -6,7 +6,7 @@ from typing import Any
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft, Query
-from commonplace.stores.walking import FANOUT
+from commonplace.stores.traversal import FANOUT
 from commonplace.testing.graph import state
 from commonplace.testing.subject import DAY_MS, WHO, Contract, Subject, drives
 from commonplace.wire.filters import parse

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonplace.engine import Draft, Forget, Query
-from commonplace.stores.base import Reach, Search
-from commonplace.stores.importance import ImportanceDecay
+from commonplace.stores.base import ImportanceDecay, Reach, Search
 from commonplace.testing.subject import DAY_MS, Contract, FakeClock, Subject, drives
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where, any_of, parse
@@ -78,7 +77,7 @@ class ReadScenarios(Contract):
         assert await order(where=parse({"tags": "x"})) == [high]
         assert await order(at=s.clock.now - 3 * DAY_MS // 2) == [high, old, plain]
         for _ in range(7):
-            await s.store.transact("local", lambda tx: tx.recalled([old], s.clock.now))
+            await s.store.transact("local", lambda tx: tx.count_recalls([old], s.clock.now))
         assert await order() == [high, old, plain]
         await s.update(plain, importance=1.0)
         assert await order() == [plain, high, old]

@@ -227,7 +227,7 @@ class StorageScenarios(Contract):
             tx.put(Entry(made, None, b""))
             tx.erase(id)
             tx.put_record(Record("setting", "lost", {}, (id,)))
-            tx.recalled([made.id], 1)
+            tx.count_recalls([made.id], 1)
             raise KeyError("on purpose")
 
         async def fails() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores import exact, text
+from commonplace.stores import exact_search, text
 from commonplace.stores.sqlite.index import Catalogue, Hit, IndexQuery, IndexRow
 
 DIMENSION = 16
@@ -99,7 +99,7 @@ def expected(rows: Rows, query: IndexQuery) -> dict[int, tuple[float | None, flo
         )
         for row in living
     ]
-    ranked = exact.rank_terms(held, query.terms, query.vector, len(living) or 1)
+    ranked = exact_search.rank(held, query.terms, query.vector, len(living) or 1)
     scores = {i: (dense, keyword) for i, dense, keyword in ranked}
     missing = (None, 0.0 if query.terms else None)
     return {row.mid: scores.get(i, missing) for i, row in enumerate(living) if admits(row, query)}

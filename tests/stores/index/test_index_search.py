@@ -5,13 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from index_rows import SCOPE, Rows, check, unit
 
 from commonplace.stores import text
 from commonplace.stores.sqlite.index import Catalogue, IndexQuery, dense
-from commonplace.stores.sqlite.index.best import best
 from commonplace.stores.sqlite.index.merge import first_to_merge
 
 
@@ -124,13 +121,6 @@ def test_a_vector_that_is_no_number_hides_no_other(tmp_path: Path) -> None:
     catalogue = Catalogue(tmp_path, "store")
     hits = catalogue.search(rows, SCOPE, IndexQuery([], unit(rng, 1)[0], 400))
     assert {hit.mid for hit in hits} == set(range(1, 300)) - {5}
-
-
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, -1.0]), max_size=600), st.integers(1, 4))
-def test_best_is_a_stable_sort(values: list[float], limit: int) -> None:
-    scores = np.array(values, np.float32)
-    expected = [i for i in sorted(range(len(values)), key=lambda i: (-values[i], i)) if values[i] > 0][:limit]
-    assert best(scores, limit, above=0.0).tolist() == expected
 
 
 def test_merging_keeps_few_segments_and_costs_little() -> None:

@@ -74,7 +74,7 @@ class RecallLog:
 def _write(tx: Transaction, recalls: list[RecallEntry]) -> None:
     for r in recalls:
         if r.counted:
-            tx.recalled(r.ids, r.at)
+            tx.count_recalls(r.ids, r.at)
         salt = new_salt()
         payload = {
             "query_hash": sha256_hex(salt, r.query.encode("utf-8", "surrogatepass")), "salt": salt.hex(),

@@ -14,8 +14,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores.base import Reach
-from commonplace.stores.importance import ImportanceDecay
+from commonplace.stores.base import ImportanceDecay, Reach
 from commonplace.stores.sqlite import reader, rows
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.record import Memory

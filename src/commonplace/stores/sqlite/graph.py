@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 import apsw
 
 from commonplace.stores.base import Reach
-from commonplace.stores.graph import At, Triple, folded, references, subject_of
+from commonplace.stores.graph import Instant, Triple, entity_key, name_key, references
 from commonplace.stores.sqlite import pages, reader, rows
 from commonplace.stores.sqlite.sql_where import reach_sql
-from commonplace.stores.walking import FANOUT, PATH_FANOUT, Recorded, Thing, shortest, walk
+from commonplace.stores.traversal import FANOUT, PATH_FANOUT, Entity, InMemoryGraph, linked_memories, shortest_path
 from commonplace.wire.record import Memory
 
 REFERS, ABOUT = 0, 1  # kinds of rows in `links`
@@ -21,9 +23,14 @@ _LOOKED_AT = 8 * FANOUT
 #: Statuses under which a memory keeps its ties; which of them a reader sees is settled when it reads.
 _TIED = ("live", "archived")
 
-_COLUMNS = (
-    "t.id, s.agent_id, t.subject, t.predicate, t.object, t.valid_from, t.valid_to, t.confidence, t.provenance, "
-    "t.asserted_by, t.memory_id"
+_FIELDS = [f.name for f in fields(Triple)]
+_COLUMNS = ", ".join("s.agent_id" if name == "agent_id" else f"t.{name}" for name in _FIELDS)
+_OWN_COLUMNS = [name for name in _FIELDS if name != "agent_id"]
+_values = attrgetter(*_OWN_COLUMNS)
+_PUT = (
+    f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(_OWN_COLUMNS)}) "
+    f"VALUES(?, ?, ?{', ?' * len(_OWN_COLUMNS)}) "
+    "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM triples t JOIN scopes s ON s.id = t.scope_id"
 _OF = f"{_SELECT} WHERE t.scope_id = ? AND t.subject_key = ? AND t.subject = ?"
@@ -48,20 +55,20 @@ def one(db: apsw.Connection, tenant_id: int, id: str) -> Triple | None:
 def at(db: apsw.Connection, scope: int | None, subject: str, predicate: str, when: int) -> Triple | None:
     # They never overlap, so of those that have begun only the last can hold: one step down the index.
     sql = f"{_ONE} AND t.valid_from <= ? AND {_REAL} ORDER BY t.valid_from DESC, t.tid DESC LIMIT 1"
-    found = db.execute(sql, (scope, folded(subject), subject, predicate, when)).fetchone()
+    found = db.execute(sql, (scope, name_key(subject), subject, predicate, when)).fetchone()
     triple = None if found is None else to_triple(found)
     return triple if triple is not None and triple.holds(when) else None
 
 
 def after(db: apsw.Connection, scope: int | None, subject: str, predicate: str, when: int) -> Triple | None:
     sql = f"{_ONE} AND t.valid_from > ? AND {_REAL} {_ORDER} LIMIT 1"
-    found = db.execute(sql, (scope, folded(subject), subject, predicate, when)).fetchone()
+    found = db.execute(sql, (scope, name_key(subject), subject, predicate, when)).fetchone()
     return None if found is None else to_triple(found)
 
 
 def triples_about(db: apsw.Connection, tenant: str, agent_id: str, subject: str, mentions: bool) -> list[Triple]:
     scope = _scope(db, tenant, agent_id)
-    key = folded(subject)
+    key = name_key(subject)
     found = db.execute(f"{_OF} {_ORDER}", (scope, key, subject)).fetchall()
     if mentions:
         sql = f"{_SELECT} WHERE t.scope_id = ? AND t.object_key = ? AND t.object = ? AND t.subject <> ? {_ORDER}"
@@ -75,13 +82,7 @@ def derived_from(db: apsw.Connection, tenant_id: int, memory_id: str) -> list[Tr
 
 
 def put(db: apsw.Connection, scope: int, t: Triple) -> None:
-    db.execute(
-        "INSERT INTO triples(id, scope_id, subject, predicate, object, subject_key, object_key, valid_from, valid_to, "
-        "confidence, provenance, asserted_by, memory_id) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to",
-        (t.id, scope, t.subject, t.predicate, t.object, folded(t.subject), folded(t.object), t.valid_from, t.valid_to,
-         t.confidence, t.provenance, t.asserted_by, t.memory_id),
-    )  # fmt: skip
+    db.execute(_PUT, (scope, name_key(t.subject), name_key(t.object), *_values(t)))
 
 
 def erase(db: apsw.Connection, tenant_id: int, id: str) -> None:
@@ -105,7 +106,7 @@ def tie(db: apsw.Connection, scope: int, mid: int, memory: Memory, fresh: bool) 
 
 def ties_of(memory: Memory) -> Iterable[tuple[int, str]]:
     yield from ((REFERS, target) for target in references(memory))
-    if name := subject_of(memory.entity_name):
+    if name := entity_key(memory.entity_name):
         yield ABOUT, name
 
 
@@ -141,12 +142,12 @@ def _tied_rows(db: apsw.Connection) -> Iterable[tuple[int, int, Memory]]:
 
 def triples(
     db: apsw.Connection, tenant: str, agent_id: str, subject: str | None = None, predicate: str | None = None,
-    at: At | None = None, limit: int | None = None,
+    at: Instant | None = None, limit: int | None = None,
 ) -> list[Triple]:  # fmt: skip
     values: list[Any] = [_scope(db, tenant, agent_id)]
     sql = f"{_SELECT} WHERE t.scope_id = ?"
     if subject is not None:
-        sql, values = sql + " AND t.subject_key = ? AND t.subject = ?", [*values, folded(subject), subject]
+        sql, values = sql + " AND t.subject_key = ? AND t.subject = ?", [*values, name_key(subject), subject]
     if predicate is not None:
         sql, values = sql + " AND t.predicate = ?", [*values, predicate]
     if at is not None:
@@ -155,7 +156,7 @@ def triples(
     return [to_triple(row) for row in found]
 
 
-def counts(db: apsw.Connection, tenant: str, agent_id: str, at: At) -> tuple[int, int, int]:
+def counts(db: apsw.Connection, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
     when = _settled(db, tenant, at)
     sql = (
         f"SELECT count(*), count(*) FILTER (WHERE {_HOLDS}), count(DISTINCT t.subject) FILTER (WHERE {_HOLDS}) "
@@ -165,16 +166,16 @@ def counts(db: apsw.Connection, tenant: str, agent_id: str, at: At) -> tuple[int
     return total, active, subjects
 
 
-def path(db: apsw.Connection, tenant: str, agent_id: str, start: str, end: str, hops: int, at: At) -> list[Triple]:
-    return shortest(_Statements(db, _scope(db, tenant, agent_id), _settled(db, tenant, at)), start, end, hops)
+def path(db: apsw.Connection, tenant: str, agent_id: str, start: str, end: str, hops: int, at: Instant) -> list[Triple]:
+    return shortest_path(_Statements(db, _scope(db, tenant, agent_id), _settled(db, tenant, at)), start, end, hops)
 
 
 def linked(
-    db: apsw.Connection, reach: Reach, ids: Sequence[str], hops: int, at: At, most: int
+    db: apsw.Connection, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
 ) -> dict[str, dict[str, int]]:
     scopes = reader.scope_ids(db, reach.tenant, reach.agents)
     if reach.as_of is None:
-        return walk(_Indexed(db, reach, scopes, _settled(db, reach.tenant, at)), ids, hops, most)
+        return linked_memories(_IndexedLinks(db, reach, scopes, _settled(db, reach.tenant, at)), ids, hops, most)
     # The past has no index: as when it is searched, what was there then is read.
     agents = {scope: agent for agent in reach.agents for scope in reader.scope_ids(db, reach.tenant, [agent])}
     memories = [
@@ -184,7 +185,7 @@ def linked(
     ]
     memories.sort(key=lambda m: (m.created_at, m.id))
     then = [t for agent in reach.agents for t in triples(db, reach.tenant, agent, at=at)]
-    return walk(Recorded(memories, then), ids, hops, most)
+    return linked_memories(InMemoryGraph(memories, then), ids, hops, most)
 
 
 _OUTLINE = (
@@ -204,9 +205,9 @@ def _outline(agent_id: str, row: Sequence[Any]) -> Memory:
     return memory
 
 
-def _settled(db: apsw.Connection, tenant: str, at: At) -> int:
+def _settled(db: apsw.Connection, tenant: str, at: Instant) -> int:
     last = None if at.given else db.execute("SELECT at FROM tenants WHERE name = ?", (tenant,)).fetchone()
-    return at.settled(int(str(last[0])) if last else 0)
+    return at.resolve(int(str(last[0])) if last else 0)
 
 
 def _scope(db: apsw.Connection, tenant: str, agent_id: str) -> int:
@@ -226,7 +227,7 @@ class _Statements:
         return sorted(found.values(), key=lambda t: -t.valid_from)[:PATH_FANOUT]
 
 
-class _Indexed:
+class _IndexedLinks:
     """Ties of the present, looked up one node at a time."""
 
     def __init__(self, db: apsw.Connection, reach: Reach, scopes: Sequence[int], when: int) -> None:
@@ -245,7 +246,7 @@ class _Indexed:
             f"WHERE {seen} ORDER BY m.mid DESC LIMIT {FANOUT}"
         )
 
-    def of(self, id: str) -> tuple[list[str], Thing | None]:
+    def of(self, id: str) -> tuple[list[str], Entity | None]:
         sql = "SELECT mid, scope_id, entity_name, aliases FROM memories WHERE id = ?"
         found = self._db.execute(sql, (id,)).fetchone()
         if found is None or found[1] not in self._scopes:
@@ -254,13 +255,13 @@ class _Indexed:
         tied = [row[0] for row in self._db.execute(self._out, (mid, *self._values))]
         for name in (id, *(json.loads(str(aliases)) if aliases else ())):
             tied += self._pointing(scope, REFERS, name)
-        thing = subject_of(None if entity_name is None else str(entity_name))
+        thing = entity_key(None if entity_name is None else str(entity_name))
         return [other for other in dict.fromkeys(tied) if other != id], (scope, thing) if thing else None
 
-    def about(self, thing: Thing) -> list[str]:
+    def about(self, thing: Entity) -> list[str]:
         return self._pointing(thing[0], ABOUT, thing[1])
 
-    def beside(self, thing: Thing) -> list[Thing]:
+    def related(self, thing: Entity) -> list[Entity]:
         sql = (
             f"SELECT DISTINCT {{}} FROM (SELECT * FROM triples t WHERE t.scope_id = ? AND t.{{}} = ? AND {_HOLDS} "
             f"ORDER BY t.valid_from DESC LIMIT {FANOUT})"

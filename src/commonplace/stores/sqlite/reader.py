@@ -179,7 +179,7 @@ def _cursor_decode(cursor: str) -> tuple[int, str]:
             return at, tail
     except ValueError:
         pass
-    raise ValidationError(f"cursor {cursor!r} is not one we gave; pass back next_cursor as it came", field="cursor")
+    raise ValidationError(f"invalid cursor {cursor!r}; pass back next_cursor as it came", field="cursor")
 
 
 def agents(db: apsw.Connection, tenant: str) -> dict[str, int]:

@@ -9,13 +9,12 @@ from typing import Any
 import apsw
 import numpy as np
 
-from commonplace.stores import exact
+from commonplace.stores import exact_search
 from commonplace.stores.base import Candidate, EmbedderInfo, Reach, Search, StaleGeneration
-from commonplace.stores.context import matched, packed
 from commonplace.stores.sqlite import reader, rows
 from commonplace.stores.sqlite.index import Catalogue, IndexQuery, IndexRow
 from commonplace.stores.sqlite.sql_where import reach_sql
-from commonplace.stores.text import query_terms
+from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
 
@@ -103,7 +102,7 @@ def neighbours_in_session(
         )
         found = [(mid, data) for mid, data in db.execute(sql, tuple(by_mid)) if data]
         vectors = [np.frombuffer(data, np.float32).reshape(-1, view.dimension or 1) for _, data in found]
-        for (mid, _), cosine in zip(found, exact.dense_scores(vectors, search.vector).tolist(), strict=True):
+        for (mid, _), cosine in zip(found, exact_search.dense_scores(vectors, search.vector).tolist(), strict=True):
             by_mid[mid].dense = cosine
     return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
 
@@ -151,7 +150,7 @@ def _fetch(
     sql, values = reach_sql(reach)
     mids = list(found)
     inside = ", ".join("?" * len(scopes))
-    wanted = packed(terms)
+    wanted = packed_terms(terms)
     candidates = []
     for start in range(0, len(mids), _FEW):
         some = mids[start : start + _FEW]
@@ -162,7 +161,7 @@ def _fetch(
         for row in db.execute(query, (*some, *scopes, *values)):
             *_, blob, mid = row
             dense, keyword = found[mid]
-            candidates.append((mid, Candidate(rows.to_memory(row), dense, keyword, matched(blob, wanted))))
+            candidates.append((mid, Candidate(rows.to_memory(row), dense, keyword, matched_terms(blob, wanted))))
     return candidates
 
 
@@ -178,10 +177,11 @@ def _exactly(db: apsw.Connection, view: Rows, search: Search, scopes: list[int])
     # Which table a version lies in changes with later writes; which of equals are among the best must not.
     found.sort(key=lambda row: row[0])
     derived = [(row[-2], None if row[-1] is None else _parts(row[-1], view)) for row in found]
-    ranked = exact.rank(derived, search.text, search.vector, search.limit)
-    wanted = packed(query_terms(search.text or ""))
+    terms = query_terms(search.text or "")
+    ranked = exact_search.rank(derived, terms, search.vector, search.limit)
+    wanted = packed_terms(terms)
     # Only the best are made memories: of an agent with many, that is what takes the time.
-    return [Candidate(rows.to_memory(found[i]), d, k, matched(found[i][-2], wanted)) for i, d, k in ranked]
+    return [Candidate(rows.to_memory(found[i]), d, k, matched_terms(found[i][-2], wanted)) for i, d, k in ranked]
 
 
 def _parts(data: bytes, view: Rows) -> np.ndarray[Any, np.dtype[np.float32]]:

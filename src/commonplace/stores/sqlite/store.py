@@ -18,18 +18,17 @@ from commonplace.stores.base import (
     Candidate,
     EmbedderInfo,
     Finding,
+    ImportanceDecay,
     Page,
     Progress,
     Reach,
     Record,
     Search,
     Transaction,
-    Transactional,
     Vectors,
 )
-from commonplace.stores.context import everything
-from commonplace.stores.graph import At, Triple
-from commonplace.stores.importance import ImportanceDecay
+from commonplace.stores.graph import Instant, Triple
+from commonplace.stores.mixins import TransactVerbs, scan_all
 from commonplace.stores.sqlite import generations, graph, pages, reader, source, upkeep
 from commonplace.stores.sqlite.context_cache import ContextCache
 from commonplace.stores.sqlite.estimates import Estimates
@@ -49,7 +48,7 @@ log = logging.getLogger("commonplace.sqlite")
 INDEX_MB = 512
 
 
-class SqliteStore(Transactional):
+class SqliteStore(TransactVerbs):
     name = "sqlite"
     capabilities = frozenset(
         {"semantic", "episodic", "procedural", "emotional", "vector", "fts", "graph", "recall_tracking", "governance"}
@@ -200,30 +199,32 @@ class SqliteStore(Transactional):
     async def context(self, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
         return await self._readers.run(lambda db: self._contexts.context(db, tenant, agents, now))
 
-    async def most_important(self, reach: Reach, worth: ImportanceDecay, at: int, limit: int) -> list[Memory]:
+    async def most_important(self, reach: Reach, decay: ImportanceDecay, at: int, limit: int) -> list[Memory]:
         if reach.as_of is not None:  # the past is nowhere ordered
-            return worth.order(await everything(self, reach), at)[:limit]
-        return await self._readers.run(lambda db: self._estimates.most_important(db, reach, worth, at, limit))
+            return decay.order(await scan_all(self, reach), at)[:limit]
+        return await self._readers.run(lambda db: self._estimates.most_important(db, reach, decay, at, limit))
 
     async def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         return await self._readers.run(lambda db: source.neighbours_in_session(db, rows_of(db), search, ids, each))
 
     async def triples(
         self, tenant: str, agent_id: str, *, subject: str | None = None, predicate: str | None = None,
-        at: At | None = None, limit: int | None = None,
+        at: Instant | None = None, limit: int | None = None,
     ) -> list[Triple]:  # fmt: skip
         return await self._readers.run(lambda db: graph.triples(db, tenant, agent_id, subject, predicate, at, limit))
 
     async def triples_about(self, tenant: str, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
         return await self._readers.run(lambda db: graph.triples_about(db, tenant, agent_id, subject, mentions))
 
-    async def triple_counts(self, tenant: str, agent_id: str, at: At) -> tuple[int, int, int]:
+    async def triple_counts(self, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
         return await self._readers.run(lambda db: graph.counts(db, tenant, agent_id, at))
 
-    async def path(self, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: At) -> list[Triple]:
+    async def path(self, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant) -> list[Triple]:
         return await self._readers.run(lambda db: graph.path(db, tenant, agent_id, start, end, max_hops, at))
 
-    async def linked(self, reach: Reach, ids: Sequence[str], hops: int, at: At, most: int) -> dict[str, dict[str, int]]:
+    async def linked(
+        self, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
+    ) -> dict[str, dict[str, int]]:
         return await self._readers.run(lambda db: graph.linked(db, reach, ids, hops, at, most))
 
     async def delete_migration_backups(self) -> None:

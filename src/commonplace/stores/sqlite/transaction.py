@@ -149,7 +149,7 @@ class SqliteTransaction:
         self._writing()
         self._db.executemany("UPDATE memories SET demotion = ? WHERE id = ?", [(factor, id) for id in ids])
 
-    def recalled(self, ids: Sequence[str], at: int) -> None:
+    def count_recalls(self, ids: Sequence[str], at: int) -> None:
         self._writing()
         self._db.executemany(
             "INSERT INTO recalls SELECT mid, 1, ? FROM memories WHERE id = ? ON CONFLICT(mid) DO UPDATE SET "

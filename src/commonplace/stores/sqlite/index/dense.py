@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores.sqlite.index.best import highest
+from commonplace.stores.exact_search import top_with_ties
 from commonplace.stores.sqlite.index.query import Flags, Vectors
 from commonplace.stores.sqlite.index.segment import Segment, code_bytes
 from commonplace.stores.sqlite.index.tail import TailPart
@@ -63,7 +63,7 @@ def _first(candidates: Sequence[_Candidates], shards: Sequence[Shard], limit: in
         return []
     scores = np.concatenate([scores for _, _, scores in candidates])
     starts = np.cumsum([0, *(len(scores) for _, _, scores in candidates[:-1])])
-    at = highest(scores, limit)
+    at = top_with_ties(scores, limit)
     place = np.searchsorted(starts, at, "right") - 1
     rows = at - starts[place]
     mids = np.empty(len(at), np.int64)

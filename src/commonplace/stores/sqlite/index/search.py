@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores import text
+from commonplace.stores.exact_search import top
 from commonplace.stores.sqlite.index import dense
-from commonplace.stores.sqlite.index.best import best
 from commonplace.stores.sqlite.index.query import Flags, Hit, IndexQuery
 from commonplace.stores.sqlite.index.segment import Segment
 from commonplace.stores.sqlite.index.tail import TailPart
@@ -114,7 +114,7 @@ def _best_by_words(
         if held is None:
             continue
         usable = held[:-1] if mask is None else held[:-1] * mask[:-1]
-        docs = best(usable, limit, above=0.0)
+        docs = top(usable, limit, above=0.0)
         mids = shard.part.mids[docs].tolist()
         values = usable[docs].tolist()
         ranked += [(-v, mid, i, doc) for v, mid, doc in zip(values, mids, docs.tolist(), strict=True)]

@@ -107,10 +107,7 @@ class Tail:
         return total
 
     def _extend_terms(self, blobs: list[bytes]) -> int:
-        counts = [len(blob) // 9 for blob in blobs]
-        sized = list(zip(blobs, counts, strict=True))
-        hashes = np.frombuffer(b"".join([blob[: n * 8] for blob, n in sized]), "<u8")
-        tf = np.frombuffer(b"".join([blob[n * 8 : n * 9] for blob, n in sized]), np.uint8)
+        hashes, tf, counts = text.decode_all(blobs)
         owners = np.repeat(np.arange(len(blobs)), counts)
         lengths = np.bincount(owners, tf, minlength=len(blobs)).astype(np.uint32)
         self._columns["hashes"].extend(hashes)
