@@ -16,9 +16,9 @@ import pytest
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine.core import BACKUP, SYSTEM
 from commonplace.engine.types import Draft
-from commonplace.stores.sqlite import SqliteStore, generations, upkeep
+from commonplace.stores.sqlite import SqliteStore, upkeep
 from commonplace.stores.sqlite.files import StoreFiles, backup_to
-from commonplace.stores.sqlite.index import folder, merge
+from commonplace.stores.sqlite.index import compaction, manifest
 from commonplace.testing.subject import WHO, FakeClock, Subject, driven
 from commonplace.wire.errors import Conflict, Unavailable
 
@@ -35,7 +35,11 @@ def flushed(path: Path, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[A
     """A store with a segment on disk, and nobody at work on it in the background."""
     with driven(SqliteStore(path, clock), clock) as (s, run):
         for start in (0, 1):
-            run(s.remember_all([Draft("agent", "semantic", f"fact {start} {i}") for i in range(merge.FLUSH // 2)]))
+            run(
+                s.remember_all(
+                    [Draft("agent", "semantic", f"fact {start} {i}") for i in range(compaction.FLUSH_ROWS // 2)]
+                )
+            )
     with driven(SqliteStore(path, clock), clock) as (s, run):
         run(s.store.warm())
         yield s, run
@@ -140,7 +144,7 @@ def test_files_that_go_while_they_are_counted_do_not_count(
             for where, names, files in real(root):
                 yield where, names, [*files, "swept-away-just-now.seg"]
 
-        monkeypatch.setattr(folder.os, "walk", swept)
+        monkeypatch.setattr(manifest.os, "walk", swept)
         assert run(s.store.sizes()) == before
         assert before["index"]["files"] >= 2
         assert before["size_bytes"] > before["index"]["bytes"] > 0
@@ -163,9 +167,13 @@ def test_making_vectors_anew_looks_versions_up_by_number(path: Path, clock: Fake
                 plans.extend(row[3] for row in db.cursor().execute(f"EXPLAIN QUERY PLAN {sql}", values))
             return True
 
-        db.exec_trace = planned
-        found = generations.lacking(db, generation, 0, 10)
-        db.exec_trace = None
+        run(s.store.tenants())  # so that a reader is connected, and stays the only one
+        s.store._readers._pool._max_workers = 1
+        for reader in s.store._readers._all:
+            reader.exec_trace = planned
+        found = run(s.store.without_vectors(generation, 0, 10))
+        for reader in s.store._readers._all:
+            reader.exec_trace = None
         assert len(found) == 10
         assert not [step for step in plans if step.startswith("SCAN")]
         assert any("memories_by_vid" in step for step in plans)

@@ -93,9 +93,9 @@ def test_what_is_committed_is_answered_even_when_the_index_cannot_be_told(path: 
         def broken(*_: Any) -> None:
             raise RuntimeError("on purpose")
 
-        told, s.store._writer._committed = s.store._writer._committed, broken
+        told, s.store._writer._on_commit = s.store._writer._on_commit, broken
         id = run(soon(s.store.transact("local", put)))
-        s.store._writer._committed = told
+        s.store._writer._on_commit = told
         assert [m.id for m in run(s.store.get("local", [id]))] == [id]
         assert run(soon(s.store.transact("local", put)))
 

@@ -27,6 +27,13 @@ CAPABILITIES = frozenset(
 )
 
 
+@dataclass(slots=True, frozen=True)
+class StoreSettings:
+    """What a configuration says to whatever store is opened; a store takes from it what concerns it."""
+
+    index_mb: int = 512  # memory for what a process keeps of its indexes
+
+
 @dataclass(slots=True)
 class Entry:
     """A memory with what is derived from it: one unit vector per searchable part, and its terms."""

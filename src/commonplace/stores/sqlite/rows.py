@@ -1,66 +1,139 @@
-"""Rows to memories and back."""
+"""Rows to memories and back, and the queries that several parts of the store make."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 import apsw
 
+from commonplace.stores.base import EmbedderInfo, Reach, Record
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
+from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.record import Memory
 
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_LOADS = json.loads
+to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
-#: What is read of a version to make a Memory: everything but the derived columns.
-READ_COLUMNS = tuple(c for c in VERSION_COLUMNS if c not in ("vid", "terms", "scope_id"))
+_FEW = 400  # rows fetched per statement
+_JSON = {"tags": list, "metadata": dict, "provenance": dict, "privacy": dict, "supersedes": list, "aliases": list}
+_ELSEWHERE = {
+    "tenant": "t.name",
+    "agent_id": "s.agent_id",
+    "recalls": "coalesce(r.recalls, 0)",
+    "last_recalled_at": "r.last_recalled_at",
+}
+_FIELDS = [f.name for f in fields(Memory)]
+_COLUMNS = ", ".join(_ELSEWHERE.get(name, f"m.{name}") for name in _FIELDS)
+_DECODED = [(i, _JSON[name]) for i, name in enumerate(_FIELDS) if name in _JSON]
+_STORED = VERSION_COLUMNS[2:-1]  # between what the store adds in front and the terms at the end
+_ENCODED = [i for i, name in enumerate(_STORED) if name in _JSON]
+_stored = attrgetter(*_STORED)
 
 
 def select(table: str, extra: str = "") -> str:
     """SELECT … FROM for whole memories out of `memories` or `versions`; `extra` columns come last."""
-    columns = ", ".join(f"m.{c}" for c in READ_COLUMNS)
     return (
-        f"SELECT {columns}, s.agent_id, t.name, r.recalls, r.last_recalled_at{', ' if extra else ''}{extra} "
+        f"SELECT {_COLUMNS}{', ' if extra else ''}{extra} "
         f"FROM {table} m JOIN scopes s ON s.id = m.scope_id JOIN tenants t ON t.id = s.tenant_id "
         "LEFT JOIN recalls r ON r.mid = m.mid "
     )
 
 
-def one(db: apsw.Connection, sql: str, values: Any = ()) -> Any:
+def to_memory(row: Sequence[Any]) -> Memory:
+    values = list(row[: len(_FIELDS)])
+    for i, empty in _DECODED:
+        values[i] = json.loads(values[i]) if values[i] else empty()
+    return Memory(*values)
+
+
+def to_row(memory: Memory, terms: bytes, vid: int, scope_id: int) -> tuple[Any, ...]:
+    """In the order of VERSION_COLUMNS."""
+    values = list(_stored(memory))
+    for i in _ENCODED:
+        values[i] = to_json(values[i]) if values[i] else None
+    return (vid, scope_id, *values, terms)
+
+
+def to_record(row: Sequence[Any]) -> Record:
+    kind, key, value, about = row
+    return Record(kind, key, json.loads(value), tuple(json.loads(about)) if about else ())
+
+
+def fetch_one(db: apsw.Connection, sql: str, values: Any = ()) -> Any:
     """The row of a statement that always has one."""
     row = db.execute(sql, values).fetchone()
     assert row is not None
     return row
 
 
-def to_memory(row: tuple[Any, ...]) -> Memory:
-    (
-        id, seq, version, status, type, kind, content, user_id, project, title, entity_name, tags, metadata,
-        confidence, importance, source, provenance, privacy, created_at, updated_at, expires_at, event_time,
-        demotion, session_id, speaker, supersedes, merged_into, aliases, content_hash, salt,
-        agent_id, tenant, recalls, last_recalled_at,
-    ) = row[:34]  # fmt: skip
-    return Memory(
-        id=id, tenant=tenant, agent_id=agent_id, type=type, content=content, kind=kind, user_id=user_id,
-        project=project, title=title, entity_name=entity_name, tags=_LOADS(tags) if tags else [],
-        metadata=_LOADS(metadata) if metadata else {}, confidence=confidence, importance=importance, source=source,
-        provenance=_LOADS(provenance) if provenance else {}, privacy=_LOADS(privacy) if privacy else {},
-        created_at=created_at, updated_at=updated_at, expires_at=expires_at, event_time=event_time, status=status,
-        demotion=demotion, session_id=session_id, speaker=speaker,
-        supersedes=_LOADS(supersedes) if supersedes else [], merged_into=merged_into,
-        aliases=_LOADS(aliases) if aliases else [], seq=seq, version=version, content_hash=content_hash, salt=salt,
-        recalls=recalls or 0, last_recalled_at=last_recalled_at,
-    )  # fmt: skip
+def fetch_memories(db: apsw.Connection, rest: str, values: Any, table: str = "memories") -> list[Memory]:
+    """`rest` is what follows FROM: further joins, conditions, order."""
+    return [to_memory(row) for row in db.execute(select(table) + rest, values)]
 
 
-def to_row(m: Memory, terms: bytes, vid: int, scope_id: int) -> tuple[Any, ...]:
-    """In the order of VERSION_COLUMNS."""
-    return (
-        vid, scope_id, m.id, m.seq, m.version, m.status, m.type, m.kind, m.content, m.user_id, m.project, m.title,
-        m.entity_name, _JSON(m.tags) if m.tags else None, _JSON(m.metadata) if m.metadata else None, m.confidence,
-        m.importance, m.source, _JSON(m.provenance) if m.provenance else None,
-        _JSON(m.privacy) if m.privacy else None, m.created_at, m.updated_at, m.expires_at, m.event_time, m.demotion,
-        m.session_id, m.speaker, _JSON(m.supersedes) if m.supersedes else None, m.merged_into,
-        _JSON(m.aliases) if m.aliases else None, m.content_hash, m.salt, terms,
-    )  # fmt: skip
+def marks(values: Sized) -> str:
+    return ", ".join("?" * len(values))
+
+
+def tenant_id(db: apsw.Connection, tenant: str) -> int:
+    for (id,) in db.execute("SELECT id FROM tenants WHERE name = ?", (tenant,)):
+        return int(id)
+    return -1
+
+
+def scope_ids(db: apsw.Connection, tenant: str, agents: Iterable[str]) -> list[int]:
+    owner = tenant_id(db, tenant)
+    sql = "SELECT id FROM scopes WHERE tenant_id = ? AND agent_id = ?"
+    return [row[0] for agent in agents for row in db.execute(sql, (owner, agent))]
+
+
+def embedder_of(db: apsw.Connection) -> EmbedderInfo | None:
+    meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('embedder', 'dimension', 'generation')"))
+    if "embedder" not in meta:
+        return None
+    return EmbedderInfo(meta["embedder"], meta["dimension"], meta["generation"])
+
+
+def mids_in_reach(db: apsw.Connection, reach: Reach, scope: int) -> Iterator[int]:
+    """Ascending."""
+    sql, values = reach_sql(reach)
+    query = f"SELECT m.mid FROM memories m LEFT JOIN recalls r ON r.mid = m.mid WHERE m.scope_id = ? AND {sql}"
+    return (mid for (mid,) in db.execute(f"{query} ORDER BY m.mid", (scope, *values)))
+
+
+def rows_in_reach(
+    db: apsw.Connection, reach: Reach, scopes: Sequence[int], mids: Sequence[int], extra: str = ""
+) -> Iterator[tuple[Any, ...]]:
+    """Those of `mids` that the reach admits: whatever an index says, nothing else gets out."""
+    sql, values = reach_sql(reach)
+    for start in range(0, len(mids), _FEW):
+        some = mids[start : start + _FEW]
+        # The plus keeps the planner from the index by scope: the numbers are fewer.
+        where = f"WHERE m.mid IN ({marks(some)}) AND +m.scope_id IN ({marks(scopes)}) AND {sql}"
+        yield from db.execute(select("memories", extra) + where, (*some, *scopes, *values))
+
+
+def versions_in_reach(reach: Reach, scopes: Sequence[int]) -> list[tuple[str, str, list[Any]]]:
+    """(table, condition, values) whose rows are the versions that a reach sees."""
+    sql, values = reach_sql(reach)
+    inside = f"m.scope_id IN ({marks(scopes)})"
+    if reach.as_of is None:
+        return [("memories", f"{inside} AND {sql}", [*scopes, *values])]
+    # What was current at that sequence is a row not changed since, or a version that ended after it: unless the
+    # memory has expired since.
+    since, ended = "", []
+    if reach.now is not None:
+        since = " AND NOT EXISTS (SELECT 1 FROM memories c WHERE c.mid = m.mid AND c.expires_at <= ?)"
+        ended = [reach.now]
+    # The plus keeps the planner from the index by sequence: nearly all rows pass, and a list is in order of time.
+    return [
+        ("memories", f"{inside} AND +m.seq <= ? AND {sql}", [*scopes, reach.as_of, *values]),
+        (
+            "versions",
+            f"{inside} AND m.seq <= ? AND m.ended_seq > ? AND {sql}{since}",
+            [*scopes, reach.as_of, reach.as_of, *values, *ended],
+        ),
+    ]

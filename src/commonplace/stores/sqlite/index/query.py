@@ -1,4 +1,4 @@
-"""What the index is told and asked: rows come in through a `Source`, questions as `IndexQuery`."""
+"""What goes into the index and what it is asked: rows come from an `IndexSource`, questions are an `IndexQuery`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class IndexRow(NamedTuple):
     vectors: bytes | None  # float32, parts x dimension
 
 
-class Source(Protocol):
+class IndexSource(Protocol):
     """The rows of a store as one read transaction sees them."""
 
     @property
@@ -55,7 +55,6 @@ class IndexQuery(NamedTuple):
     types: frozenset[int] | None = None
     user: int | None = None
     created_from: int | None = None
-    created_before: int | None = None
     allowed: NDArray[np.int64] | None = None  # ascending
 
 

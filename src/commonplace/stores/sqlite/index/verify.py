@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores.sqlite.index.build import posting_lists
-from commonplace.stores.sqlite.index.dense import signs
-from commonplace.stores.sqlite.index.query import IndexRow, Source
+from commonplace.stores.sqlite.index.query import IndexRow, IndexSource
+from commonplace.stores.sqlite.index.scope import Shard
 from commonplace.stores.sqlite.index.segment import Identity, Segment
+from commonplace.stores.sqlite.index.segment_writer import posting_lists
 from commonplace.stores.sqlite.index.tail import Tail
-from commonplace.stores.sqlite.index.view import Shard
+from commonplace.stores.sqlite.index.vector_search import signs
 
 _BATCH = 4096
 _COLUMNS = ("seqs", "created", "expires", "users", "types", "lengths")
 
 
-def problems(source: Source, scope: int, identity: Identity, watermark: int, shards: Sequence[Shard]) -> list[str]:
+def problems(source: IndexSource, scope: int, identity: Identity, watermark: int, shards: Sequence[Shard]) -> list[str]:
     """What differs; rows changed after the watermark are not in the files and not looked at."""
     found = [f"{s.part.name}: mids are not in order" for s in shards if (np.diff(s.part.mids) <= 0).any()]
     if found:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from commonplace.stores.exact_search import top_with_ties
 from commonplace.stores.sqlite.index.query import Flags, Vectors
+from commonplace.stores.sqlite.index.scope import Shard
 from commonplace.stores.sqlite.index.segment import Segment, code_bytes
 from commonplace.stores.sqlite.index.tail import TailPart
-from commonplace.stores.sqlite.index.view import Shard
 
 #: Up to so many vectors are compared one by one.
 EXACT = 10_000
@@ -24,7 +24,7 @@ Distances = NDArray[np.uint16]
 Found = list[tuple[int, int]]
 
 
-def rescored(vectors: int, limit: int, dimension: int) -> int:
+def rescore_count(vectors: int, limit: int, dimension: int) -> int:
     """How many of the nearest by bits are compared exactly, so that nearly all of the true best are among them.
 
     Measured with real questions on MiniLM vectors of 67,000 texts: 2,000 give a recall of .998 at 10, and 4,000 give
@@ -51,13 +51,13 @@ def nearest(shards: Sequence[Shard], masks: Sequence[Flags | None], vector: Vect
     coarse = [i for i in usable if shards[i].part.codes is not None]
     if sum(len(shards[i].part.vector_docs) for i in coarse) <= EXACT:
         coarse = []
-    candidates = [_every(i, shards[i], masks[i], vector) for i in usable if i not in coarse]
+    candidates = [_score_all(i, shards[i], masks[i], vector) for i in usable if i not in coarse]
     if coarse:
-        candidates += _close(coarse, shards, masks, vector, limit)
-    return _first(candidates, shards, limit)
+        candidates += _score_nearest_codes(coarse, shards, masks, vector, limit)
+    return _best_of(candidates, shards, limit)
 
 
-def _first(candidates: Sequence[_Candidates], shards: Sequence[Shard], limit: int) -> Found:
+def _best_of(candidates: Sequence[_Candidates], shards: Sequence[Shard], limit: int) -> Found:
     """The best of all shards together, equal ones in order of `mid`."""
     if not candidates:
         return []
@@ -77,7 +77,7 @@ def _first(candidates: Sequence[_Candidates], shards: Sequence[Shard], limit: in
     return [(candidates[one][0], doc) for one, doc in zip(place[order].tolist(), rows[order].tolist(), strict=True)]
 
 
-def of_documents(part: Segment | TailPart, docs: NDArray[np.int64], vector: Vectors | None) -> list[float | None]:
+def cosines_of(part: Segment | TailPart, docs: NDArray[np.int64], vector: Vectors | None) -> list[float | None]:
     """The cosine of each document's best part; None where it has none."""
     if vector is None or not len(part.vector_docs) or part.vectors.shape[1] != len(vector):
         return [None] * len(docs)
@@ -94,7 +94,7 @@ def of_documents(part: Segment | TailPart, docs: NDArray[np.int64], vector: Vect
 _Candidates = tuple[int, NDArray[Any] | None, NDArray[np.float32]]
 
 
-def _every(i: int, shard: Shard, mask: Flags | None, vector: Vectors) -> _Candidates:
+def _score_all(i: int, shard: Shard, mask: Flags | None, vector: Vectors) -> _Candidates:
     part = shard.part
     if mask is None:
         rows = None
@@ -118,7 +118,7 @@ def _best_parts(docs: NDArray[Any], scores: NDArray[np.float32]) -> tuple[NDArra
     return docs[starts], np.maximum.reduceat(scores, starts)
 
 
-def _close(
+def _score_nearest_codes(
     coarse: Sequence[int], shards: Sequence[Shard], masks: Sequence[Flags | None], vector: Vectors, limit: int
 ) -> list[_Candidates]:
     wanted: dict[int, Flags] = {}
@@ -130,9 +130,9 @@ def _close(
         else:
             wanted[i] = mask[:-1] if part.single else mask[part.vector_docs]
             total += int(np.count_nonzero(wanted[i]))
-    keep = rescored(total, limit, len(vector))
+    keep = rescore_count(total, limit, len(vector))
     if total <= 2 * keep:
-        return [_every(i, shards[i], masks[i], vector) for i in coarse]
+        return [_score_all(i, shards[i], masks[i], vector) for i in coarse]
     code = signs(vector[None, :])
     distances = {}
     for i in coarse:
@@ -180,7 +180,7 @@ def _hamming_simsimd(codes: Codes, code: Codes) -> Distances:
     return distances
 
 
-def _fastest() -> Callable[[Codes, Codes], Distances]:
+def _fastest_hamming() -> Callable[[Codes, Codes], Distances]:
     try:
         import simsimd  # noqa: F401
     except ImportError:
@@ -188,4 +188,4 @@ def _fastest() -> Callable[[Codes, Codes], Distances]:
     return _hamming_simsimd
 
 
-hamming = _fastest()
+hamming = _fastest_hamming()

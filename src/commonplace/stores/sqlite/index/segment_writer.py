@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores.sqlite.index.dense import signs
+from commonplace.stores.sqlite.index.scope import Shard
 from commonplace.stores.sqlite.index.segment import Counts, Identity, Segment, arrays, header, layout
 from commonplace.stores.sqlite.index.tail import TailPart
-from commonplace.stores.sqlite.index.view import Shard
+from commonplace.stores.sqlite.index.vector_search import signs
 
 _CHUNK = 8192
 _COLUMNS = ("mids", "seqs", "created", "expires", "users", "lengths", "types")
 
-#: Terms, how many postings each has, and the postings, with documents already renumbered.
-_Lists = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
+#: Terms ascending; a number for each, as said where it is given; documents; weights.
+PostingLists = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
 
 
 def write_segment(path: Path, shards: Sequence[Shard], identity: Identity, last_seq: int) -> None:
@@ -28,7 +28,7 @@ def write_segment(path: Path, shards: Sequence[Shard], identity: Identity, last_
     numbers, rows = _renumbered(shards, kept)
     vector_rows = [np.flatnonzero(shard.live[shard.part.vector_docs]) for shard in shards]
     vector_docs = [new[s.part.vector_docs[at]] for s, new, at in zip(shards, numbers, vector_rows, strict=True)]
-    lists = [_living(shard, new) for shard, new in zip(shards, numbers, strict=True)]
+    lists = [_live_postings(shard, new) for shard, new in zip(shards, numbers, strict=True)]
     terms = np.unique(np.concatenate([held[0] for held in lists]))
     counts = Counts(rows, sum(map(len, vector_docs)), len(terms), sum(len(held[2]) for held in lists))
     _, size = layout(counts, identity.dimension)
@@ -41,9 +41,7 @@ def write_segment(path: Path, shards: Sequence[Shard], identity: Identity, last_
                 out[name][new[at]] = getattr(shard.part, name)[at]
         _place_vectors(out, shards, vector_rows, vector_docs)
         _place_postings(out, terms, lists)
-        expiries = out["expires"][out["expires"] > 0]
-        first_expiry = int(expiries.min()) if len(expiries) else 0
-        start = header(identity, counts, first_expiry, last_seq, size)
+        start = header(identity, counts, out["expires"], last_seq, size)
         mapped[: len(start)] = start
         mapped.flush()
         os.fsync(file.fileno())
@@ -96,7 +94,8 @@ def _place_vectors(
         start += len(at)
 
 
-def _living(shard: Shard, numbers: NDArray[np.uint32]) -> _Lists:
+def _live_postings(shard: Shard, numbers: NDArray[np.uint32]) -> PostingLists:
+    """With the number of postings of each term, and documents renumbered."""
     terms, offsets, docs, weights = posting_lists(shard.part)
     if shard.alive < shard.part.size or (isinstance(shard.part, Segment) and (docs == shard.part.size).any()):
         keep = shard.live[docs]
@@ -109,10 +108,8 @@ def _living(shard: Shard, numbers: NDArray[np.uint32]) -> _Lists:
     return terms[used], counts[used], numbers[docs], weights
 
 
-def posting_lists(
-    part: Segment | TailPart,
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]:
-    """Terms ascending, where each one's postings start (and the end), documents, weights."""
+def posting_lists(part: Segment | TailPart) -> PostingLists:
+    """With where the postings of each term start, and the end."""
     if isinstance(part, Segment):
         return part.terms, part.offsets.astype(np.int64), part.docs, part.weights
     order = np.argsort(part.hashes, kind="stable")
@@ -121,7 +118,7 @@ def posting_lists(
     return hashes[starts], np.append(starts, len(hashes)), part.owners[order], part.weights[order]
 
 
-def _place_postings(out: dict[str, NDArray[Any]], terms: NDArray[np.uint64], lists: Sequence[_Lists]) -> None:
+def _place_postings(out: dict[str, NDArray[Any]], terms: NDArray[np.uint64], lists: Sequence[PostingLists]) -> None:
     places = [np.searchsorted(terms, held[0]) for held in lists]
     totals = np.zeros(len(terms), np.int64)
     for place, (_, counts, _, _) in zip(places, lists, strict=True):
