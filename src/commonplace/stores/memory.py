@@ -21,9 +21,8 @@ from commonplace.stores.base import (
     Search,
 )
 from commonplace.stores.graph import Instant, Triple
-from commonplace.stores.mixins import ScanReads, TransactVerbs
+from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
-from commonplace.stores.traversal import InMemoryGraph, linked_memories, shortest_path
 from commonplace.wire.errors import Conflict, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -157,7 +156,7 @@ class _Tenant:
         return [deepcopy(r) for r in self.records.values() if memory_id in r.about]
 
 
-class InMemory(ScanReads, TransactVerbs):
+class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
     """The protocols `Primary` and `Store`; see `stores.base` for what each verb means."""
 
     name = "memory"
@@ -243,25 +242,6 @@ class InMemory(ScanReads, TransactVerbs):
     ) -> list[Triple]:
         of = self._of(tenant)
         return of.triples(agent_id, subject, predicate, None if at is None else at.resolve(of.now))[:limit]
-
-    async def triples_about(self, tenant: str, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
-        about = await self.triples(tenant, agent_id, subject=subject)
-        naming = await self.triples(tenant, agent_id) if mentions else []
-        return about + [t for t in naming if subject == t.object and subject != t.subject]
-
-    async def triple_counts(self, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
-        holding = await self.triples(tenant, agent_id, at=at)
-        return len(await self.triples(tenant, agent_id)), len(holding), len({t.subject for t in holding})
-
-    async def path(self, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant) -> list[Triple]:
-        return shortest_path(InMemoryGraph((), await self.triples(tenant, agent_id, at=at)), start, end, max_hops)
-
-    async def linked(
-        self, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
-    ) -> dict[str, dict[str, int]]:
-        memories = self._of(reach.tenant).find(reach)
-        holding = [t for agent in reach.agents for t in await self.triples(reach.tenant, agent, at=at)]
-        return linked_memories(InMemoryGraph(memories, holding), ids, hops, most)
 
     async def embedder(self) -> EmbedderInfo | None:
         return self._embedder

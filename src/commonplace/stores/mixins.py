@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from commonplace.stores.base import AgentContext, Candidate, Entry, ImportanceDecay, Reach, Search, Store, Transaction
+from commonplace.stores.graph import Instant, Triple
+from commonplace.stores.traversal import InMemoryGraph, linked_memories, shortest_path
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
@@ -63,6 +65,36 @@ class ScanReads:
         scored = await self.search(replace(search, reach=replace(search.reach, where=only), limit=len(wanted)))
         by_id = {c.memory.id: c for c in scored}
         return [[by_id[id] for id in run if id in by_id] for run in runs]
+
+
+class _Scanned(Store, Protocol):
+    triples: Callable[..., Awaitable[list[Triple]]]
+
+
+class ScanGraphReads:
+    """The graph by reading everything in reach, and what follows from `triples`."""
+
+    async def triples_about(
+        self: _Scanned, tenant: str, agent_id: str, subject: str, mentions: bool = False
+    ) -> list[Triple]:
+        about = await self.triples(tenant, agent_id, subject=subject)
+        naming = await self.triples(tenant, agent_id) if mentions else []
+        return about + [t for t in naming if subject == t.object and subject != t.subject]
+
+    async def triple_counts(self: _Scanned, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
+        holding = await self.triples(tenant, agent_id, at=at)
+        return len(await self.triples(tenant, agent_id)), len(holding), len({t.subject for t in holding})
+
+    async def path(
+        self: _Scanned, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant
+    ) -> list[Triple]:
+        return shortest_path(InMemoryGraph((), await self.triples(tenant, agent_id, at=at)), start, end, max_hops)
+
+    async def linked(
+        self: _Scanned, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
+    ) -> dict[str, dict[str, int]]:
+        holding = [t for agent in reach.agents for t in await self.triples(reach.tenant, agent, at=at)]
+        return linked_memories(InMemoryGraph(await scan_all(self, reach), holding), ids, hops, most)
 
 
 def _runs_around(spoken: Sequence[str], positions: Sequence[int], each: int) -> list[list[str]]:

@@ -124,7 +124,7 @@ class ScopeFolder:
 
     def write(self, identity: Identity, watermark: int, shards: Sequence[Shard]) -> Manifest:
         """Make these what counts, and remove the rest."""
-        entry = tuple(self._entry_of(shard) for shard in shards)
+        entries = tuple(self._entry_of(shard) for shard in shards)
         body = json.dumps(
             {
                 "format": _FORMAT,
@@ -133,7 +133,7 @@ class ScopeFolder:
                 "generation": identity.generation,
                 "dimension": identity.dimension,
                 "watermark": watermark,
-                "segments": [[one.name, one.rows, one.dead, one.dead_crc] for one in entry],
+                "segments": [[one.name, one.rows, one.dead, one.dead_crc] for one in entries],
             }
         ).encode()
         raw = body + b"\n%08x" % zlib.crc32(body)
@@ -141,7 +141,7 @@ class ScopeFolder:
         self._write_durably(draft, raw)
         os.replace(self.path / draft, self.path / _MANIFEST)
         self._sync_folder()
-        manifest = Manifest(watermark, entry, raw)
+        manifest = Manifest(watermark, entries, raw)
         self.sweep(manifest)
         return manifest
 
