@@ -19,6 +19,7 @@ from commonplace.stores.base import (
     Reach,
     Record,
     Search,
+    StoreSettings,
 )
 from commonplace.stores.graph import Instant, Triple
 from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs
@@ -260,5 +261,6 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
         """Nothing is kept."""
 
 
-def open_url(url: str, clock: Clock = system_clock) -> InMemory:
+def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> InMemory:
+    """`memory://`; no setting concerns it."""
     return InMemory(clock)
