@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import FakeClock, Subject, driven
@@ -20,8 +20,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def embedder() -> Hashing:
-    return Hashing()
+def embedder() -> HashingEmbedder:
+    return HashingEmbedder()
 
 
 @pytest.fixture(params=["memory", "sqlite"])

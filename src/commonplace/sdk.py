@@ -19,7 +19,7 @@ from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, Progress, Settings
-from commonplace.judges.registry import open_judge
+from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.knowledge import AssertRequest, EraseRequest, RetractRequest

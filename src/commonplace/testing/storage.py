@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Entry, Reach, Record, Search, Transaction
@@ -26,7 +26,7 @@ class StorageScenarios(Contract):
     async def test_the_verbs_of_a_store(self, s: Subject) -> None:
         """What replicas are asked: put, get, search, scan, delete."""
         texts = ("rivers and lakes", "mountains", "deserts")
-        vectors = Hashing().embed(texts)
+        vectors = HashingEmbedder().embed(texts)
         made = [
             Memory(mint_id(s.clock()), "t", "a", "semantic", text, created_at=s.clock() + i)
             for i, text in enumerate(texts)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import (
     BatchItem,
     Draft,
@@ -99,7 +99,7 @@ class Subject:
 def driven(store: Primary, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """A subject over this store, and the way to await one thing after another where a test is not async."""
     with asyncio.Runner() as runner:
-        subject = Subject(runner.run(Engine.open(store, Hashing(), clock=clock)), store, clock)
+        subject = Subject(runner.run(Engine.open(store, HashingEmbedder(), clock=clock)), store, clock)
         try:
             yield subject, runner.run
         finally:
@@ -129,7 +129,7 @@ class Contract:
 
     async def subject(self, tmp_path: Path, clock: FakeClock) -> Subject:
         store = self.open_store(tmp_path, clock)
-        return Subject(await Engine.open(store, Hashing(), clock=clock), store, clock)
+        return Subject(await Engine.open(store, HashingEmbedder(), clock=clock), store, clock)
 
     async def drive(self, tmp_path: Path, scenario: Callable[[Subject], Awaitable[None]]) -> None:
         subject = await self.subject(tmp_path, FakeClock())
