@@ -18,7 +18,7 @@ from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.sdk import Memory, SyncMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, driven
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, open_subject
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, ValidationError
 from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
@@ -202,7 +202,7 @@ def test_no_byte_of_an_erased_statement_is_left_after_closing(tmp_path: Path, cl
         files = [p for p in path.parent.rglob("*") if p.is_file()]
         return [p.name for p in files if mark.encode() in p.read_bytes()]
 
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         for i in range(60):
             run(s.engine.graph.assert_fact(WHO, "agent", subject=f"filler {i}", predicate="is", object="there" * 20))
             clock.advance(1)

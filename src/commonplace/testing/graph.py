@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from commonplace.engine import Triple
 from commonplace.stores.base import Transaction
 from commonplace.stores.traversal import PATH_FANOUT
-from commonplace.testing.subject import DAY_MS, START, WHO, Contract, FakeClock, Subject, drives
+from commonplace.testing.subject import DAY_MS, START, WHO, Contract, FakeClock, Subject, scenario
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.record import Principal
@@ -25,9 +25,8 @@ Step = tuple[str, int, int]  # what to do, the instant it is about, the instant 
 
 
 async def state(s: Subject, subject: str, predicate: str, object: str, agent: str = "agent", **more: Any) -> Triple:
-    return (
-        await s.engine.graph.assert_fact(WHO, agent, subject=subject, predicate=predicate, object=object, **more)
-    ).triple
+    graph = s.engine.graph
+    return (await graph.assert_fact(WHO, agent, subject=subject, predicate=predicate, object=object, **more)).triple
 
 
 async def held(s: Subject, subject: str, agent: str = "agent", **options: Any) -> list[str]:
@@ -54,9 +53,8 @@ class Timeline:
 
 
 class GraphScenarios(Contract):
-    @drives
+    @scenario("graph")
     async def test_a_new_statement_ends_the_one_before(self, s: Subject) -> None:
-        self.needs(s, "graph")
         first = await state(s, "auth-service", "version", "2.4.0", confidence=0.5, provenance="log")
         s.clock.advance(DAY_MS)
         second = await state(s, "auth-service", "version", "2.4.1")
@@ -66,14 +64,13 @@ class GraphScenarios(Contract):
         assert await held(s, "auth-service", as_of=s.clock() - 1) == ["2.4.0"]
         assert await held(s, "auth-service", as_of=first.valid_from - 1) == []
         history = await s.engine.graph.history(WHO, "agent", "auth-service", "version")
-        assert [(t.id, t.object, t.valid_from, t.valid_to) for t in history] == [
-            (first.id, "2.4.0", START, s.clock()), (second.id, "2.4.1", s.clock(), None)]  # fmt: skip
+        line = [(t.id, t.object, t.valid_from, t.valid_to) for t in history]
+        assert line == [(first.id, "2.4.0", START, s.clock()), (second.id, "2.4.1", s.clock(), None)]
         assert (history[0].confidence, history[0].provenance, history[0].asserted_by) == (0.5, "log", "local")
         assert await s.engine.graph.counts(WHO, "agent") == {"triples": 3, "active": 2, "subjects": 1}
 
-    @drives
+    @scenario("graph")
     async def test_a_statement_about_the_past_leaves_what_came_after_alone(self, s: Subject) -> None:
-        self.needs(s, "graph")
         await state(s, "Alice", "lives_in", "Rome", valid_from=START - 10 * DAY_MS)
         await state(s, "Alice", "lives_in", "Oslo", valid_from=START - 2 * DAY_MS)
         between = await state(s, "Alice", "lives_in", "Bern", valid_from=START - 5 * DAY_MS)
@@ -81,18 +78,16 @@ class GraphScenarios(Contract):
         places = [await held(s, "Alice", as_of=START - days * DAY_MS) for days in (11, 10, 6, 5, 3, 2, 0)]
         assert places == [[], ["Rome"], ["Rome"], ["Bern"], ["Bern"], ["Oslo"], ["Oslo"]]
 
-    @drives
+    @scenario("graph")
     async def test_of_two_at_the_same_instant_the_later_stands(self, s: Subject) -> None:
-        self.needs(s, "graph")
         first = await state(s, "Alice", "likes", "tea")
         await state(s, "Alice", "likes", "coffee")
         assert await held(s, "Alice") == await held(s, "Alice", as_of=s.clock()) == ["coffee"]
         history = await s.engine.graph.history(WHO, "agent", "Alice")
         assert [(t.object, t.valid_to) for t in history] == [("tea", first.valid_from), ("coffee", None)]
 
-    @drives
+    @scenario("graph")
     async def test_what_was_just_stated_holds_though_the_clock_was_set_back(self, s: Subject) -> None:
-        self.needs(s, "graph")
         await s.remember("something", entity_name="Alice")
         s.clock.advance(-DAY_MS)
         made = await state(s, "Alice", "likes", "tea")
@@ -107,26 +102,19 @@ class GraphScenarios(Contract):
     def test_statements_of_one_line_never_overlap(self, tmp_path: Path) -> None:
         """Whatever is stated about whatever instant, and ended: the same as writing it down instant by instant."""
         steps = st.tuples(st.sampled_from(["state", "state", "state", "retract"]), *[st.integers(0, SPAN)] * 2)
-        with asyncio.Runner() as runner:
-            clock = FakeClock()
-            s = runner.run(self.subject(tmp_path, clock))
-            self.needs(s, "graph")
-            count = 0
+        examples = itertools.count(1)
+        with self.opened(tmp_path, "graph") as (s, run):
 
             @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
             @given(st.lists(steps, max_size=12))
             def agrees(done: list[Step]) -> None:
-                nonlocal count
-                count += 1
-                base = START + count * 1000  # commit times never go back, so each example has a stretch of its own
-                runner.run(self._told(s, base, f"thing {count}", sorted(done, key=lambda step: step[2])))
+                example = next(examples)
+                base = START + example * 1000  # commit times never go back, so each example has a stretch of its own
+                run(self._check_timeline(s, base, f"thing {example}", sorted(done, key=lambda step: step[2])))
 
-            try:
-                agrees()
-            finally:
-                runner.run(s.engine.close())
+            agrees()
 
-    async def _told(self, s: Subject, base: int, subject: str, steps: list[Step]) -> None:
+    async def _check_timeline(self, s: Subject, base: int, subject: str, steps: list[Step]) -> None:
         oracle = Timeline()
         for value, (what, about, at) in enumerate(steps):
             s.clock.now = base + at
@@ -139,23 +127,21 @@ class GraphScenarios(Contract):
                 with pytest.raises(NotFound):
                     await s.engine.graph.retract(WHO, "agent", (subject, "is"))
         for instant, holding in enumerate(oracle.at):
-            told = await held(s, subject, as_of=base + instant)
-            assert told == ([] if holding is None else [str(holding)]), (instant, steps)
+            found = await held(s, subject, as_of=base + instant)
+            assert found == ([] if holding is None else [str(holding)]), (instant, steps)
         line = [t for t in await s.engine.graph.history(WHO, "agent", subject) if not t.empty]
-        assert all(a.valid_to is not None and a.valid_to <= b.valid_from for a, b in pairwise(line))
+        assert all(a.valid_to is not None and a.valid_to <= b.valid_from for a, b in itertools.pairwise(line))
 
-    @drives
+    @scenario("graph")
     async def test_of_many_at_once_exactly_one_is_active(self, s: Subject) -> None:
-        self.needs(s, "graph")
         await asyncio.gather(*(state(s, "Alice", "is_at", f"place {i}") for i in range(100)))
         assert len(await held(s, "Alice")) == 1
         history = await s.engine.graph.history(WHO, "agent", "Alice")
         assert len(history) == 100
         assert sum(t.valid_to is None for t in history) == 1
 
-    @drives
+    @scenario("graph")
     async def test_statements_have_the_same_walls(self, s: Subject) -> None:
-        self.needs(s, "graph")
         mine = await state(s, "Alice", "knows", "Bob")
         await state(s, "Alice", "knows", "Zoe", "neighbour")
         other = Principal(tenant="other")
@@ -169,9 +155,8 @@ class GraphScenarios(Contract):
                 await s.engine.graph.retract(who, agent, mine.id)
         assert await held(s, "Alice") == ["Bob"]
 
-    @drives
+    @scenario("graph")
     async def test_what_is_retracted_stays_in_history(self, s: Subject) -> None:
-        self.needs(s, "graph")
         made = await state(s, "Alice", "knows", "Bob")
         ahead = await state(s, "Alice", "retires", "gladly", valid_from=s.clock() + DAY_MS)
         s.clock.advance(5)
@@ -185,9 +170,8 @@ class GraphScenarios(Contract):
         await state(s, "Alice", "knows", "Carol")
         assert [t.object for t in await s.engine.graph.history(WHO, "agent", "Alice", "knows")] == ["Bob", "Carol"]
 
-    @drives
+    @scenario("graph")
     async def test_the_shortest_way_in_either_direction(self, s: Subject) -> None:
-        self.needs(s, "graph")
         for a, b in (("Alice", "acme"), ("Acme", "Oslo"), ("Bob", "Oslo"), ("Bob", "Bern"), ("Alice", "Bern")):
             await state(s, a, f"to {b}", b)
         way = await s.engine.graph.path(WHO, "agent", "alice", "BOB")
@@ -200,9 +184,8 @@ class GraphScenarios(Contract):
         assert list(await s.engine.graph.path(WHO, "agent", "Alice", "nowhere", max_hops=6)) == []
         assert len(await s.engine.graph.path(WHO, "agent", "Alice", "Bob", as_of=s.clock() - 1)) == 0
 
-    @drives
+    @scenario("graph")
     async def test_a_way_over_a_hub_is_found(self, s: Subject) -> None:
-        self.needs(s, "graph")
         for i in range(PATH_FANOUT + 20):
             await state(s, f"person {i}", "lives_in", "Town")
             s.clock.advance(1)
@@ -210,9 +193,8 @@ class GraphScenarios(Contract):
         assert [t.subject for t in way] == ["person 0", "person 1"]
         assert len(await s.engine.graph.path(WHO, "agent", "Town", "person 0")) == 1
 
-    @drives
+    @scenario("graph")
     async def test_erasing_a_subject_leaves_nothing_of_it(self, s: Subject) -> None:
-        self.needs(s, "graph")
         mark = "xyzzy-4711"
         for object in ("one", "two", mark):
             await state(s, mark, "is", object, provenance=f"heard by {mark}")
@@ -230,9 +212,8 @@ class GraphScenarios(Contract):
         assert await held(s, "Alice") == ["tea"]
         assert (await s.engine.ledger.verify(WHO)).first_bad is None
 
-    @drives
+    @scenario("graph")
     async def test_what_was_derived_from_an_erased_memory_goes_with_it(self, s: Subject) -> None:
-        self.needs(s, "graph")
         mark = "xyzzy-4711"
         theirs = mint_id(START)  # a caller's own id may look like one of ours
         source = await s.remember(f"{mark} lives here", aliases=["note-1", theirs])
@@ -252,9 +233,8 @@ class GraphScenarios(Contract):
         assert other.id not in repr(entries[-1])
         assert (await s.engine.ledger.verify(WHO)).first_bad is None
 
-    @drives
+    @scenario("graph")
     async def test_statements_of_work_that_raises_are_gone(self, s: Subject) -> None:
-        self.needs(s, "graph")
         made = await state(s, "Alice", "knows", "Bob")
 
         def work(tx: Transaction) -> None:
@@ -274,16 +254,10 @@ class GraphScenarios(Contract):
     def test_statements_are_there_after_reopening(self, tmp_path: Path) -> None:
         if not self.durable:
             pytest.skip("this store is gone with its process")
-
-        async def both() -> None:
-            clock = FakeClock()
-            subject = await self.subject(tmp_path, clock)
-            await state(subject, "Alice", "knows", "Bob", confidence=0.25, provenance="x")
-            kept = await subject.engine.graph.history(WHO, "agent", "Alice")
-            await subject.engine.close()
-            again = await self.subject(tmp_path, clock)
-            assert await again.engine.graph.history(WHO, "agent", "Alice") == kept
-            assert await held(again, "Alice") == ["Bob"]
-            await again.engine.close()
-
-        asyncio.run(both())
+        clock = FakeClock()
+        with self.opened(tmp_path, clock=clock) as (s, run):
+            run(state(s, "Alice", "knows", "Bob", confidence=0.25, provenance="x"))
+            kept = run(s.engine.graph.history(WHO, "agent", "Alice"))
+        with self.opened(tmp_path, clock=clock) as (s, run):
+            assert run(s.engine.graph.history(WHO, "agent", "Alice")) == kept
+            assert run(held(s, "Alice")) == ["Bob"]

@@ -8,7 +8,7 @@ from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.traversal import FANOUT
 from commonplace.testing.graph import state
-from commonplace.testing.subject import DAY_MS, WHO, Contract, Subject, drives
+from commonplace.testing.subject import DAY_MS, WHO, Contract, Subject, scenario
 from commonplace.wire.filters import parse
 from commonplace.wire.record import Principal
 
@@ -18,9 +18,8 @@ async def near(s: Subject, id: str, hops: int = 1, agent: str = "agent") -> dict
 
 
 class LinkScenarios(Contract):
-    @drives
+    @scenario("graph")
     async def test_memories_are_tied_by_what_they_refer_to_and_replace(self, s: Subject) -> None:
-        self.needs(s, "graph")
         old = await s.remember("the first plan", aliases=["plan-1"])
         new = await s.remember("the second plan", supersedes=[old])
         note = await s.remember("about the plan", metadata={"references": ["plan-1", "nowhere", 7]})
@@ -34,9 +33,8 @@ class LinkScenarios(Contract):
         assert await near(s, note) == {new: 1, last: 1}
         assert await near(s, old) == {new: 1}
 
-    @drives
+    @scenario("graph")
     async def test_memories_are_tied_by_what_they_are_about(self, s: Subject) -> None:
-        self.needs(s, "graph")
         alice = [
             await s.remember(f"Alice {i}", entity_name=name) for i, name in enumerate(("Alice", "ALICE", " alice "))
         ]
@@ -53,9 +51,8 @@ class LinkScenarios(Contract):
         await s.engine.graph.retract(WHO, "agent", ("acme", "employs"))
         assert acme not in await near(s, alice[0], 3)
 
-    @drives
+    @scenario("graph")
     async def test_what_cannot_be_read_is_neither_named_nor_walked_through(self, s: Subject) -> None:
-        self.needs(s, "graph")
         start = await s.remember("start", entity_name="Thing")
         middle = await s.remember("middle", metadata={"references": [start]}, expires_at=s.clock() + DAY_MS)
         end = await s.remember("end", metadata={"references": [middle]})
@@ -82,9 +79,8 @@ class LinkScenarios(Contract):
         assert (await s.get(start)).status == "archived"
         assert start not in await near(s, await s.remember("again", entity_name="Thing"))
 
-    @drives
+    @scenario("graph")
     async def test_recall_raises_what_is_tied_and_names_it(self, s: Subject) -> None:
-        self.needs(s, "graph")
         far = await s.remember("nothing in common", entity_name="Kiln")
         tied = await s.remember("the glaze recipe of the kiln", entity_name="kiln")
         await s.remember("the glaze recipe of the oven")
@@ -106,9 +102,8 @@ class LinkScenarios(Contract):
         only = await found(2, where=parse({"id": [tied, also]}))
         assert only[also].supporting == [tied]
 
-    @drives
+    @scenario("graph")
     async def test_hops_in_the_past_are_those_of_the_past(self, s: Subject) -> None:
-        self.needs(s, "graph")
         a, b = await s.remember("a glaze recipe", entity_name="A"), await s.remember("b glaze recipe", entity_name="B")
         await state(s, "A", "is", "B")
         before = s.clock()
@@ -124,9 +119,8 @@ class LinkScenarios(Contract):
         assert await found(before) == {a: [b], b: [a]}
         assert await found(None) == await found(s.clock()) == {a: [c], b: [], c: [a]}
 
-    @drives
+    @scenario("graph")
     async def test_a_hub_is_cut_but_what_was_found_is_not(self, s: Subject) -> None:
-        self.needs(s, "graph")
         first = await s.remember("the zymurgy note", entity_name="Hub")
         crowd = await s.remember_all(
             [Draft("agent", "semantic", f"filler {i}", entity_name="Hub") for i in range(FANOUT + 60)]
@@ -138,9 +132,8 @@ class LinkScenarios(Contract):
         assert all(hit.explain is not None and hit.explain["hop"] == 1 for hit in found.hits)
         assert first in next(hit.supporting for hit in found.hits if hit.memory.id == last)
 
-    @drives
+    @scenario("graph")
     async def test_what_was_found_is_tied_over_a_thing_that_joins_many(self, s: Subject) -> None:
-        self.needs(s, "graph")
         ids = [await s.remember(f"zymurgy note {i}", entity_name=f"Person {i}") for i in range(2)]
         for i in range(FANOUT + 10):
             await state(s, f"person {i}", "lives_in", "Town")

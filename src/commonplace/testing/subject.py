@@ -1,10 +1,9 @@
-"""What scenarios are told with: a clock that obeys, and a store under the real engine."""
+"""What scenarios are written with: a clock that passes when told to, and a store under the real engine."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +95,7 @@ class Subject:
 
 
 @contextmanager
-def driven(store: Primary, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
+def open_subject(store: Primary, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """A subject over this store, and the way to await one thing after another where a test is not async."""
     with asyncio.Runner() as runner:
         subject = Subject(runner.run(Engine.open(store, HashingEmbedder(), clock=clock)), store, clock)
@@ -106,17 +105,24 @@ def driven(store: Primary, clock: FakeClock) -> Iterator[tuple[Subject, Callable
             runner.run(subject.engine.close())
 
 
-Scenario = Callable[[Any, Subject], Awaitable[None]]
+Scenario = Callable[[Any, Subject], Coroutine[Any, Any, None]]
 
 
-def drives(scenario: Scenario) -> Callable[[Any, Path], None]:
-    """A test that opens the store in an empty folder, runs the scenario, and closes it."""
+def scenario(*needs: str) -> Callable[[Scenario], Callable[[Any, Path], None]]:
+    """A test that opens the store in an empty folder, runs the scenario, and closes it.
 
-    def test(self: Contract, tmp_path: Path) -> None:
-        asyncio.run(self.drive(tmp_path, functools.partial(scenario, self)))
+    It is skipped where the store does not declare the capabilities that it needs.
+    """
 
-    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
-    return test
+    def decorate(run: Scenario) -> Callable[[Any, Path], None]:
+        def test(self: Contract, tmp_path: Path) -> None:
+            with self.opened(tmp_path, *needs) as (subject, wait):
+                wait(run(self, subject))
+
+        test.__name__, test.__doc__ = run.__name__, run.__doc__
+        return test
+
+    return decorate
 
 
 class Contract:
@@ -125,19 +131,17 @@ class Contract:
     durable = False
 
     def open_store(self, tmp_path: Path, clock: FakeClock) -> Primary:
-        raise NotImplementedError("give the store to test, made in this folder")
+        """The store to test, made in this folder; called again with the same folder when it is reopened."""
+        raise NotImplementedError
 
-    async def subject(self, tmp_path: Path, clock: FakeClock) -> Subject:
-        store = self.open_store(tmp_path, clock)
-        return Subject(await Engine.open(store, HashingEmbedder(), clock=clock), store, clock)
-
-    async def drive(self, tmp_path: Path, scenario: Callable[[Subject], Awaitable[None]]) -> None:
-        subject = await self.subject(tmp_path, FakeClock())
-        try:
-            await scenario(subject)
-        finally:
-            await subject.engine.close()
-
-    def needs(self, subject: Subject, capability: str) -> None:
-        if capability not in subject.store.capabilities:
-            pytest.skip(f"{subject.store.name} does not declare {capability}")
+    @contextmanager
+    def opened(
+        self, tmp_path: Path, *needs: str, clock: FakeClock | None = None
+    ) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
+        """As `open_subject`, over the store to test."""
+        clock = clock or FakeClock()
+        with open_subject(self.open_store(tmp_path, clock), clock) as (subject, wait):
+            for capability in needs:
+                if capability not in subject.store.capabilities:
+                    pytest.skip(f"{subject.store.name} does not declare {capability}")
+            yield subject, wait
