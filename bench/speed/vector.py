@@ -16,7 +16,8 @@ from bench.speed.measure import in_turn
 from bench.speed.plan import Plan
 from bench.speed.report import Report
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite.index import IndexQuery, vector_search
+from commonplace.stores.sqlite.index import IndexQuery
+from commonplace.stores.sqlite.index import search as index_search
 from commonplace.stores.sqlite.rows import scope_ids
 from commonplace.stores.sqlite.search import RowSource
 
@@ -108,12 +109,12 @@ def _real_only(report: Report, plan: Plan) -> None:
     size = max((size for size in plan.sizes if size <= len(plan.material.texts)), default=0)
     if not size:
         return
-    exact, vector_search.EXACT = vector_search.EXACT, 0
+    exact, index_search.EXACT = index_search.EXACT, 0
     try:
         with searcher(plan.store(size), stores.BIG) as (primary, search):
             search(IndexQuery([], plan.material.question_vectors[0], K))
             found = _recall(primary, search, plan.material.question_vectors)
     finally:
-        vector_search.EXACT = exact
-    share = min(vector_search.rescore_count(size, K, plan.material.dimension) / size, 1)
+        index_search.EXACT = exact
+    share = min(index_search.rescore_count(size, K, plan.material.dimension) / size, 1)
     report.add(f"{size:,} real embeddings only, {share:.0%} rescored: recall@{K}", found, "")

@@ -431,7 +431,11 @@ def test_the_embedded_store_orders_as_the_formula_does(
             clock.advance(days * DAY_MS // 10)
             tags = ["odd"] if i % 2 else []
             id = run(subject.remember(f"m{i}", importance=importance, tags=tags))
-            run(store.transact("local", lambda tx, id=id, n=recalls: [tx.count_recalls([id], clock.now) for _ in range(n)]))
+            run(
+                store.transact(
+                    "local", lambda tx, id=id, n=recalls: [tx.count_recalls([id], clock.now) for _ in range(n)]
+                )
+            )
         caller = Caller(subject, run, "agent")
         shown = caller.listed(limit=limit, **({"tag": "odd"} if tagged else {}))
         everything = [m for m in run(subject.list()) if not tagged or "odd" in m.tags]

@@ -190,7 +190,7 @@ def test_a_crash_while_flushing_loses_nothing(moment: str, tmp_path: Path, monke
 
     with monkeypatch.context() as broken:
         if moment == "segment":
-            broken.setattr("commonplace.stores.sqlite.index.segment_writer._place_postings", crash)
+            broken.setattr("commonplace.stores.sqlite.index.compaction._place_postings", crash)
         elif moment == "manifest":
             broken.setattr(manifest.ScopeFolder, "_write_durably", crash)
         elif moment == "replace":

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from index_rows import SCOPE, WORDS, Rows, check, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, vector_search
+from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, search
 
 
 def random_query(rng: np.random.Generator, rows: Rows) -> IndexQuery:
@@ -56,7 +56,7 @@ def test_any_history_gives_the_exact_ranking(seed: int, exact_up_to: int, monkey
     # Small enough that a few hundred rows flush, merge and spill; bits choose, but everything is rescored.
     monkeypatch.setattr(compaction, "FLUSH_ROWS", 16)
     monkeypatch.setattr(compaction, "SPILL_ROWS", 50)
-    monkeypatch.setattr(vector_search, "EXACT", exact_up_to)
+    monkeypatch.setattr(search, "EXACT", exact_up_to)
     rng = np.random.default_rng(seed)
     rows, rebuilt = Rows(), False
     with tempfile.TemporaryDirectory() as folder:

@@ -8,8 +8,9 @@ import pytest
 from index_rows import SCOPE, Rows, check, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, vector_search
+from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, search
 from commonplace.stores.sqlite.index.compaction import first_to_merge
+from commonplace.stores.sqlite.index.segment import signs
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +87,12 @@ def test_bits_find_nearly_all_of_the_nearest(dimension: int, clusters: int) -> N
 def test_both_ways_to_count_bits_agree() -> None:
     rng = np.random.default_rng(0)
     for dimension in (16, 64, 384, 100):
-        codes = vector_search.signs(unit(rng, 40_000, dimension))
-        code = vector_search.signs(unit(rng, 1, dimension))
-        plain = vector_search._hamming_numpy(codes, code)
+        codes = signs(unit(rng, 40_000, dimension))
+        code = signs(unit(rng, 1, dimension))
+        plain = search._hamming_numpy(codes, code)
         assert plain[7] == np.unpackbits(codes[7] ^ code[0]).sum()
         pytest.importorskip("simsimd")
-        assert np.array_equal(plain, vector_search._hamming_simsimd(codes, code))
+        assert np.array_equal(plain, search._hamming_simsimd(codes, code))
 
 
 def test_the_ranking_is_the_same_without_simsimd(
@@ -99,7 +100,7 @@ def test_the_ranking_is_the_same_without_simsimd(
 ) -> None:
     query = IndexQuery(text.query_terms("item"), unit(np.random.default_rng(1), 1, 64)[0], 10)
     usual = built.search(many, SCOPE, query)
-    monkeypatch.setattr(vector_search, "hamming", vector_search._hamming_numpy)
+    monkeypatch.setattr(search, "hamming", search._hamming_numpy)
     assert built.search(many, SCOPE, query) == usual
 
 

@@ -28,6 +28,8 @@ _HEADER_BYTES = 192
 _ALIGN = 64
 
 Postings = tuple[NDArray[np.uint32], NDArray[np.uint8]]
+#: Terms ascending, a number for each, then documents and weights of all of them.
+PostingLists = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
 
 
 class IndexDamage(Exception):
@@ -57,6 +59,13 @@ class Counts:
 def code_bytes(dimension: int) -> int:
     """One bit per dimension, in whole 64-bit words."""
     return -(-dimension // 64) * 8
+
+
+def signs(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """The codes of vectors: one bit per dimension, padded to whole words."""
+    bits = np.packbits(vectors > 0, axis=1)
+    missing = code_bytes(vectors.shape[1]) - bits.shape[1]
+    return np.pad(bits, ((0, 0), (0, missing))) if missing else bits
 
 
 def layout(counts: Counts, dimension: int) -> tuple[dict[str, tuple[str, tuple[int, ...], int]], int]:
@@ -128,6 +137,14 @@ class Part:
         docs = self.vector_docs
         self.single = len(docs) == self.size and bool((docs == np.arange(self.size, dtype=np.uint32)).all())
 
+    def postings(self, terms: NDArray[np.uint64]) -> list[Postings | None]:
+        """The documents that have each term; None for a term that does not occur."""
+        raise NotImplementedError
+
+    def posting_lists(self) -> PostingLists:
+        """All of them, with where those of each term start, and the end."""
+        raise NotImplementedError
+
 
 class Segment(Part):
     """One file, mapped. Deaths of its rows are kept elsewhere."""
@@ -188,6 +205,9 @@ class Segment(Part):
             else:
                 found.append(None)
         return found
+
+    def posting_lists(self) -> PostingLists:
+        return self.terms, self.offsets.astype(np.int64), self.docs, self.weights
 
 
 def erase_rows(path: Path, identity: Identity, erased: Sequence[tuple[int, int]]) -> None:

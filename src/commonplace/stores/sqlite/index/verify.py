@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.sqlite.index.query import IndexRow, IndexSource
-from commonplace.stores.sqlite.index.scope import Shard
-from commonplace.stores.sqlite.index.segment import Identity, Segment
-from commonplace.stores.sqlite.index.segment_writer import posting_lists
-from commonplace.stores.sqlite.index.tail import Tail
-from commonplace.stores.sqlite.index.vector_search import signs
+from commonplace.stores.sqlite.index.scope import Shard, Tail, batches
+from commonplace.stores.sqlite.index.segment import Identity, Part, Segment, signs
 
-_BATCH = 4096
 _COLUMNS = ("seqs", "created", "expires", "users", "types", "lengths")
 
 
@@ -27,18 +22,11 @@ def problems(source: IndexSource, scope: int, identity: Identity, watermark: int
     later = {mid for mid, _ in source.erasures(scope, watermark)}
     sums = [_posting_sums(shard.part) for shard in shards]
     seen = 0
-    batch: list[IndexRow] = []
-    for row in source.changes(scope, 0):
-        if row.seq > watermark:
-            later.add(row.mid)
-        elif row.searchable:
-            batch.append(row)
-        if len(batch) == _BATCH:
-            seen += len(batch)
-            found += _compare(batch, identity, shards, sums)
-            batch = []
-    found += _compare(batch, identity, shards, sums)
-    seen += len(batch)
+    for rows in batches(source.changes(scope, 0)):
+        later |= {row.mid for row in rows if row.seq > watermark}
+        written = [row for row in rows if row.seq <= watermark and row.searchable]
+        found += _compare(written, identity, shards, sums)
+        seen += len(written)
     alive = sum(int((~np.isin(s.part.mids[s.live[:-1]], list(later))).sum()) for s in shards)
     if alive != seen:
         found.append(f"{alive} rows live in the segments, {seen} in the store")
@@ -76,7 +64,7 @@ def _compare(
     return found
 
 
-def _same_vectors(expected: Any, mine: NDArray[np.intp], part: Segment, theirs: NDArray[np.intp]) -> bool:
+def _same_vectors(expected: Part, mine: NDArray[np.intp], part: Segment, theirs: NDArray[np.intp]) -> bool:
     for doc, other in zip(mine.tolist(), theirs.tolist(), strict=True):
         wanted = expected.vectors[slice(*np.searchsorted(expected.vector_docs, [doc, doc + 1]))]
         span = slice(*np.searchsorted(part.vector_docs, [other, other + 1]))
@@ -85,9 +73,9 @@ def _same_vectors(expected: Any, mine: NDArray[np.intp], part: Segment, theirs: 
     return True
 
 
-def _posting_sums(part: Any) -> NDArray[np.uint64]:
+def _posting_sums(part: Part) -> NDArray[np.uint64]:
     """For each row a number that any change to its postings changes."""
-    terms, offsets, docs, weights = posting_lists(part)
+    terms, offsets, docs, weights = part.posting_lists()
     owners = np.repeat(terms, np.diff(offsets))
     mixed = (owners ^ (weights.astype(np.uint64) << np.uint64(40))) * np.uint64(0x9E3779B97F4A7C15)
     sums = np.zeros(part.size + 1, np.uint64)
