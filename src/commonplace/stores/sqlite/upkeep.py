@@ -156,57 +156,37 @@ def erased_scopes(db: apsw.Connection) -> list[int]:
     return [scope for (scope,) in db.execute("SELECT DISTINCT scope_id FROM erasures ORDER BY scope_id")]
 
 
-_CHECKS: tuple[tuple[str, str, str], ...] = (
-    ("terms", "SELECT count(*) FROM memories WHERE status = 'live' AND terms = x''", "{} memories have no terms"),
-    (
-        "audit of memories",
-        "SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT 1 FROM audit_parts p WHERE p.memory_id = m.id)",
-        "{} memories have no audit entry",
-    ),
-    (
-        "versions",
-        "SELECT count(*) FROM versions v WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = v.mid)",
-        "{} versions belong to no memory",
-    ),
-    (
-        "history",
-        "SELECT count(*) FROM memories m WHERE m.version <> 1 + (SELECT count(*) FROM versions v WHERE v.mid = m.mid)",
-        "{} memories lack some of their versions",
-    ),
-    (
-        "aliases",
-        "SELECT count(*) FROM aliases a WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = a.mid)",
-        "{} aliases name nothing",
-    ),
-    ("erasure", "SELECT count(*) FROM erasures e JOIN memories m ON m.id = e.id", "{} memories exist that were erased"),
-    (
-        "sequence",
-        "SELECT count(*) FROM memories m JOIN scopes s ON s.id = m.scope_id JOIN tenants t ON t.id = s.tenant_id "
-        "WHERE m.seq > t.seq",
-        "{} memories are ahead of their tenant's sequence",
-    ),
-    (
-        "audit of statements",
-        "SELECT count(*) FROM triples t WHERE NOT EXISTS (SELECT 1 FROM audit_parts p WHERE p.memory_id = t.id)",
-        "{} statements have no audit entry",
-    ),
-    (
-        "statements",
-        "SELECT count(*) FROM triples a JOIN triples b ON b.scope_id = a.scope_id AND b.subject_key = a.subject_key "
-        "AND b.predicate = a.predicate AND b.valid_from >= a.valid_from "
-        "AND b.valid_from < coalesce(a.valid_to, 1 << 60) WHERE b.subject = a.subject AND b.tid <> a.tid "
-        "AND (b.valid_to IS NULL OR b.valid_to > b.valid_from)",
-        "{} statements hold while another of their subject and predicate does",
-    ),
-)
+#: What is checked, the rows that are wrong, and what is said of them.
+_CHECKS = (
+    ("terms", "memories WHERE status = 'live' AND terms = x''",
+     "{} memories have no terms"),
+    ("audit of memories", "memories m WHERE NOT EXISTS (SELECT 1 FROM audit_parts p WHERE p.memory_id = m.id)",
+     "{} memories have no audit entry"),
+    ("versions", "versions v WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = v.mid)",
+     "{} versions belong to no memory"),
+    ("history", "memories m WHERE m.version <> 1 + (SELECT count(*) FROM versions v WHERE v.mid = m.mid)",
+     "{} memories lack some of their versions"),
+    ("aliases", "aliases a WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = a.mid)",
+     "{} aliases name nothing"),
+    ("erasure", "erasures e JOIN memories m ON m.id = e.id",
+     "{} memories exist that were erased"),
+    ("sequence", "memories m JOIN scopes s ON s.id = m.scope_id JOIN tenants t ON t.id = s.tenant_id "
+     "WHERE m.seq > t.seq", "{} memories are ahead of their tenant's sequence"),
+    ("audit of statements", "triples t WHERE NOT EXISTS (SELECT 1 FROM audit_parts p WHERE p.memory_id = t.id)",
+     "{} statements have no audit entry"),
+    ("statements", "triples a JOIN triples b ON b.scope_id = a.scope_id AND b.subject_key = a.subject_key "
+     "AND b.predicate = a.predicate AND b.valid_from >= a.valid_from AND b.valid_from < coalesce(a.valid_to, 1 << 60) "
+     "WHERE b.subject = a.subject AND b.tid <> a.tid AND (b.valid_to IS NULL OR b.valid_to > b.valid_from)",
+     "{} statements hold while another of their subject and predicate does"),
+)  # fmt: skip
 
 
 def _examine_rows(db: apsw.Connection, source: RowSource) -> Iterator[Finding]:
     """What can be wrong in the database itself; nothing here can be repaired from elsewhere."""
     problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)")]
     yield Finding("database", problems == ["ok"], "; ".join(problems))
-    for name, sql, sentence in _CHECKS:
-        (count,) = fetch_one(db, sql)
+    for name, wrong, sentence in _CHECKS:
+        (count,) = fetch_one(db, f"SELECT count(*) FROM {wrong}")
         yield Finding(name, count == 0, sentence.format(count) if count else "ok")
     yield _examine_contents(db)
     if source.dimension is not None:

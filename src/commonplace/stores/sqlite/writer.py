@@ -88,13 +88,11 @@ class Writer:
         with self._handover_lock:
             if self._closed:
                 raise Unavailable("this store is closed")
-            gathering = self._gathering.get(loop)
-            if gathering is None:
+            jobs = self._gathering.setdefault(loop, [])
+            if not jobs:
                 # Hand over only after every task that is ready now has run, so that they share one commit.
-                self._gathering[loop] = [job]
                 loop.call_soon(self._hand_over, loop)
-            else:
-                gathering.append(job)
+            jobs.append(job)
         return await job.future
 
     def close(self) -> None:

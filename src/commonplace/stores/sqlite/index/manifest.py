@@ -10,8 +10,9 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,12 @@ class Manifest:
         return named | {entry.dead for entry in self.segments if entry.dead} | {_MANIFEST}
 
 
+def _made_for(identity: Identity) -> dict[str, Any]:
+    """What a manifest says of where it comes from; one that says otherwise is of no use."""
+    store = {"store": identity.store_id, "generation": identity.generation, "dimension": identity.dimension}
+    return {"format": _FORMAT, "analyser": ANALYSER, **store}
+
+
 class ScopeFolder:
     def __init__(self, root: Path, scope: int) -> None:
         self._root = root
@@ -69,14 +76,14 @@ class ScopeFolder:
             if zlib.crc32(body) != int(crc, 16):
                 raise IndexDamage("manifest: wrong checksum")
             held = json.loads(body)
-            made_for = [held[key] for key in ("format", "analyser", "store", "generation", "dimension")]
             segments = tuple(SegmentEntry(*entry) for entry in held["segments"])
-            watermark = int(held["watermark"])
+            manifest = Manifest(int(held["watermark"]), segments, raw)
+            fits = all(held[key] == value for key, value in _made_for(identity).items())
         except (ValueError, KeyError, TypeError) as error:
             raise IndexDamage(f"manifest: {error}") from None
-        if made_for != [_FORMAT, ANALYSER, identity.store_id, identity.generation, identity.dimension]:
+        if not fits:
             raise IndexDamage("manifest: made for another store, embedder or version")
-        return Manifest(watermark, segments, raw)
+        return manifest
 
     def open(
         self, identity: Identity, opened: Mapping[str, Segment], prefetched: bytes | None = None
@@ -125,17 +132,8 @@ class ScopeFolder:
     def write(self, identity: Identity, watermark: int, shards: Sequence[Shard]) -> Manifest:
         """Make these what counts, and remove the rest."""
         entries = tuple(self._entry_of(shard) for shard in shards)
-        body = json.dumps(
-            {
-                "format": _FORMAT,
-                "analyser": ANALYSER,
-                "store": identity.store_id,
-                "generation": identity.generation,
-                "dimension": identity.dimension,
-                "watermark": watermark,
-                "segments": [[one.name, one.rows, one.dead, one.dead_crc] for one in entries],
-            }
-        ).encode()
+        content = {**_made_for(identity), "watermark": watermark, "segments": [astuple(entry) for entry in entries]}
+        body = json.dumps(content).encode()
         raw = body + b"\n%08x" % zlib.crc32(body)
         draft = self.new_name("draft")
         self._write_durably(draft, raw)
@@ -160,6 +158,7 @@ class ScopeFolder:
             os.fsync(file.fileno())
 
     def _sync_folder(self) -> None:
+        # A file that was renamed is there after a power cut only once its folder is on disk, too.
         if os.name == "posix":
             handle = os.open(self.path, os.O_RDONLY)
             try:
