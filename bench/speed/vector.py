@@ -18,7 +18,7 @@ from bench.speed.report import Report
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite.index import IndexQuery
 from commonplace.stores.sqlite.index import search as index_search
-from commonplace.stores.sqlite.rows import scope_ids
+from commonplace.stores.sqlite.queries import scope_ids
 from commonplace.stores.sqlite.search import RowSource
 
 K = 10

@@ -18,15 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commonplace.embedders import model_files
-from commonplace.embedders.onnx_encoder import (
-    CHARACTERS_PER_TOKEN,
-    MAX_THREADS,
-    load_session,
-    load_tokenizer,
-    readable,
-    usable_cores,
-)
+from commonplace.embedders import model_files, onnx_encoder
 from commonplace.wire.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -39,7 +31,7 @@ SHA256 = "b8aad82ac190c86a443e6aebfc5a05f22f4dab48fe6ebda67f6060ae1976fee1"
 
 MAX_TOKENS = 192  # of the pair; it was trained on 160
 _TOKENIZER = "tokenizer.json"
-_MAX_CHARS = MAX_TOKENS * CHARACTERS_PER_TOKEN
+_MAX_CHARS = MAX_TOKENS * onnx_encoder.CHARACTERS_PER_TOKEN
 _REMEMBERED = 4096
 
 
@@ -84,8 +76,8 @@ class MiniLMJudge:
         if not texts:
             return []
         session, tokenizer = self._load()
-        asked = readable(question, _MAX_CHARS)
-        pairs = [tokenizer.encode(asked, readable(text, _MAX_CHARS)) for text in texts]
+        asked, *given = [onnx_encoder.readable(text, _MAX_CHARS) for text in (question, *texts)]
+        pairs = [tokenizer.encode(asked, text) for text in given]
 
         def logit(pair: tokenizers.Encoding) -> float:
             # Alone, never padded with others: the int8 arithmetic scales activations over the whole batch, so a
@@ -113,8 +105,8 @@ class MiniLMJudge:
                 pinned = model_files.FILES[_TOKENIZER]
                 _check(tokenizer, pinned, "the judge's tokenizer is damaged: run `commonplace model build`")
                 data = tokenizer.read_bytes()
-                session = load_session(self._model, "the judge", threads=1)
-                loaded = self._loaded = session, load_tokenizer(data, MAX_TOKENS, "the judge's tokenizer")
+                session = onnx_encoder.load_session(self._model, "the judge", threads=1)
+                loaded = self._loaded = session, onnx_encoder.load_tokenizer(data, MAX_TOKENS, "the judge's tokenizer")
             return loaded
 
     def _key(self, question: str, text: str) -> bytes:
@@ -128,7 +120,9 @@ class MiniLMJudge:
 @functools.cache
 def _readers() -> ThreadPoolExecutor:
     """One thread a core: a pair is too small to share between cores, and pairs are independent."""
-    return ThreadPoolExecutor(min(MAX_THREADS, usable_cores()), thread_name_prefix="judge-reader")
+    return ThreadPoolExecutor(
+        min(onnx_encoder.MAX_THREADS, onnx_encoder.usable_cores()), thread_name_prefix="judge-reader"
+    )
 
 
 def _check(path: Path, expected: str, otherwise: str) -> None:

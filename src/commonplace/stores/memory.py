@@ -8,19 +8,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from commonplace.stores import exact_search
-from commonplace.stores.base import (
-    CAPABILITIES,
-    AuditEntry,
-    Candidate,
-    EmbedderInfo,
-    Entry,
-    Page,
-    Reach,
-    Record,
-    Search,
-    StoreSettings,
-)
+from commonplace.stores import base, exact_search
+from commonplace.stores.base import AuditEntry, Candidate, EmbedderInfo, Entry, Page, Reach, Record, Search
 from commonplace.stores.graph import Instant, Triple
 from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
@@ -161,7 +150,7 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
     """The protocols `Primary` and `Store`; see `stores.base` for what each verb means."""
 
     name = "memory"
-    capabilities = CAPABILITIES
+    capabilities = base.CAPABILITIES
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
@@ -261,6 +250,6 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
         """Nothing is kept."""
 
 
-def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> InMemory:
+def open_url(url: str, clock: Clock = system_clock, settings: base.StoreSettings | None = None) -> InMemory:
     """`memory://`; no setting concerns it."""
     return InMemory(clock)

@@ -12,20 +12,9 @@ from typing import Any
 import pytest
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import (
-    BatchItem,
-    Draft,
-    Engine,
-    Expire,
-    Forget,
-    ForgetResult,
-    Merge,
-    MergeResult,
-    Query,
-    Receipt,
-)
+from commonplace.engine import BatchItem, Draft, Engine, Expire, Forget, ForgetResult, Merge, MergeResult, Query
 from commonplace.stores.base import Primary
-from commonplace.wire.errors import NotFound
+from commonplace.wire.errors import Fault, NotFound
 from commonplace.wire.filters import parse
 from commonplace.wire.record import Memory, Principal
 
@@ -61,7 +50,7 @@ class Subject:
 
     async def remember_all(self, drafts: list[Draft]) -> list[str]:
         done = await self.engine.remember_many(WHO, [BatchItem(draft) for draft in drafts])
-        return [receipt.id for receipt in done if isinstance(receipt, Receipt)]
+        return [receipt.id for receipt in done if not isinstance(receipt, Fault)]
 
     async def recall(self, text: str, agent: str = "agent", **query: Any) -> list[Memory]:
         where = parse(query.pop("filter", None))

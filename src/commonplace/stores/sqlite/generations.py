@@ -8,7 +8,7 @@ import apsw
 
 from commonplace.stores.base import Vectors
 from commonplace.stores.sqlite.connections import Connections, exclusive, read
-from commonplace.stores.sqlite.rows import fetch_one, select, to_memory
+from commonplace.stores.sqlite.queries import fetch_one, select, to_memory
 from commonplace.wire.record import Memory
 
 _COPIED = 2000  # vectors copied per statement when the embedder stays the same

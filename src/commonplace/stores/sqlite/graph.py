@@ -12,7 +12,7 @@ import apsw
 from commonplace.stores.base import Reach
 from commonplace.stores.graph import Instant, Triple, entity_key, name_key, references
 from commonplace.stores.sqlite.connections import Connections, read
-from commonplace.stores.sqlite.rows import fetch_one, scope_ids, versions_in_reach
+from commonplace.stores.sqlite.queries import fetch_one, scope_ids, versions_in_reach
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.stores.traversal import FANOUT, PATH_FANOUT, Entity, InMemoryGraph, linked_memories, shortest_path
 from commonplace.wire.record import Memory
@@ -96,7 +96,7 @@ class SqliteGraphReads(Connections):
         agents = {scope: agent for agent in reach.agents for scope in scope_ids(db, reach.tenant, [agent])}
         memories = [
             _outline(row, agents[row[0]])
-            for table, condition, values in versions_in_reach(reach, scopes)
+            for table, condition, values in versions_in_reach(db, reach)
             for row in db.execute(f"{_OUTLINE.format(table)} WHERE {condition}", values)
         ]
         memories.sort(key=lambda m: (m.created_at, m.id))

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from commonplace.stores.sqlite.files import StoreFiles
-from commonplace.stores.sqlite.rows import fetch_one
+from commonplace.stores.sqlite.queries import fetch_one
 
 log = logging.getLogger("commonplace.sqlite")
 

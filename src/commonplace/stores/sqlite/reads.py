@@ -8,16 +8,8 @@ from typing import Any
 import apsw
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
+from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import Connections, read
-from commonplace.stores.sqlite.rows import (
-    embedder_of,
-    fetch_memories,
-    fetch_one,
-    scope_ids,
-    tenant_id,
-    to_record,
-    versions_in_reach,
-)
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory
 
@@ -38,12 +30,16 @@ class SqliteReads(Connections):
     def history(self, db: apsw.Connection, tenant: str, id: str) -> list[Memory]:
         current = _get(db, tenant, [id])
         earlier = "WHERE m.mid = (SELECT mid FROM memories WHERE id = ?) ORDER BY m.version"
-        return [*fetch_memories(db, earlier, (id,), "versions"), *current] if current else []
+        return [*queries.fetch_memories(db, earlier, (id,), "versions"), *current] if current else []
 
     @read
     def find_alias(self, db: apsw.Connection, tenant: str, agents: Sequence[str], alias: str) -> list[Memory]:
         named = "JOIN aliases a ON a.mid = m.mid WHERE a.scope_id = ? AND a.alias = ?"
-        return [m for scope in scope_ids(db, tenant, agents) for m in fetch_memories(db, named, (scope, alias))]
+        return [
+            m
+            for scope in queries.scope_ids(db, tenant, agents)
+            for m in queries.fetch_memories(db, named, (scope, alias))
+        ]
 
     @read
     def scan(
@@ -57,12 +53,12 @@ class SqliteReads(Connections):
     ) -> Page:
         direction, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
         found: list[Memory] = []
-        for table, condition, values in versions_in_reach(reach, scope_ids(db, reach.tenant, reach.agents)):
+        for table, condition, values in queries.versions_in_reach(db, reach):
             if cursor is not None:
                 condition += f" AND (m.created_at, m.id) {beyond} (?, ?)"
                 values = [*values, *_decode_cursor(cursor)]
             rest = f"WHERE {condition} ORDER BY m.created_at {direction}, m.id {direction} LIMIT ?"
-            found += fetch_memories(db, rest, (*values, limit + 1), table)
+            found += queries.fetch_memories(db, rest, (*values, limit + 1), table)
         found.sort(key=lambda m: (m.created_at, m.id), reverse=newest_first)
         page = found[:limit]
         return Page(page, f"{page[-1].created_at:x}.{page[-1].id}" if page and len(found) > limit else None)
@@ -70,9 +66,9 @@ class SqliteReads(Connections):
     @read
     def count(self, db: apsw.Connection, reach: Reach) -> int:
         total = 0
-        for table, condition, values in versions_in_reach(reach, scope_ids(db, reach.tenant, reach.agents)):
+        for table, condition, values in queries.versions_in_reach(db, reach):
             sql = f"SELECT count(*) FROM {table} m LEFT JOIN recalls r ON r.mid = m.mid WHERE {condition}"
-            total += fetch_one(db, sql, values)[0]
+            total += queries.fetch_one(db, sql, values)[0]
         return total
 
     @read
@@ -81,15 +77,15 @@ class SqliteReads(Connections):
 
     @read
     def agents(self, db: apsw.Connection, tenant: str) -> dict[str, int]:
-        return dict(db.execute(_AGENTS.format(_LIVE_OF_AGENT), (tenant_id(db, tenant),)))
+        return dict(db.execute(_AGENTS.format(_LIVE_OF_AGENT), (queries.tenant_id(db, tenant),)))
 
     @read
     def agent_names(self, db: apsw.Connection, tenant: str) -> list[str]:
-        return [str(name) for (name,) in db.execute(_AGENTS.format(""), (tenant_id(db, tenant),))]
+        return [str(name) for (name,) in db.execute(_AGENTS.format(""), (queries.tenant_id(db, tenant),))]
 
     @read
     def sequence(self, db: apsw.Connection, tenant: str, at: int | None = None) -> int:
-        owner = tenant_id(db, tenant)
+        owner = queries.tenant_id(db, tenant)
         row = db.execute("SELECT seq, audit_n FROM tenants WHERE id = ?", (owner,)).fetchone()
         if row is None:
             return 0
@@ -100,7 +96,9 @@ class SqliteReads(Connections):
         low, high, result = 1, last, 0
         while low <= high:
             middle = (low + high) // 2
-            when, its_seq = fetch_one(db, "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?", (owner, middle))
+            when, its_seq = queries.fetch_one(
+                db, "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?", (owner, middle)
+            )
             if when <= at:
                 low, result = middle + 1, its_seq
             else:
@@ -120,7 +118,7 @@ class SqliteReads(Connections):
         since: int | None = None,
         until: int | None = None,
     ) -> list[AuditEntry]:
-        owner = tenant_id(db, tenant)
+        owner = queries.tenant_id(db, tenant)
         filters = {"agent_id = ?": agent_id, "operation = ?": operation, "at >= ?": since, "at <= ?": until}
         given = {sql: value for sql, value in filters.items() if value is not None}
         where = " AND ".join(["tenant_id = ?", "n > ?", *given])
@@ -142,26 +140,29 @@ class SqliteReads(Connections):
 
     @read
     def record(self, db: apsw.Connection, tenant: str, kind: str, key: str) -> Record | None:
-        row = db.execute(f"{_RECORDS} AND key = ?", (tenant_id(db, tenant), kind, key)).fetchone()
-        return None if row is None else to_record(row)
+        row = db.execute(f"{_RECORDS} AND key = ?", (queries.tenant_id(db, tenant), kind, key)).fetchone()
+        return None if row is None else queries.to_record(row)
 
     @read
     def records(self, db: apsw.Connection, tenant: str, kind: str) -> list[Record]:
-        return [to_record(row) for row in db.execute(f"{_RECORDS} ORDER BY key", (tenant_id(db, tenant), kind))]
+        return [
+            queries.to_record(row)
+            for row in db.execute(f"{_RECORDS} ORDER BY key", (queries.tenant_id(db, tenant), kind))
+        ]
 
     @read
     def embedder(self, db: apsw.Connection) -> EmbedderInfo | None:
-        return embedder_of(db)
+        return queries.embedder_of(db)
 
     @read
     def health(self, db: apsw.Connection) -> dict[str, Any]:
-        (count,) = fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
+        (count,) = queries.fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
         return {"status": "ok", "memories": count, "database": str(self.files.database)}
 
 
 def _get(db: apsw.Connection, tenant: str, ids: Sequence[str]) -> list[Memory]:
-    owner = tenant_id(db, tenant)
-    return [m for id in ids for m in fetch_memories(db, "WHERE m.id = ? AND s.tenant_id = ?", (id, owner))]
+    owner = queries.tenant_id(db, tenant)
+    return [m for id in ids for m in queries.fetch_memories(db, "WHERE m.id = ? AND s.tenant_id = ?", (id, owner))]
 
 
 def _decode_cursor(cursor: str) -> tuple[int, str]:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.base import AgentContext, ImportanceDecay, Reach
-from commonplace.stores.sqlite.rows import fetch_one, mids_in_reach, rows_in_reach, scope_ids, to_memory
+from commonplace.stores.sqlite import queries
+from commonplace.stores.sqlite.connections import Connections, read
 from commonplace.wire.record import Memory
 
 _LATEST = (
@@ -27,7 +28,7 @@ _LATEST = (
 
 
 def _latest_change(db: apsw.Connection, scope: int) -> int:
-    return int(fetch_one(db, _LATEST, (scope,))[0])
+    return int(queries.fetch_one(db, _LATEST, (scope,))[0])
 
 
 def _erased(db: apsw.Connection, scope: int, since: int) -> list[int]:
@@ -89,7 +90,7 @@ class ContextCache:
         self._lock = threading.Lock()
 
     def context(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
-        found = [self._of_scope(db, scope, now or 0) for scope in scope_ids(db, tenant, agents)]
+        found = [self._of_scope(db, scope, now or 0) for scope in queries.scope_ids(db, tenant, agents)]
         if len(found) == 1:
             return found[0]
         replaced = {old: new for one in found for old, new in one.replaced.items()}
@@ -107,7 +108,7 @@ class ContextCache:
 def _speakers(db: apsw.Connection, scope: int) -> list[str]:
     """Distinct names by jumping through the index from one to the next."""
     speakers: list[str] = []
-    while (name := fetch_one(db, _NEXT_SPEAKER, (scope, speakers[-1] if speakers else ""))[0]) is not None:
+    while (name := queries.fetch_one(db, _NEXT_SPEAKER, (scope, speakers[-1] if speakers else ""))[0]) is not None:
         speakers.append(name)
     return speakers
 
@@ -147,20 +148,20 @@ class ImportanceCache:
     ) -> list[Memory]:
         """Chosen by what is remembered of them; the rows themselves say whether they are in reach, and the order."""
         best: list[tuple[float, int, int]] = []
-        scopes = scope_ids(db, reach.tenant, reach.agents)
+        scopes = queries.scope_ids(db, reach.tenant, reach.agents)
         for scope in scopes if limit > 0 else ():
             rows = self._of_scope(db, scope)
             seen = _visible(rows, reach)
             if reach.where:
-                seen &= np.isin(rows["mid"], np.fromiter(mids_in_reach(db, reach, scope), np.int64))
+                seen &= np.isin(rows["mid"], np.fromiter(queries.mids_in_reach(db, reach, scope), np.int64))
             best += _best(rows[seen], decay, at, limit + _SPARE)
         best.sort(reverse=True)
         chosen = [mid for _, _, mid in best[: limit + _SPARE]]
-        return decay.order(map(to_memory, rows_in_reach(db, reach, scopes, chosen)), at)[:limit]
+        return decay.order(map(queries.to_memory, queries.rows_in_reach(db, reach, scopes, chosen)), at)[:limit]
 
     def _of_scope(self, db: apsw.Connection, scope: int) -> _Rows:
         latest = _latest_change(db, scope)
-        counters = fetch_one(db, _RECALLED)
+        counters = queries.fetch_one(db, _RECALLED)
         with self._lock:
             held = self._scopes.pop(scope, None) or _ScopeImportance()
             if held.seq < latest:
@@ -218,3 +219,26 @@ def _best(rows: _Rows, decay: ImportanceDecay, at: int, limit: int) -> Iterable[
         best = able[np.lexsort((able, rows["created"][able], value[able]))[-limit:]]
         rows, value = rows[best], value[best]
     return zip(value.tolist(), rows["created"].tolist(), rows["mid"].tolist(), strict=True)
+
+
+# for the store
+
+
+class SqliteScopeReads(Connections):
+    _contexts: ContextCache
+    _importance: ImportanceCache
+
+    @read
+    def context(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
+        return self._contexts.context(db, tenant, agents, now)
+
+    @read
+    def most_important(
+        self, db: apsw.Connection, reach: Reach, decay: ImportanceDecay, at: int, limit: int
+    ) -> list[Memory]:
+        if reach.as_of is None:
+            return self._importance.most_important(db, reach, decay, at, limit)
+        then: list[Memory] = []  # the past is nowhere ordered
+        for table, condition, values in queries.versions_in_reach(db, reach):
+            then += queries.fetch_memories(db, f"WHERE {condition}", values, table)
+        return decay.order(then, at)[:limit]

@@ -11,20 +11,10 @@ import numpy as np
 
 from commonplace.stores import exact_search
 from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
+from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import Connections, read
 from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
-from commonplace.stores.sqlite.rows import (
-    embedder_of,
-    fetch_one,
-    marks,
-    mids_in_reach,
-    rows_in_reach,
-    scope_ids,
-    select,
-    to_memory,
-    versions_in_reach,
-)
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
@@ -37,7 +27,7 @@ class RowSource:
     """The rows of one read transaction, as the index reads them."""
 
     def __init__(self, db: apsw.Connection) -> None:
-        info = embedder_of(db)
+        info = queries.embedder_of(db)
         self._db = db
         self.generation = info.generation if info else 1
         self.dimension = info.dimension if info else None
@@ -60,7 +50,7 @@ class RowSource:
 
     def count(self, scope: int) -> int:
         sql = "SELECT count(*) FROM memories WHERE scope_id = ? AND status = 'live'"
-        return int(fetch_one(self._db, sql, (scope,))[0])
+        return int(queries.fetch_one(self._db, sql, (scope,))[0])
 
     def vectors(self, data: bytes) -> Vectors:
         return np.frombuffer(data, np.float32).reshape(-1, self.dimension or 1)
@@ -75,7 +65,7 @@ class SqliteSearch(Connections):
 
         def prefetch(db: apsw.Connection) -> None:
             # The index looks at its files before the rows are read, so that they are never ahead of them.
-            scopes.extend(scope_ids(db, search.reach.tenant, search.reach.agents))
+            scopes.extend(queries.scope_ids(db, search.reach.tenant, search.reach.agents))
             for scope in scopes:
                 self.index.prefetch(scope)
 
@@ -89,11 +79,11 @@ class SqliteSearch(Connections):
         source, reach = _checked_source(db, search), search.reach
         terms = query_terms(search.text) if search.text else []
         if reach.as_of is not None or reach.statuses != ("live",):
-            return _search_exactly(db, source, search, scopes, terms)
+            return _search_exactly(db, source, search, terms)
         masks, rest = _index_masks(reach)
         scores: _Scores = {}
         for scope in scopes:
-            allowed = np.fromiter(mids_in_reach(db, reach, scope), np.int64) if rest else None
+            allowed = np.fromiter(queries.mids_in_reach(db, reach, scope), np.int64) if rest else None
             query = IndexQuery(terms, search.vector, search.limit, reach.now, allowed=allowed, **masks)
             for hit in self.index.search(source, scope, query):
                 scores[hit.mid] = (hit.dense, hit.keyword)
@@ -105,14 +95,14 @@ class SqliteSearch(Connections):
     ) -> list[list[Candidate]]:
         """Scored from their rows: these few are not worth another pass of the index, which missed them by words."""
         source, reach = _checked_source(db, search), search.reach
-        scopes = scope_ids(db, reach.tenant, reach.agents)
+        scopes = queries.scope_ids(db, reach.tenant, reach.agents)
         runs = [mids for scope in scopes for mids in _session_runs(db, scope, ids, each)]
         terms = query_terms(search.text) if search.text else []
         by_mid = _candidates(db, reach, scopes, {mid: (None, None) for mids in runs for mid in mids}, terms)
         if search.vector is not None and by_mid:
             sql = (
                 f"SELECT m.mid, v.data FROM memories m JOIN vectors_{source.generation} v ON v.vid = m.vid "
-                f"WHERE m.mid IN ({marks(by_mid)})"
+                f"WHERE m.mid IN ({queries.marks(by_mid)})"
             )
             found = {mid: source.vectors(data) for mid, data in db.execute(sql, tuple(by_mid)) if data}
             cosines = exact_search.dense_scores(list(found.values()), search.vector)
@@ -134,8 +124,8 @@ def _candidates(
     """By mid."""
     wanted = packed_terms(terms)
     return {
-        row[-1]: Candidate(to_memory(row), *scores[row[-1]], matched_terms(row[-2], wanted))
-        for row in rows_in_reach(db, reach, scopes, list(scores), extra="m.terms, m.mid")
+        row[-1]: Candidate(queries.to_memory(row), *scores[row[-1]], matched_terms(row[-2], wanted))
+        for row in queries.rows_in_reach(db, reach, scopes, list(scores), extra="m.terms, m.mid")
     }
 
 
@@ -162,26 +152,24 @@ def _user_code(user_id: str | None) -> int:
     return int.from_bytes(blake2b(user_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
 
 
-def _search_exactly(
-    db: apsw.Connection, source: RowSource, search: Search, scopes: Sequence[int], terms: Sequence[int]
-) -> list[Candidate]:
+def _search_exactly(db: apsw.Connection, source: RowSource, search: Search, terms: Sequence[int]) -> list[Candidate]:
     """Every version the reach sees, scored one by one: for instants in the past, which no segment holds."""
     found: list[tuple[Any, ...]] = []
-    for table, condition, values in versions_in_reach(search.reach, scopes):
+    for table, condition, values in queries.versions_in_reach(db, search.reach):
         join = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid"
-        found += db.execute(f"{select(table, extra='m.terms, v.data')} {join} WHERE {condition}", values)
+        found += db.execute(f"{queries.select(table, extra='m.terms, v.data')} {join} WHERE {condition}", values)
     # Which table a version lies in changes with later writes; which of equals are among the best must not.
     found.sort(key=lambda row: row[0])
     derived = [(row[-2], None if row[-1] is None else source.vectors(row[-1])) for row in found]
     ranked = exact_search.rank(derived, terms, search.vector, search.limit)
     wanted = packed_terms(terms)
     # Only the best are made memories: of an agent with many, that is what takes the time.
-    return [Candidate(to_memory(found[i]), d, k, matched_terms(found[i][-2], wanted)) for i, d, k in ranked]
+    return [Candidate(queries.to_memory(found[i]), d, k, matched_terms(found[i][-2], wanted)) for i, d, k in ranked]
 
 
 def _session_runs(db: apsw.Connection, scope: int, ids: Sequence[str], each: int) -> list[list[int]]:
     """Numbers of live memories, in the order written: these and up to `each` around them in their sessions."""
-    sql = f"SELECT mid, session_id FROM memories WHERE id IN ({marks(ids)}) AND +scope_id = ?"
+    sql = f"SELECT mid, session_id FROM memories WHERE id IN ({queries.marks(ids)}) AND +scope_id = ?"
     named = sorted((session, mid) for mid, session in db.execute(sql, (*ids, scope)) if session is not None)
     beside = "SELECT mid FROM memories WHERE scope_id = ? AND session_id = ? AND status = 'live' AND mid {} LIMIT ?"
     before, after = beside.format("< ? ORDER BY mid DESC"), beside.format("> ? ORDER BY mid")

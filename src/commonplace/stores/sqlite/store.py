@@ -6,43 +6,37 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
-from commonplace.stores.base import (
-    CAPABILITIES,
-    AgentContext,
-    EmbedderInfo,
-    ImportanceDecay,
-    Reach,
-    StoreSettings,
-    Transaction,
-)
-from commonplace.stores.mixins import TransactVerbs, scan_all
+from commonplace.stores.base import CAPABILITIES, EmbedderInfo, StoreSettings, Transaction
+from commonplace.stores.mixins import TransactVerbs
 from commonplace.stores.sqlite import page_scrub, upkeep
-from commonplace.stores.sqlite.connections import ReaderPool, exclusive, read
+from commonplace.stores.sqlite.connections import ReaderPool, exclusive
 from commonplace.stores.sqlite.files import StoreFiles, close_writable, open_writable
 from commonplace.stores.sqlite.generations import SqliteReindex
 from commonplace.stores.sqlite.graph import SqliteGraphReads
 from commonplace.stores.sqlite.index import SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
+from commonplace.stores.sqlite.queries import embedder_of, fetch_one
 from commonplace.stores.sqlite.reads import SqliteReads
-from commonplace.stores.sqlite.rows import embedder_of, fetch_one
-from commonplace.stores.sqlite.scope_caches import ContextCache, ImportanceCache
+from commonplace.stores.sqlite.scope_caches import ContextCache, ImportanceCache, SqliteScopeReads
 from commonplace.stores.sqlite.search import RowSource, SqliteSearch
 from commonplace.stores.sqlite.upkeep import SqliteUpkeep
 from commonplace.stores.sqlite.writer import Writer
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.record import Clock, Memory, system_clock
+from commonplace.wire.record import Clock, system_clock
 
 T = TypeVar("T")
 log = logging.getLogger("commonplace.sqlite")
 
 
-class SqliteStore(SqliteReads, SqliteSearch, SqliteGraphReads, SqliteUpkeep, SqliteReindex, TransactVerbs):
+class SqliteStore(
+    SqliteReads, SqliteSearch, SqliteScopeReads, SqliteGraphReads, SqliteUpkeep, SqliteReindex, TransactVerbs
+):
     """The protocols `Primary`, `FileUpkeep` and `Reindexable`; see `stores.base` for what each verb means."""
 
     name = "sqlite"
@@ -77,15 +71,6 @@ class SqliteStore(SqliteReads, SqliteSearch, SqliteGraphReads, SqliteUpkeep, Sql
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         result: T = await self._writer.submit(tenant, work)
         return result
-
-    @read
-    def context(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
-        return self._contexts.context(db, tenant, agents, now)
-
-    async def most_important(self, reach: Reach, decay: ImportanceDecay, at: int, limit: int) -> list[Memory]:
-        if reach.as_of is not None:  # the past is nowhere ordered
-            return decay.order(await scan_all(self, reach), at)[:limit]
-        return await self._readers.run(lambda db: self._importance.most_important(db, reach, decay, at, limit))
 
     @exclusive
     def adopt_embedder(self, db: apsw.Connection, name: str, dimension: int) -> EmbedderInfo:

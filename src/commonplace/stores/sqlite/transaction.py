@@ -14,7 +14,7 @@ from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGener
 from commonplace.stores.graph import Triple, name_key
 from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, write_links
 from commonplace.stores.sqlite.page_scrub import DUE
-from commonplace.stores.sqlite.rows import fetch_memories, marks, to_json, to_record, to_row
+from commonplace.stores.sqlite.queries import fetch_memories, marks, to_json, to_record, to_row
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.errors import Conflict

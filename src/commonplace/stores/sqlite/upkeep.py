@@ -16,7 +16,7 @@ from commonplace.stores.sqlite.connections import Connections, exclusive, read
 from commonplace.stores.sqlite.files import StoreFiles, backup_to
 from commonplace.stores.sqlite.graph import count_wrong_links, rebuild_links
 from commonplace.stores.sqlite.index import SegmentIndex
-from commonplace.stores.sqlite.rows import fetch_one
+from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.search import RowSource
 from commonplace.wire.canonical import content_hash
 from commonplace.wire.errors import Conflict, Unavailable

@@ -17,7 +17,7 @@ import apsw
 from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema
-from commonplace.stores.sqlite.rows import fetch_one
+from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
 from commonplace.wire.record import Clock

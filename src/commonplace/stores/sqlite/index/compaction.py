@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder
 from commonplace.stores.sqlite.index.query import IndexSource
 from commonplace.stores.sqlite.index.scope import ScopeRows, Shard
-from commonplace.stores.sqlite.index.segment import (
-    Counts,
-    Identity,
-    PostingLists,
-    Segment,
-    arrays,
-    header,
-    layout,
-    signs,
-)
+from commonplace.stores.sqlite.index.segment import Counts, Identity, Segment, TermLists, arrays, header, layout, signs
 
 #: Rows the tail may hold before it becomes a segment.
 FLUSH_ROWS = 1024
@@ -146,7 +137,7 @@ def _place_vectors(
         start += len(at)
 
 
-def _live_postings(shard: Shard, numbers: NDArray[np.uint32]) -> PostingLists:
+def _live_postings(shard: Shard, numbers: NDArray[np.uint32]) -> TermLists:
     """With the number of postings of each term, and documents renumbered."""
     terms, offsets, docs, weights = shard.part.posting_lists()
     if shard.alive < shard.part.size or (docs == shard.part.size).any():
@@ -160,7 +151,7 @@ def _live_postings(shard: Shard, numbers: NDArray[np.uint32]) -> PostingLists:
     return terms[used], counts[used], numbers[docs], weights
 
 
-def _place_postings(out: dict[str, NDArray[Any]], terms: NDArray[np.uint64], lists: Sequence[PostingLists]) -> None:
+def _place_postings(out: dict[str, NDArray[Any]], terms: NDArray[np.uint64], lists: Sequence[TermLists]) -> None:
     places = [np.searchsorted(terms, held[0]) for held in lists]
     totals = np.zeros(len(terms), np.int64)
     for place, (_, counts, _, _) in zip(places, lists, strict=True):

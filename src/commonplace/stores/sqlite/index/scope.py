@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commonplace.stores import text
 from commonplace.stores.sqlite.index.query import Flags, IndexRow, IndexSource
-from commonplace.stores.sqlite.index.segment import Part, PostingLists, Postings, Segment
+from commonplace.stores.sqlite.index.segment import Part, Postings, Segment, TermLists
 
 _BATCH = 4096
 
@@ -60,7 +60,7 @@ class TailPart(Part):
             found.append((self.owners[at], self.weights[at]) if len(at) else None)
         return found
 
-    def posting_lists(self) -> PostingLists:
+    def posting_lists(self) -> TermLists:
         order = np.argsort(self.hashes, kind="stable")
         hashes = self.hashes[order]
         starts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1]))) if len(hashes) else order

@@ -29,7 +29,7 @@ _ALIGN = 64
 
 Postings = tuple[NDArray[np.uint32], NDArray[np.uint8]]
 #: Terms ascending, a number for each, then documents and weights of all of them.
-PostingLists = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
+TermLists = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
 
 
 class IndexDamage(Exception):
@@ -141,7 +141,7 @@ class Part:
         """The documents that have each term; None for a term that does not occur."""
         raise NotImplementedError
 
-    def posting_lists(self) -> PostingLists:
+    def posting_lists(self) -> TermLists:
         """All of them, with where those of each term start, and the end."""
         raise NotImplementedError
 
@@ -206,7 +206,7 @@ class Segment(Part):
                 found.append(None)
         return found
 
-    def posting_lists(self) -> PostingLists:
+    def posting_lists(self) -> TermLists:
         return self.terms, self.offsets.astype(np.int64), self.docs, self.weights
 
 

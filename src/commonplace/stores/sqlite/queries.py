@@ -1,4 +1,4 @@
-"""Rows to memories and back, and the queries that several parts of the store make."""
+"""Queries that several parts of the store make, and rows to memories and back."""
 
 from __future__ import annotations
 
@@ -116,8 +116,9 @@ def rows_in_reach(
         yield from db.execute(select("memories", extra) + where, (*some, *scopes, *values))
 
 
-def versions_in_reach(reach: Reach, scopes: Sequence[int]) -> list[tuple[str, str, list[Any]]]:
+def versions_in_reach(db: apsw.Connection, reach: Reach) -> list[tuple[str, str, list[Any]]]:
     """(table, condition, values) whose rows are the versions that a reach sees."""
+    scopes = scope_ids(db, reach.tenant, reach.agents)
     sql, values = reach_sql(reach)
     inside = f"m.scope_id IN ({marks(scopes)})"
     if reach.as_of is None:
