@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 S = TypeVar("S", bound="Connections")
+Read = Callable[[apsw.Connection], T]
+Method = Callable[Concatenate[S, apsw.Connection, P], T]
+AwaitedMethod = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
 
 
 class ReaderPool:
@@ -32,14 +35,10 @@ class ReaderPool:
         self._all: list[apsw.Connection] = []
         self._lock = threading.Lock()
 
-    async def run(
-        self, read: Callable[[apsw.Connection], T], before: Callable[[apsw.Connection], None] | None = None
-    ) -> T:
+    async def run(self, read: Read[T], before: Read[None] | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self.run_here, read, before)
 
-    def run_here(
-        self, read: Callable[[apsw.Connection], T], before: Callable[[apsw.Connection], None] | None = None
-    ) -> T:
+    def run_here(self, read: Read[T], before: Read[None] | None = None) -> T:
         """Read on the calling thread, inside one read transaction; `before` runs ahead of it."""
         db = self._connection()
         try:
@@ -81,9 +80,7 @@ class Connections:
     _writer: Writer
 
 
-def read(
-    method: Callable[Concatenate[S, apsw.Connection, P], T],
-) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+def read(method: Method[S, P, T]) -> AwaitedMethod[S, P, T]:
     """A method that is awaited and runs on a reader's thread, given its connection inside one read transaction."""
 
     @functools.wraps(method)
@@ -93,9 +90,7 @@ def read(
     return run
 
 
-def exclusive(
-    method: Callable[Concatenate[S, apsw.Connection, P], T],
-) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+def exclusive(method: Method[S, P, T]) -> AwaitedMethod[S, P, T]:
     """A method that is awaited and runs alone on the writer's thread, given the writer's connection outside any
     transaction, while this process holds the write lock."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any
 
@@ -57,28 +57,20 @@ class TenantState:
     changed: bool = False
 
 
+@dataclass(slots=True)
 class SqliteTransaction:
     """One caller's work. Writes open a savepoint first when others share the commit."""
 
-    def __init__(
-        self,
-        db: apsw.Connection,
-        state: TenantState,
-        now: int,
-        generations: Sequence[int],
-        scopes: MutableMapping[tuple[int, str], int],
-        shared: bool,
-    ) -> None:
-        self._db = db
-        self._state = state
-        self._generations = generations  # the current one, then one being filled by a reindex, if any
-        self._scopes = scopes  # the number of each (tenant, agent) met so far
-        self._savepoint_due = shared
-        self.savepoint = False
-        self.wrote = False
-        self.touched: dict[int, int] = {}  # scopes whose index has something new, and how much
-        self.erased: set[int] = set()
-        self.now = now
+    _db: apsw.Connection
+    _state: TenantState
+    now: int
+    _generations: Sequence[int]  # the current one, then one being filled by a reindex, if any
+    _scopes: MutableMapping[tuple[int, str], int]  # the number of each (tenant, agent) met so far
+    _savepoint_due: bool
+    savepoint: bool = False
+    wrote: bool = False
+    touched: dict[int, int] = field(default_factory=dict)  # scopes whose index has something new, and how much
+    erased: set[int] = field(default_factory=set)
 
     @property
     def seq(self) -> int:
@@ -167,8 +159,7 @@ class SqliteTransaction:
 
     def _current(self, id: str) -> tuple[int, int, int] | None:
         """(mid, version, scope) of a memory."""
-        row: tuple[int, int, int] | None = self._db.execute(_CURRENT, (id, self._state.id)).fetchone()
-        return row
+        return self._db.execute(_CURRENT, (id, self._state.id)).fetchone()
 
     def erase(self, id: str) -> None:
         current = self._current(id)

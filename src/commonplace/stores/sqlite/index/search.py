@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,11 @@ from commonplace.stores.exact_search import top, top_with_ties
 from commonplace.stores.sqlite.index.query import Flags, Hit, IndexQuery, Vectors
 from commonplace.stores.sqlite.index.scope import Shard, Snapshot
 from commonplace.stores.sqlite.index.segment import Part, Segment, signs
+
+try:
+    import simsimd
+except ImportError:  # an extra
+    simsimd = None  # type: ignore[assignment]
 
 #: Up to so many vectors are compared one by one.
 EXACT = 10_000
@@ -264,8 +269,6 @@ def _hamming_numpy(codes: Codes, code: Codes) -> Distances:
 
 
 def _hamming_simsimd(codes: Codes, code: Codes) -> Distances:
-    import simsimd
-
     distances = np.empty(len(codes), np.uint16)
     for start in range(0, len(codes), _BLOCK):
         block = simsimd.cdist(code, codes[start : start + _BLOCK], "hamming", dtype="bin8")
@@ -273,12 +276,4 @@ def _hamming_simsimd(codes: Codes, code: Codes) -> Distances:
     return distances
 
 
-def _fastest_hamming() -> Callable[[Codes, Codes], Distances]:
-    try:
-        import simsimd  # noqa: F401
-    except ImportError:
-        return _hamming_numpy
-    return _hamming_simsimd
-
-
-hamming = _fastest_hamming()
+hamming = _hamming_simsimd if simsimd else _hamming_numpy

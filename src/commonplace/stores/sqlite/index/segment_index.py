@@ -6,6 +6,7 @@ import contextlib
 import logging
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,19 @@ from commonplace.stores.sqlite.index.segment import Identity, IndexDamage, Segme
 log = logging.getLogger("commonplace.index")
 
 
+@dataclass(slots=True)
 class _OpenScope:
     """One scope in this process. The lock is held while it catches up, not while it is searched or merged."""
 
-    def __init__(self, scope: int) -> None:
-        self.scope = scope
-        self.lock = threading.Lock()
-        self.identity: Identity | None = None
-        self.rows = ScopeRows(0)
-        self.manifest: Manifest | None = None
-        self.prefetched: bytes | None = None  # the manifest as `prefetch` saw it
-        # At this size of the tail it is time to see whether another process has flushed it.
-        self.recheck_at = 2 * compaction.FLUSH_ROWS
-        self.cost = 0
+    scope: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    identity: Identity | None = None
+    rows: ScopeRows = field(default_factory=lambda: ScopeRows(0))
+    manifest: Manifest | None = None
+    prefetched: bytes | None = None  # the manifest as `prefetch` saw it
+    #: At this size of the tail it is time to see whether another process has flushed it.
+    recheck_at: int = field(default_factory=lambda: 2 * compaction.FLUSH_ROWS)
+    cost: int = 0
 
 
 class SegmentIndex:
