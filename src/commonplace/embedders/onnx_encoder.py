@@ -52,20 +52,17 @@ def batches(lengths: Sequence[int]) -> list[list[int]]:
     return grouped
 
 
+#: The model, best as a path to spare memory, and the tokenizer.
+ModelFiles = Callable[[], tuple[Path | bytes, bytes]]
+
+
 class OnnxEmbedder(BaseEmbedder):
     """A sentence encoder; a graph that gives one vector per token is mean-pooled over the real tokens.
 
-    `files` is asked at each load: for the model, best as a path to spare memory, and the tokenizer.
+    `files` is asked at each load.
     """
 
-    def __init__(
-        self,
-        name: str,
-        files: Callable[[], tuple[Path | bytes, bytes]],
-        *,
-        max_tokens: int,
-        dimension: int | None = None,
-    ) -> None:
+    def __init__(self, name: str, files: ModelFiles, *, max_tokens: int, dimension: int | None = None) -> None:
         self.name = name
         self._files = files
         self._max_tokens = max_tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,11 @@ START = 1_750_000_000_000
 WHO = Principal()
 
 
+@dataclass(eq=False)
 class FakeClock:
     """Milliseconds that pass only when told to; a negative step is a clock that was set back."""
 
-    def __init__(self, now: int = START) -> None:
-        self.now = now
+    now: int = START
 
     def __call__(self) -> int:
         return self.now
@@ -37,13 +37,13 @@ class FakeClock:
         return self.now
 
 
+@dataclass(eq=False)
 class Subject:
     """A store under an engine, with the shortest way to say each thing."""
 
-    def __init__(self, engine: Engine, store: Primary, clock: FakeClock) -> None:
-        self.engine = engine
-        self.store = store
-        self.clock = clock
+    engine: Engine
+    store: Primary
+    clock: FakeClock
 
     async def remember(self, content: str, agent: str = "agent", **fields: Any) -> str:
         return (await self.engine.remember(WHO, Draft(agent, fields.pop("type", "semantic"), content, **fields))).id

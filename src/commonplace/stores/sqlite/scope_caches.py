@@ -5,6 +5,7 @@ Both caches would otherwise read all rows of a large scope at every recall.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import threading
@@ -89,14 +90,7 @@ class ContextCache:
         self._scopes: dict[int, _ScopeContext] = {}
         self._lock = threading.Lock()
 
-    def context(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
-        found = [self._of_scope(db, scope, now or 0) for scope in queries.scope_ids(db, tenant, agents)]
-        if len(found) == 1:
-            return found[0]
-        replaced = {old: new for one in found for old, new in one.replaced.items()}
-        return AgentContext(frozenset().union(*(one.speakers for one in found)), replaced)
-
-    def _of_scope(self, db: apsw.Connection, scope: int, now: int) -> AgentContext:
+    def of_scope(self, db: apsw.Connection, scope: int, now: int) -> AgentContext:
         latest = _latest_change(db, scope)
         with self._lock:
             held = self._scopes.setdefault(scope, _ScopeContext())
@@ -143,23 +137,7 @@ class ImportanceCache:
         self._scopes: dict[int, _ScopeImportance] = {}
         self._lock = threading.Lock()
 
-    def most_important(
-        self, db: apsw.Connection, reach: Reach, decay: ImportanceDecay, at: int, limit: int
-    ) -> list[Memory]:
-        """Chosen by what is remembered of them; the rows themselves say whether they are in reach, and the order."""
-        best: list[tuple[float, int, int]] = []
-        scopes = queries.scope_ids(db, reach.tenant, reach.agents)
-        for scope in scopes if limit > 0 else ():
-            rows = self._of_scope(db, scope)
-            seen = _visible(rows, reach)
-            if reach.where:
-                seen &= np.isin(rows["mid"], np.fromiter(queries.mids_in_reach(db, reach, scope), np.int64))
-            best += _best(rows[seen], decay, at, limit + _SPARE)
-        best.sort(reverse=True)
-        chosen = [mid for _, _, mid in best[: limit + _SPARE]]
-        return decay.order(map(queries.to_memory, queries.rows_in_reach(db, reach, scopes, chosen)), at)[:limit]
-
-    def _of_scope(self, db: apsw.Connection, scope: int) -> _Rows:
+    def of_scope(self, db: apsw.Connection, scope: int) -> _Rows:
         latest = _latest_change(db, scope)
         counters = queries.fetch_one(db, _RECALLED)
         with self._lock:
@@ -230,15 +208,29 @@ class SqliteScopeReads(Connections):
 
     @read
     def context(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
-        return self._contexts.context(db, tenant, agents, now)
+        found = [self._contexts.of_scope(db, scope, now or 0) for scope in queries.scope_ids(db, tenant, agents)]
+        if len(found) == 1:
+            return found[0]
+        replaced = {old: new for one in found for old, new in one.replaced.items()}
+        return AgentContext(frozenset().union(*(one.speakers for one in found)), replaced)
 
     @read
     def most_important(
         self, db: apsw.Connection, reach: Reach, decay: ImportanceDecay, at: int, limit: int
     ) -> list[Memory]:
-        if reach.as_of is None:
-            return self._importance.most_important(db, reach, decay, at, limit)
-        then: list[Memory] = []  # the past is nowhere ordered
-        for table, condition, values in queries.versions_in_reach(db, reach):
-            then += queries.fetch_memories(db, f"WHERE {condition}", values, table)
-        return decay.order(then, at)[:limit]
+        if reach.as_of is not None:  # the past is nowhere ordered
+            then = queries.versions_in_reach(db, reach)
+            found = [queries.fetch_memories(db, f"WHERE {where}", values, table) for table, where, values in then]
+            return decay.order(itertools.chain(*found), at)[:limit]
+        # Chosen by what is remembered of them; the rows themselves say whether they are in reach, and the order.
+        best: list[tuple[float, int, int]] = []
+        scopes = queries.scope_ids(db, reach.tenant, reach.agents)
+        for scope in scopes if limit > 0 else ():
+            rows = self._importance.of_scope(db, scope)
+            seen = _visible(rows, reach)
+            if reach.where:
+                seen &= np.isin(rows["mid"], np.fromiter(queries.mids_in_reach(db, reach, scope), np.int64))
+            best += _best(rows[seen], decay, at, limit + _SPARE)
+        best.sort(reverse=True)
+        chosen = [mid for _, _, mid in best[: limit + _SPARE]]
+        return decay.order(map(queries.to_memory, queries.rows_in_reach(db, reach, scopes, chosen)), at)[:limit]

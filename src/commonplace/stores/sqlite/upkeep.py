@@ -61,7 +61,7 @@ class SqliteUpkeep(Connections):
 
     async def examine(self, repair: bool, progress: Progress | None = None) -> list[Finding]:
         found = await self._examine(repair, progress)
-        wrong = await self._count_wrong_links()
+        wrong = await self._readers.run(count_wrong_links)
         if not wrong or not repair:
             detail = f"{wrong} links between memories are wrong" if wrong else "ok"
             return [*found, Finding("links", not wrong, detail)]
@@ -113,10 +113,6 @@ class SqliteUpkeep(Connections):
             else:
                 findings.append(Finding(check, not problems, problems[0] if problems else "ok"))
         return findings
-
-    @read
-    def _count_wrong_links(self, db: apsw.Connection) -> int:
-        return count_wrong_links(db)
 
     @exclusive
     def _rebuild_links(self, db: apsw.Connection) -> None:

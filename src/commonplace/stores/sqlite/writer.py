@@ -28,6 +28,9 @@ WAIT_SECONDS = 30.0
 
 log = logging.getLogger("commonplace.sqlite")
 
+#: Told which scopes changed, by how many writes, and in which something was erased.
+OnCommit = Callable[[dict[int, int], set[int]], None]
+
 
 @dataclass(slots=True)
 class Job:
@@ -61,17 +64,11 @@ class _CommittedState:
 
 
 class Writer:
-    def __init__(
-        self,
-        db: apsw.Connection,
-        files: StoreFiles,
-        clock: Clock,
-        on_commit: Callable[[dict[int, int], set[int]], None],
-    ) -> None:
+    def __init__(self, db: apsw.Connection, files: StoreFiles, clock: Clock, on_commit: OnCommit) -> None:
         self._db = db
         self._files = files
         self._clock = clock
-        self._on_commit = on_commit  # told which scopes changed, and in which something was erased
+        self._on_commit = on_commit
         self._lock = FairLock(files.lock)
         self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._gathering: dict[asyncio.AbstractEventLoop, list[Job]] = {}

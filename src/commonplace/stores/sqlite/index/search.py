@@ -227,26 +227,19 @@ def _best_parts(docs: NDArray[Any], scores: NDArray[np.float32]) -> tuple[NDArra
 def _score_nearest_codes(
     coarse: Sequence[int], shards: Sequence[Shard], masks: Sequence[Flags | None], vector: Vectors, limit: int
 ) -> list[_Candidates]:
-    wanted: dict[int, Flags] = {}
-    total = 0
-    for i in coarse:
-        part, mask = shards[i].part, masks[i]
-        if mask is None:
-            total += len(part.vector_docs)
-        else:
-            wanted[i] = _vector_mask(part, mask)
-            total += int(np.count_nonzero(wanted[i]))
+    wanted = {i: None if (mask := masks[i]) is None else _vector_mask(shards[i].part, mask) for i in coarse}
+    total = sum(len(shards[i].part.vector_docs) if w is None else int(np.count_nonzero(w)) for i, w in wanted.items())
     keep = rescore_count(total, limit, len(vector))
     if total <= 2 * keep:
         return [_score_all(i, shards[i], masks[i], vector) for i in coarse]
     code = signs(vector[None, :])
     distances = {}
-    for i in coarse:
+    for i, flags in wanted.items():
         codes = shards[i].part.codes
         assert codes is not None
         distances[i] = hamming(codes, code)
-        if i in wanted:
-            distances[i][~wanted[i]] = _FAR
+        if flags is not None:
+            distances[i][~flags] = _FAR
     return [_score_rows(i, shards[i].part, rows, vector) for i, rows in _cut(distances, keep, len(vector))]
 
 
