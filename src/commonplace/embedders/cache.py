@@ -155,16 +155,14 @@ class CachedEmbedder:
             try:
                 self._worker.submit(self._drain)
             except RuntimeError as error:  # closed, or the interpreter is going down
-                self._abandon()
-                raise Unavailable("the embedder has been closed") from error
+                closed = Unavailable("the embedder has been closed")
+                with self._lock:
+                    self._draining = False
+                    waiting = [*self._queue]
+                    self._queue.clear()
+                self._fail(waiting, closed)
+                raise closed from error
         return requested
-
-    def _abandon(self) -> None:
-        with self._lock:
-            self._draining = False
-            for key, _ in self._queue:
-                self._waiting.pop(key).set_exception(Unavailable("the embedder has been closed"))
-            self._queue.clear()
 
     def _drain(self) -> None:
         while True:

@@ -32,14 +32,11 @@ def rank(rows: Sequence[Row], terms: Sequence[int], vector: Vectors | None, limi
         chosen.update(top(cosines, limit, above=-np.inf).tolist())
     if scores is not None:
         chosen.update(top(scores, limit, above=0.0).tolist())
-    return [
-        (
-            row,
-            None if cosines is None or cosines[row] == -np.inf else float(cosines[row]),
-            None if scores is None else float(scores[row]),
-        )
-        for row in sorted(chosen)
-    ]
+    return [(row, _given(cosines, row), _given(scores, row)) for row in sorted(chosen)]
+
+
+def _given(scores: Scores | None, row: int) -> float | None:
+    return None if scores is None or scores[row] == -np.inf else float(scores[row])
 
 
 def top(scores: Scores, limit: int, above: float) -> NDArray[np.intp]:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.stores.sqlite.index import segment
 from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder
 from commonplace.stores.sqlite.index.query import IndexSource
 from commonplace.stores.sqlite.index.scope import ScopeRows, Shard
-from commonplace.stores.sqlite.index.segment import Counts, Identity, Segment, TermLists, arrays, header, layout, signs
+from commonplace.stores.sqlite.index.segment import Identity, Segment, TermLists
 
 #: Rows the tail may hold before it becomes a segment.
 FLUSH_ROWS = 1024
 #: So many rows are held in memory before they go into a file.
 SPILL_ROWS = 65_536
 _CHUNK = 8192
-_COLUMNS = ("mids", "seqs", "created", "expires", "users", "lengths", "types")
 
 
 def first_to_merge(sizes: Sequence[int]) -> int:
@@ -73,18 +73,18 @@ def write_segment(path: Path, shards: Sequence[Shard], identity: Identity, last_
     vector_docs = [new[s.part.vector_docs[at]] for s, new, at in zip(shards, numbers, vector_rows, strict=True)]
     lists = [_live_postings(shard, new) for shard, new in zip(shards, numbers, strict=True)]
     terms = np.unique(np.concatenate([held[0] for held in lists]))
-    counts = Counts(rows, sum(map(len, vector_docs)), len(terms), sum(len(held[2]) for held in lists))
-    _, size = layout(counts, identity.dimension)
+    counts = segment.Counts(rows, sum(map(len, vector_docs)), len(terms), sum(len(held[2]) for held in lists))
+    _, size = segment.layout(counts, identity.dimension)
     with path.open("x+b") as file:
         _reserve(file, size)
         mapped = mmap.mmap(file.fileno(), size)
-        out = arrays(mapped, counts, identity.dimension)
+        out = segment.arrays(mapped, counts, identity.dimension)
         for shard, at, new in zip(shards, kept, numbers, strict=True):
-            for name in _COLUMNS:
+            for name in segment.ROW_COLUMNS:
                 out[name][new[at]] = getattr(shard.part, name)[at]
         _place_vectors(out, shards, vector_rows, vector_docs)
         _place_postings(out, terms, lists)
-        start = header(identity, counts, out["expires"], last_seq, size)
+        start = segment.header(identity, counts, out["expires"], last_seq, size)
         mapped[: len(start)] = start
         mapped.flush()
         os.fsync(file.fileno())
@@ -133,7 +133,7 @@ def _place_vectors(
             where = target[start + first : start + first + len(some)]
             vectors = shard.part.vectors[some]
             out["vectors"][where] = vectors
-            out["codes"][where] = signs(vectors)
+            out["codes"][where] = segment.signs(vectors)
         start += len(at)
 
 

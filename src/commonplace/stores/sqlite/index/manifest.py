@@ -195,7 +195,7 @@ class ScopeFolder:
             try:
                 yield held
             finally:
-                if held:
+                if held:  # not left to closing the file: a child that was forked meanwhile has it open, too
                     _release(file.fileno())
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commonplace.stores import text
 from commonplace.stores.sqlite.index.query import Flags, IndexRow, IndexSource
-from commonplace.stores.sqlite.index.segment import Part, Postings, Segment, TermLists
+from commonplace.stores.sqlite.index.segment import ROW_COLUMNS, Part, Postings, Segment, TermLists
 
 _BATCH = 4096
 
@@ -67,20 +67,8 @@ class TailPart(Part):
         return hashes[starts], np.append(starts, len(hashes)), self.owners[order], self.weights[order]
 
 
-_DTYPES = {
-    "mids": np.int64,
-    "seqs": np.int64,
-    "created": np.int64,
-    "expires": np.int64,
-    "users": np.uint64,
-    "types": np.uint8,
-    "lengths": np.uint32,
-    "vector_docs": np.uint32,
-    "vectors": np.float32,
-    "hashes": np.uint64,
-    "owners": np.uint32,
-    "weights": np.uint8,
-}
+_VECTOR_COLUMNS = {"vector_docs": "<u4", "vectors": "<f4"}
+_POSTING_COLUMNS = {"hashes": "<u8", "owners": "<u4", "weights": "u1"}
 
 
 class Tail:
@@ -88,8 +76,8 @@ class Tail:
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
-        widths = {"vectors": dimension}
-        self._columns = {name: _Column(dtype, widths.get(name)) for name, dtype in _DTYPES.items()}
+        kinds = {**ROW_COLUMNS, **_VECTOR_COLUMNS, **_POSTING_COLUMNS}
+        self._columns = {name: _Column(kind, dimension if name == "vectors" else None) for name, kind in kinds.items()}
         self._live = _Column(np.bool_)
         self._positions: dict[int, int] = {}  # by mid, of what lives
         self.size = 0

@@ -27,6 +27,13 @@ _HEADER = struct.Struct("<8sII16sqIQQQQqqQ")
 _HEADER_BYTES = 192
 _ALIGN = 64
 
+#: What each row has, in the order of the file.
+ROW_COLUMNS = dict.fromkeys(("mids", "seqs", "created", "expires"), "<i8") | {
+    "users": "<u8",
+    "lengths": "<u4",
+    "types": "u1",
+}
+
 Postings = tuple[NDArray[np.uint32], NDArray[np.uint8]]
 #: Terms ascending, a number for each, then documents and weights of all of them.
 TermLists = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
@@ -70,15 +77,9 @@ def signs(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 def layout(counts: Counts, dimension: int) -> tuple[dict[str, tuple[str, tuple[int, ...], int]], int]:
     """(dtype, shape, offset) of every array, and the size of the file."""
-    n, v = counts.rows, counts.vectors
+    v = counts.vectors
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        "mids": ("<i8", (n,)),
-        "seqs": ("<i8", (n,)),
-        "created": ("<i8", (n,)),
-        "expires": ("<i8", (n,)),
-        "users": ("<u8", (n,)),
-        "lengths": ("<u4", (n,)),
-        "types": ("u1", (n,)),
+        **{name: (kind, (counts.rows,)) for name, kind in ROW_COLUMNS.items()},
         "vector_docs": ("<u4", (v,)),
         "codes": ("u1", (v, code_bytes(dimension))),
         "vectors": ("<f4", (v, dimension)),

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from commonplace.stores.sqlite.index.query import IndexRow, IndexSource
 from commonplace.stores.sqlite.index.scope import Shard, Tail, batches
-from commonplace.stores.sqlite.index.segment import Identity, Part, Segment, signs
-
-_COLUMNS = ("seqs", "created", "expires", "users", "types", "lengths")
+from commonplace.stores.sqlite.index.segment import ROW_COLUMNS, Identity, Part, Segment, signs
 
 
 def problems(source: IndexSource, scope: int, identity: Identity, watermark: int, shards: Sequence[Shard]) -> list[str]:
@@ -52,7 +50,7 @@ def _compare(
         here = (part.mids[at] == expected.mids) & shard.live[at] if part.size else np.zeros(len(rows), bool)
         missing &= ~here
         mine, theirs = np.flatnonzero(here), at[here]
-        for name in _COLUMNS:
+        for name in ROW_COLUMNS:
             if not np.array_equal(getattr(expected, name)[mine], getattr(part, name)[theirs]):
                 found.append(f"{part.name}: {name} differ from the rows")
         if not np.array_equal(expected_sums[mine], held[theirs]):
