@@ -21,9 +21,9 @@ from redaction_corpus.positives import Positive, held_out, positives
 
 from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import Redactor, Secrets
-from commonplace.engine.redaction import scanning as scan
-from commonplace.engine.redaction.phrases import PHRASES
-from commonplace.engine.redaction.tokens import TOKENS
+from commonplace.engine.redaction import scanner as scan
+from commonplace.engine.redaction.phrase_rules import PHRASES
+from commonplace.engine.redaction.token_rules import TOKENS
 from commonplace.engine.types import Draft
 from commonplace.wire.errors import SecretLeakage, ValidationError
 

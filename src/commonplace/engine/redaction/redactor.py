@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from commonplace.config import RedactionConfig
-from commonplace.engine.redaction import registered
-from commonplace.engine.redaction.registered import Secrets
+from commonplace.engine.redaction import registered_secrets
+from commonplace.engine.redaction.registered_secrets import Secrets
 from commonplace.engine.types import Draft
 from commonplace.wire.errors import PayloadTooLarge, SecretLeakage
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
@@ -33,9 +33,9 @@ class Redactor:
         config = config or RedactionConfig()
         self.mode = config.mode
         self._brackets = "<>" if config.marker == "angle" else "[]"
-        pairs, self.unset = registered.from_environment(config.secrets_env)
+        pairs, self.unset = registered_secrets.from_environment(config.secrets_env)
         if config.secrets_file:
-            pairs += registered.from_file((folder or Path()) / Path(config.secrets_file).expanduser())
+            pairs += registered_secrets.from_file((folder or Path()) / Path(config.secrets_file).expanduser())
         self.secrets = Secrets(pairs)
         if self.unset and self.active:
             log.warning("secrets_env names %s, not set here: nothing is looked for there", ", ".join(self.unset))
@@ -53,9 +53,9 @@ class Redactor:
         """The text without secrets, and the labels of those that were in it; `extra` are known to the caller alone."""
         if not self.active:
             return text, []
-        from commonplace.engine.redaction import scanning  # by the first write, not at every start
+        from commonplace.engine.redaction import scanner  # by the first write, not at every start
 
-        return scanning.clean(text, self.marker, self._known(extra))
+        return scanner.clean(text, self.marker, self._known(extra))
 
     def document(self, value: Any, extra: Secrets | None = None) -> tuple[Any, Labels]:
         """As `text`, for every string in a JSON document, keys too; the document itself when nothing changes."""
@@ -122,9 +122,9 @@ class Redactor:
 
     def check_name(self, name: str, field: str, extra: Secrets | None = None) -> None:
         """Refuses a name that holds a secret: it cannot be replaced without naming something else."""
-        from commonplace.engine.redaction import scanning
+        from commonplace.engine.redaction import scanner
 
-        if self.active and (labels := scanning.in_name(name, self._known(extra))):
+        if self.active and (labels := scanner.in_name(name, self._known(extra))):
             raise SecretLeakage(
                 f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another",
                 labels=labels, fields=[field],
@@ -151,9 +151,9 @@ class Redactor:
 
     def _suspicious(self, texts: Iterable[str], extra: Secrets | None) -> bool:
         """One look at everything together: what is in none of the parts is seldom in their sum."""
-        from commonplace.engine.redaction import scanning
+        from commonplace.engine.redaction import scanner
 
-        return scanning.suspicious("\n".join(texts), self._known(extra))
+        return scanner.suspicious("\n".join(texts), self._known(extra))
 
     def _walk(self, value: Any, extra: Secrets | None, labels: Labels) -> Any:
         if isinstance(value, str):
@@ -167,7 +167,7 @@ class Redactor:
         return value
 
     def _walk_object(self, document: dict[Any, Any], extra: Secrets | None, labels: Labels) -> dict[Any, Any]:
-        from commonplace.engine.redaction import scanning
+        from commonplace.engine.redaction import scanner
 
         made: dict[Any, Any] = {}
         alike: dict[Any, int] = {}
@@ -177,7 +177,7 @@ class Redactor:
                 alike[spelled] = alike.get(spelled, 1) + 1
                 kept = f"{spelled} ({alike[spelled]})"
             # Name and value lie apart, where no rule for texts would see them together.
-            if isinstance(key, str) and isinstance(value, str) and (label := scanning.named_secret(key, value)):
+            if isinstance(key, str) and isinstance(value, str) and (label := scanner.named_secret(key, value)):
                 labels.append(label)
                 made[kept] = self.marker(label)
             else:

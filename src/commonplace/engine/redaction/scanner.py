@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from operator import add
 
-from commonplace.engine.redaction.phrases import (
+from commonplace.engine.redaction.phrase_rules import (
     CARD_HINT,
     COOKIE_FIELD,
     LOGIN_FIELD,
@@ -19,7 +19,8 @@ from commonplace.engine.redaction.phrases import (
     cards,
     private_keys,
 )
-from commonplace.engine.redaction.registered import NEUTRAL, Secrets
+from commonplace.engine.redaction.prose_rules import is_seed_phrase
+from commonplace.engine.redaction.registered_secrets import NEUTRAL, Secrets
 from commonplace.engine.redaction.rule import (
     TOKEN_CHARS,
     TOKEN_RUN,
@@ -32,8 +33,7 @@ from commonplace.engine.redaction.rule import (
     is_random,
     lower,
 )
-from commonplace.engine.redaction.tokens import TOKENS
-from commonplace.engine.redaction.wording import is_seed_phrase
+from commonplace.engine.redaction.token_rules import TOKENS
 from commonplace.wire.errors import SecretLeakage
 
 Span = tuple[int, int, str]
