@@ -176,13 +176,13 @@ def test_a_merge_drops_what_was_registered_since(over: Over) -> None:
 def test_a_large_document_is_searched_beside_the_event_loop(over: Over, monkeypatch: pytest.MonkeyPatch) -> None:
     s, run = over
     threads: list[threading.Thread] = []
-    clean = scanner.clean
+    clean = scanner.redact
 
     def watched(*arguments: Any) -> Any:
         threads.append(threading.current_thread())
         return clean(*arguments)
 
-    monkeypatch.setattr(scanner, "clean", watched)
+    monkeypatch.setattr(scanner, "redact", watched)
     large = {"log": ["token=" * 100] * 40, "key": KEY}
     assert run(s.engine.remember(WHO, told(content="x", metadata=large))).redacted == ["aws_access_key"]
     beside = set(threads)

@@ -99,11 +99,11 @@ class Core:
     def redact_text(self, text: str, field: str = "text", extra: Secrets | None = None) -> str:
         """A text that is about to be kept, without secrets; refused instead where the operator has chosen that.
         `extra` are those a caller knows of, such as a run's."""
-        return self.redactor.passed(text, field, extra)
+        return self.redactor.redact_text(text, field, extra)
 
     def redact_document(self, document: Any, field: str, extra: Secrets | None = None) -> Any:
         """As `redact_text`, for every string in a JSON document."""
-        return self.redactor.passed_document(document, field, extra)
+        return self.redactor.redact_document(document, field, extra)
 
     # derived data
 

@@ -103,7 +103,7 @@ def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], reques
     merged = combine(canonical, duplicates, request.strategy)
     if merged.changed:
         # Neither text may hold a secret that only shows when they stand together, or that was registered since.
-        merged.survivor, _ = core.redactor.record(merged.survivor, before=canonical)
+        merged.survivor, _ = core.redactor.redact_record(merged.survivor, before=canonical)
         joined = merged.survivor
         machines = any(procedures.is_machine(m.content) for m in (canonical, *duplicates))
         if machines and joined.type == "procedural" and joined.content != canonical.content:

@@ -122,7 +122,7 @@ async def redact_draft(
     made from this one, the hash its idempotency key is held to included: no secret can be guessed from it."""
     if key is not None:
         core.redactor.check_name(key, "idempotency_key", secrets)
-    clean, labels = await core.redactor.record_aside(draft, secrets)
+    clean, labels = await core.redactor.redact_record_async(draft, secrets)
     if clean is not draft:
         check_draft(core, clean)
     return clean, labels
@@ -220,7 +220,7 @@ async def update(
             )
         changed = change(current)
         check_change(core, current, changed)
-        redacted, _ = await core.redactor.record_aside(changed, before=current)
+        redacted, _ = await core.redactor.redact_record_async(changed, before=current)
         if redacted is not changed:
             changed = redacted
             check_change(core, current, changed)

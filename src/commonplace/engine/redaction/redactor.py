@@ -55,7 +55,7 @@ class Redactor:
             return text, []
         from commonplace.engine.redaction import scanner  # by the first write, not at every start
 
-        return scanner.clean(text, self.marker, self._known(extra))
+        return scanner.redact(text, self.marker, self._secrets_in_force(extra))
 
     def document(self, value: Any, extra: Secrets | None = None) -> tuple[Any, Labels]:
         """As `text`, for every string in a JSON document, keys too; the document itself when nothing changes."""
@@ -64,23 +64,23 @@ class Redactor:
             value = self._walk(value, extra, labels)
         return value, list(dict.fromkeys(labels))
 
-    def would_change(self, value: Any, extra: Secrets | None = None) -> bool:
+    def holds_secret(self, value: Any, extra: Secrets | None = None) -> bool:
         """Whether a text or a document holds anything that would be replaced."""
         return bool((self.text(value, extra) if isinstance(value, str) else self.document(value, extra))[1])
 
     # what is done: replaced, or refused by a fault that names labels and fields and nothing else
 
-    def passed(self, text: str, field: str, extra: Secrets | None = None) -> str:
+    def redact_text(self, text: str, field: str, extra: Secrets | None = None) -> str:
         clean, labels = self.text(text, extra)
-        self._refuse_if_asked(labels, [field])
+        self._refuse_if_rejecting(labels, [field])
         return clean
 
-    def passed_document(self, value: Any, field: str, extra: Secrets | None = None) -> Any:
+    def redact_document(self, value: Any, field: str, extra: Secrets | None = None) -> Any:
         clean, labels = self.document(value, extra)
-        self._refuse_if_asked(labels, [field])
+        self._refuse_if_rejecting(labels, [field])
         return clean
 
-    def record(
+    def redact_record(
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:
         """A draft or a version as it may be kept. `before` is the version whose names are kept as they were."""
@@ -95,7 +95,7 @@ class Redactor:
         content, labels = self.text(record.content, extra)
         if labels:
             changes["content"] = content
-        if self._suspicious(_besides_content(record), extra):
+        if self._suspicious(_other_texts(record), extra):
             self._check_names(record, extra, before)
             for name in (*_TEXTS, *_DOCUMENTS):
                 value = getattr(record, name)
@@ -105,26 +105,26 @@ class Redactor:
                 if found:
                     changes[name] = clean
                     labels += found
-        self._refuse_if_asked(labels, list(changes))
+        self._refuse_if_rejecting(labels, list(changes))
         if not changes:
             return record, []
         if isinstance(record, Draft):
             changes["embedding"] = None  # it was made of the text as it was
         return replace(record, **changes), list(dict.fromkeys(labels))
 
-    async def record_aside(
+    async def redact_record_async(
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:
         """As `record`, off the event loop where there is much to search: megabytes made to be slow take seconds."""
-        if len(record.content) + sum(map(len, _besides_content(record))) <= _LARGE:
-            return self.record(record, extra, before)
-        return await asyncio.to_thread(self.record, record, extra, before)
+        if len(record.content) + sum(map(len, _other_texts(record))) <= _LARGE:
+            return self.redact_record(record, extra, before)
+        return await asyncio.to_thread(self.redact_record, record, extra, before)
 
     def check_name(self, name: str, field: str, extra: Secrets | None = None) -> None:
         """Refuses a name that holds a secret: it cannot be replaced without naming something else."""
         from commonplace.engine.redaction import scanner
 
-        if self.active and (labels := scanner.in_name(name, self._known(extra))):
+        if self.active and (labels := scanner.in_name(name, self._secrets_in_force(extra))):
             raise SecretLeakage(
                 f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another",
                 labels=labels, fields=[field],
@@ -137,7 +137,7 @@ class Redactor:
                 for name in strings(value):
                     self.check_name(name, field, extra)
 
-    def _refuse_if_asked(self, labels: Labels, fields: list[str]) -> None:
+    def _refuse_if_rejecting(self, labels: Labels, fields: list[str]) -> None:
         if labels and self.mode == "reject":
             labels = list(dict.fromkeys(labels))
             raise SecretLeakage(
@@ -146,14 +146,14 @@ class Redactor:
                 labels=labels, fields=fields,
             )  # fmt: skip
 
-    def _known(self, extra: Secrets | None) -> tuple[Secrets, ...]:
+    def _secrets_in_force(self, extra: Secrets | None) -> tuple[Secrets, ...]:
         return (self.secrets,) if extra is None else (extra, self.secrets)
 
     def _suspicious(self, texts: Iterable[str], extra: Secrets | None) -> bool:
         """One look at everything together: what is in none of the parts is seldom in their sum."""
         from commonplace.engine.redaction import scanner
 
-        return scanner.suspicious("\n".join(texts), self._known(extra))
+        return scanner.suspicious("\n".join(texts), self._secrets_in_force(extra))
 
     def _walk(self, value: Any, extra: Secrets | None, labels: Labels) -> Any:
         if isinstance(value, str):
@@ -199,7 +199,7 @@ def strings(value: Any) -> Iterator[str]:
             todo += part
 
 
-def _besides_content(record: Draft | Memory) -> Iterator[str]:
+def _other_texts(record: Draft | Memory) -> Iterator[str]:
     for name in (*_TEXTS, *_DOCUMENTS, *_NAMES):
         value = getattr(record, name)
         if not value:
