@@ -176,16 +176,16 @@ class Engine:
     async def preview_forget(self, who: Principal, request: Forget) -> list[Memory]:
         """What a forget would take; of what nobody can read any more, only that it is there."""
         now = self._core.clock()
-        return [forget.preview_of(m, now) for m in await forget.chosen(self._core, who, request)]
+        return [forget.preview_of(m, now) for m in await forget.select(self._core, who, request)]
 
     async def preview_merge(self, who: Principal, request: Merge) -> MergeResult:
-        canonical, duplicates = await merge.parties(self._core, who, request)
-        return merge.combined(self._core, canonical, duplicates, request)
+        canonical, duplicates = await merge.resolve_parties(self._core, who, request)
+        return merge.merge_preview(self._core, canonical, duplicates, request)
 
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
         await self._recall_log.flush()
         now = self._core.clock()
-        return [forget.preview_of(m, now) for m in await expire.due(self._core, who, request)]
+        return [forget.preview_of(m, now) for m in await expire.select_expired(self._core, who, request)]
 
     # reading
 

@@ -200,7 +200,7 @@ class Graph:
         def work(tx: Transaction, chosen: Sequence[str]) -> list[str]:
             ids = [id for id in chosen if tx.triple(id) is not None]
             if ids:
-                audit.append(tx, who, ERASE, agent_id, erase_now(tx, ids))
+                audit.append(tx, who, ERASE, agent_id, apply_erase(tx, ids))
             return ids
 
         # Again until nothing is left: someone may have stated more of it meanwhile.
@@ -214,7 +214,7 @@ class Graph:
         return EraseResult(gone, *await self._core.backups(who))
 
 
-def erase_now(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
+def apply_erase(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
     """Erase statements; what the ledger keeps of that."""
     for id in ids:
         tx.erase_triple(id)

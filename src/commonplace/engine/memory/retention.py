@@ -18,7 +18,7 @@ def promised_end(privacy: Mapping[str, Any], since: int, expires_at: int | None)
     return min((at for at in (due, expires_at) if at is not None), default=None)
 
 
-def bound(memory: Memory, sources: Iterable[Memory]) -> Memory:
+def inherit_retention(memory: Memory, sources: Iterable[Memory]) -> Memory:
     """The memory under every retention promise of those whose content it holds: the strictest is its own."""
     promised = [m for m in sources if "retain" in m.privacy]
     if not promised:

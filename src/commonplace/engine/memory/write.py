@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, missing
+from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, memory_not_found
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import resolve
-from commonplace.engine.memory.retention import bound, promised_end
+from commonplace.engine.memory.retention import inherit_retention, promised_end
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
@@ -33,7 +33,7 @@ async def remember(
     memory = new_memory(who, draft, core.clock())
 
     async def attempt() -> Receipt:
-        (entry,) = await core.entries([memory], [draft.embedding])
+        (entry,) = await core.make_entries([memory], [draft.embedding])
         return await core.transact(who.tenant, lambda tx: _commit(tx, core, who, entry, draft, idempotency_key))
 
     receipt = await core.retry_on_conflict(attempt)
@@ -74,7 +74,9 @@ async def _remember_chunk(
     core: Core, who: Principal, accepted: Sequence[tuple[int, BatchItem, Memory]]
 ) -> list[Receipt | Fault]:
     async def attempt() -> list[Receipt | Fault]:
-        entries = await core.entries([m for _, _, m in accepted], [item.draft.embedding for _, item, _ in accepted])
+        entries = await core.make_entries(
+            [m for _, _, m in accepted], [item.draft.embedding for _, item, _ in accepted]
+        )
 
         def work(tx: Transaction) -> list[Receipt | Fault]:
             done: list[Receipt | Fault] = []
@@ -112,7 +114,7 @@ def check_draft(core: Core, draft: Draft) -> None:
     if len(set(draft.aliases)) != len(draft.aliases):
         raise ValidationError("aliases must differ from each other", field="aliases")
     if draft.embedding:
-        core._given(draft.embedding)
+        core.given_vector(draft.embedding)
 
 
 async def redact_draft(
@@ -224,16 +226,16 @@ async def update(
         if redacted is not changed:
             changed = redacted
             check_change(core, current, changed)
-        changed = bound(changed, [current])
+        changed = inherit_retention(changed, [current])
         if changed.content != current.content:
             salt = new_salt()
             changed = replace(changed, content_hash=content_hash(changed.content, salt), salt=salt)
-        (entry,) = await core.entries([changed])
+        (entry,) = await core.make_entries([changed])
 
         def work(tx: Transaction) -> Memory:
             now = tx.get(current.id)
             if now is None or now.status not in ("live", "archived"):
-                raise missing(agent_id, ref)
+                raise memory_not_found(agent_id, ref)
             if now.version != current.version:
                 raise StaleRead
             fields = [n for n in ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")

@@ -52,7 +52,7 @@ async def _search_once(
 ) -> SearchOutcome:
     context = await core.primary.context(reach.tenant, reach.agents, reach.now)
     question = analyse(text, context, asked_at, parts)
-    vectors, info = await core.embedded([question.sought]) if question.telling else (None, core.embedder_info)
+    vectors, info = await core.embed_with_info([question.sought]) if question.telling else (None, core.embedder_info)
     wanted = Search(
         reach,
         question.sought,
