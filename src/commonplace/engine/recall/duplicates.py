@@ -13,7 +13,7 @@ _LONGEST = 4_000  # longer texts are compared whole
 Key = tuple[object, ...]
 
 
-def sameness(memory: Memory) -> Key:
+def text_key(memory: Memory) -> Key:
     """Equal keys, equal sayings. A number, a date, a name, a negation or another speaker makes them differ."""
     text = memory.content
     asks = text.rstrip().endswith(("?", "？"))
