@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from commonplace.engine.recall.evidence import Evidence, gather, text_for_judge
 from commonplace.engine.recall.understanding import analyse

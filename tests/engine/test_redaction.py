@@ -13,15 +13,13 @@ from random import Random
 from urllib.parse import quote
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from redaction_corpus.benign import benign, paragraphs
 from redaction_corpus.credentials import ALNUM, BY_FORM, card, pem, some, words
 from redaction_corpus.positives import Positive, held_out, positives
 
 from commonplace.config import RedactionConfig
-from commonplace.engine.redaction import Redactor, Secrets
-from commonplace.engine.redaction import scanner as scan
+from commonplace.engine.redaction import Redactor, Secrets, scanner as scan
 from commonplace.engine.redaction.phrase_rules import PHRASES
 from commonplace.engine.redaction.token_rules import TOKENS
 from commonplace.engine.types import Draft

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from commonplace.embedders import model_files
 from commonplace.embedders.minilm import NAME, MiniLM
@@ -17,6 +16,7 @@ from commonplace.engine.recall import relevance
 from commonplace.engine.recall.evidence import Evidence
 from commonplace.engine.recall.relevance import Assessment, answer_features, assess, fitted, hit_features, judge_count
 from commonplace.engine.recall.understanding import analyse
+from commonplace.engine.types import Query
 from commonplace.judges.minilm import MiniLMJudge
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
@@ -60,8 +60,9 @@ def found(*cosines: float | None) -> list[Found]:
 
 
 def assessed(judge: Any, ranked: Sequence[Found], **options: Any) -> Assessment[Found]:
-    chosen = {"k": 5, "embedder_name": NAME, **options}
-    return asyncio.run(assess(judge, analyse(QUESTION), ranked, **chosen))
+    name = options.pop("embedder_name", NAME)
+    query = Query(("a",), QUESTION, **{"judge": options.pop("mode", "auto"), **options})
+    return asyncio.run(assess(judge, analyse(QUESTION), ranked, query, name))
 
 
 def ids(assessment: Assessment[Found]) -> list[str]:
@@ -245,7 +246,7 @@ def test_a_few_questions_of_the_corpus_end_to_end() -> None:
             Found(Memory(e["id"], "local", "coding", "semantic", e["text"]), float(c), float(c))
             for c, e in sorted(zip(cosines, coding, strict=True), key=lambda pair: -pair[0])
         ]
-        return asyncio.run(assess(judge, analyse(question), ranked[:20], k=5, embedder_name=embedder.name))
+        return asyncio.run(assess(judge, analyse(question), ranked[:20], Query(("coding",), question), embedder.name))
 
     answered = ask("What happens to stored readings when the disk buffer on a gateway is full?")
     assert answered.hits[0].found.memory.id == "cod-027"

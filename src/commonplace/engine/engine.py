@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.engine.core import Core, Settings, require_role
@@ -206,22 +206,9 @@ class Engine:
         return await read.find(self._core, who, ref, agent)
 
     async def list(
-        self,
-        who: Principal,
-        agents: tuple[str, ...],
-        where: Where = (),
-        *,
-        limit: int = 100,
-        cursor: str | None = None,
-        newest_first: bool = True,
-        archived: bool = True,
-        as_of: int | None = None,
-        snapshot: Snapshot | None = None,
+        self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Unpack[read.ListOptions]
     ) -> Page:
-        return await read.list_page(
-            self._core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first, archived=archived,
-            as_of=as_of, snapshot=snapshot,
-        )  # fmt: skip
+        return await read.list_page(self._core, who, agents, where, **options)
 
     async def page(
         self,

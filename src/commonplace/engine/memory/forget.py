@@ -90,10 +90,8 @@ async def delete(core: Core, who: Principal, ref: str, agent: str | None = None)
 
 
 def _apply(tx: Transaction, core: Core, who: Principal, request: Forget, batch: Sequence[Memory]) -> list[str]:
-    return apply_forget(
-        tx, core, who, request.agent_id, batch, hard=request.hard_delete, reason=request.reason,
-        unchanged=by_filter(request),
-    )  # fmt: skip
+    hard, unchanged = request.hard_delete, by_filter(request)
+    return apply_forget(tx, core, who, request.agent_id, batch, hard=hard, reason=request.reason, unchanged=unchanged)
 
 
 def by_filter(request: Forget) -> bool:
@@ -105,11 +103,10 @@ def preview_of(memory: Memory, now: int) -> Memory:
     """A memory as a preview shows it: of what nobody can read any more, that it is there and no more."""
     if readable(memory, now):
         return memory
-    return Memory(
-        memory.id, memory.tenant, memory.agent_id, memory.type, f"({status_label(memory, now)})", status=memory.status,
-        created_at=memory.created_at, updated_at=memory.updated_at, version=memory.version,
-        content_hash=memory.content_hash,
-    )  # fmt: skip
+    shown = ("status", "created_at", "updated_at", "version", "content_hash")
+    content = f"({status_label(memory, now)})"
+    kept = {name: getattr(memory, name) for name in shown}
+    return Memory(memory.id, memory.tenant, memory.agent_id, memory.type, content, **kept)
 
 
 def status_label(memory: Memory, now: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypedDict, Unpack
 
 from commonplace.engine.core import Core, memory_not_found
 from commonplace.engine.types import NumberedPage, Snapshot
@@ -128,27 +129,30 @@ async def read_all(core: Core, reach: Reach) -> list[Memory]:
             return found
 
 
+class ListOptions(TypedDict, total=False):
+    """How a listing is cut and ordered; the defaults are the newest hundred, archived ones too, as they are now."""
+
+    limit: int
+    cursor: str | None
+    newest_first: bool
+    archived: bool
+    as_of: int | None
+    snapshot: Snapshot | None
+
+
 async def list_page(
-    core: Core,
-    who: Principal,
-    agents: tuple[str, ...],
-    where: Where = (),
-    *,
-    limit: int = 100,
-    cursor: str | None = None,
-    newest_first: bool = True,
-    archived: bool = True,
-    as_of: int | None = None,
-    snapshot: Snapshot | None = None,
+    core: Core, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Unpack[ListOptions]
 ) -> Page:
     for agent in agents:
         core.require(who, agent, "reader")
+    limit = options.get("limit", 100)
     if not 1 <= limit <= _PAGE:
         raise ValidationError(f"limit must be a whole number from 1 to {_PAGE}, not {limit}", field="limit")
-    statuses: tuple[Status, ...] = READABLE if archived else ("live",)
-    at = await instant(core, who, as_of, snapshot)
+    statuses: tuple[Status, ...] = READABLE if options.get("archived", True) else ("live",)
+    at = await instant(core, who, options.get("as_of"), options.get("snapshot"))
     reach = Reach(who.tenant, agents, where, statuses=statuses, now=core.clock(), as_of=at)
-    return await core.primary.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
+    newest_first = options.get("newest_first", True)
+    return await core.primary.scan(reach, limit=limit, cursor=options.get("cursor"), newest_first=newest_first)
 
 
 async def count(core: Core, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:

@@ -1,4 +1,7 @@
-"""Retention promises: when what was promised to be gone must be, and who inherits the promise. Pure."""
+"""Retention promises: when what was promised to be gone must be, and who inherits the promise. Pure.
+
+Apart from writing, merging and expiring, because each of them keeps the promise and none may import the others.
+"""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ def inherit(fresh: Memory, replaced: Memory) -> Memory:
     """What a record keeps when all of it is replaced: its identity, from whom it came, and promises to the person it is
     about."""
     origin = {name: replaced.provenance[name] for name in _ORIGIN if name in replaced.provenance}
-    kept = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases,
-                   provenance={**origin, **fresh.provenance})  # fmt: skip
+    provenance = {**origin, **fresh.provenance}
+    kept = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases, provenance=provenance)
     return inherit_retention(kept, [replaced])
 
 

@@ -22,6 +22,10 @@ from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altere
 
 MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
+#: Fields that a memory takes from its draft as they are.
+_AS_DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("kind", "provenance", "expires_at", "embedding"))
+#: Fields of which an audit entry says that they changed.
+_AUDITED = ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")
 _NO_MEMORY = "the memory written under this idempotency_key has been erased; use a new key to write again"
 
 
@@ -134,15 +138,17 @@ def new_memory(who: Principal, draft: Draft, now: int, id: str | None = None) ->
     """The memory a draft becomes; its sequence and times are given when it is committed."""
     salt = new_salt()
     expires_at = promised_end(draft.privacy, now, draft.expires_at)
+    fields = {name: getattr(draft, name) for name in _AS_DRAFTED}
     return Memory(
-        id=id or mint_id(now), tenant=who.tenant, agent_id=draft.agent_id, type=draft.type, content=draft.content,
-        kind=draft.kind or draft.type, user_id=draft.user_id, project=draft.project, title=draft.title,
-        entity_name=draft.entity_name, tags=draft.tags, metadata=draft.metadata, confidence=draft.confidence,
-        importance=draft.importance, source=draft.source, provenance={"principal": who.name, **draft.provenance},
-        privacy=draft.privacy, expires_at=expires_at, event_time=draft.event_time, session_id=draft.session_id,
-        speaker=draft.speaker, supersedes=draft.supersedes, aliases=draft.aliases,
-        content_hash=content_hash(draft.content, salt), salt=salt,
-    )  # fmt: skip
+        id or mint_id(now),
+        who.tenant,
+        **fields,
+        kind=draft.kind or draft.type,
+        provenance={"principal": who.name, **draft.provenance},
+        expires_at=expires_at,
+        content_hash=content_hash(draft.content, salt),
+        salt=salt,
+    )
 
 
 def _commit(tx: Transaction, core: Core, who: Principal, entry: Entry, draft: Draft, key: str | None) -> Receipt:
@@ -186,8 +192,8 @@ def idempotency_slot(draft: Draft, key: str) -> str:
 
 def idempotency_record(key: str, draft: Draft, receipt: Receipt) -> Record:
     salt = new_salt()
-    value = {"salt": salt.hex(), "hash": _draft_hash(draft, salt), "id": receipt.id, "at": receipt.stored_at,
-             "review_id": receipt.review_id}  # fmt: skip
+    value: dict[str, Any] = {"salt": salt.hex(), "hash": _draft_hash(draft, salt)}
+    value |= {"id": receipt.id, "at": receipt.stored_at, "review_id": receipt.review_id}
     return Record(IDEMPOTENCY, idempotency_slot(draft, key), value, (receipt.id,))
 
 
@@ -238,8 +244,7 @@ async def update(
                 raise memory_not_found(agent_id, ref)
             if now.version != current.version:
                 raise StaleRead
-            fields = [n for n in ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")
-                      if getattr(now, n) != getattr(changed, n)]  # fmt: skip
+            fields = [name for name in _AUDITED if getattr(now, name) != getattr(changed, name)]
             # A demotion makes no version, so it may have come after the row was read.
             kept = replace(entry, memory=altered(entry.memory, demotion=now.demotion))
             return write(tx, who, kept, "update", changed=fields)

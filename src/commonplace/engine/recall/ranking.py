@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commonplace.engine.recall.duplicates import Key, text_key
 from commonplace.engine.recall.features import FeatureExtractor, Features
 from commonplace.engine.recall.understanding import ALL, Parts, Question
 from commonplace.stores.base import Candidate
@@ -153,3 +153,33 @@ def _move_duplicates_back(ranked: list[RankedCandidate], closely: int) -> list[R
     for r in again:
         r.score = min(r.score, told[-1].score)
     return told + again
+
+
+# what says the same
+
+_WORD = re.compile(r"\w+")
+_ARTICLES = frozenset(("a", "an", "the"))
+_LONGEST = 4_000  # longer texts are compared whole
+
+Key = tuple[object, ...]
+
+
+def text_key(memory: Memory) -> Key:
+    """Equal keys, equal sayings. A number, a date, a name, a negation or another speaker makes them differ."""
+    text = memory.content
+    asks = text.rstrip().endswith(("?", "？"))
+    if len(text) <= _LONGEST:
+        words = [w for w in _WORD.findall(text.casefold()) if w not in _ARTICLES]
+        # Without words (an emoji, a sum) the text itself is what it says.
+        text = " ".join(words) if words and _signs(text) == "" else text
+    return (text, asks, memory.agent_id, memory.user_id, memory.speaker, memory.title, memory.event_time, memory.type)
+
+
+_PLAIN = re.compile(r"[\w\s.,;:!?'\"’“”„()\-–—…]*")
+
+
+def _signs(text: str) -> str:
+    """What is neither a word nor plain punctuation; -5 and 5, or 1.5 and 15, are told apart as well."""
+    if not _PLAIN.fullmatch(text):
+        return text
+    return text if re.search(r"\d[.,:\-–]\d|[-–]\d", text) else ""

@@ -52,10 +52,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
         for id, score in fused
     ]
     ordered.sort(key=lambda r: -r.score)
-    assessed = await relevance.assess(
-        core.judge, found.question, ordered, k=query.k, mode=query.judge, min_score=query.min_score,
-        embedder_name=found.embedder, explain=query.explain,
-    )  # fmt: skip
+    assessed = await relevance.assess(core.judge, found.question, ordered, query, found.embedder)
     tied = await hops.supporting_ids(core, reach, query, [h.found.memory.id for h in assessed.hits])
     hits = []
     for hit in assessed.hits:

@@ -21,6 +21,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from commonplace.engine.recall import evidence
 from commonplace.engine.recall.evidence import Evidence
 from commonplace.engine.recall.understanding import Question
+from commonplace.engine.types import Query
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault
 
@@ -85,20 +86,13 @@ class Assessment(Generic[F]):
 
 
 async def assess(
-    judge: Judge | None,
-    question: Question,
-    ranked: Sequence[F],
-    *,
-    k: int,
-    mode: Mode = "auto",
-    min_score: float | None = None,
-    embedder_name: str | None,
-    explain: bool = False,
+    judge: Judge | None, question: Question, ranked: Sequence[F], query: Query, embedder_name: str | None
 ) -> Assessment[F]:
     """The best `k` of `ranked`, each with its relevance, or none of them if the question is not answered.
 
     `ranked` is everything found, best first: what lies behind the best tells how much a cosine means here.
     """
+    k, mode, min_score = query.k, query.judge, query.min_score
     fit = fitted(embedder_name)
     if fit is None or not ranked:
         return _unassessed(ranked[:k], min_score, embedder_name)
@@ -112,7 +106,7 @@ async def assess(
     texts = [evidence.text_for_judge(question, f.memory) for f in ranked[:wanted]]
     logits, note = await _judged(judge, question.text, texts) if judge is not None and texts else ([], None)
     padded = _padded(logits, len(found))
-    hits = [_hit(f, e, logit, fit, explain) for f, e, logit in zip(ranked, found, padded, strict=False)][:k]
+    hits = [_hit(f, e, logit, fit, query.explain) for f, e, logit in zip(ranked, found, padded, strict=False)][:k]
     answerable = fit.whole_judged(answer_features(known, fit.near, logits)) if logits else unjudged
     if logits:
         cut = fit.cut_always if mode == "always" else fit.cut_judged
@@ -120,7 +114,7 @@ async def assess(
         cut = fit.hopeless if judge is not None and mode == "auto" and not wanted else fit.cut
     kept, reason = _cut(hits, answerable, cut, min_score, judged=len(logits))
     whole: dict[str, Any] | None = None
-    if explain:
+    if query.explain:
         whole = {"answerable": round(answerable, 4), "unjudged": round(unjudged, 4), "judged": len(logits)}
         whole |= {"cut_off": cut if min_score is None else None, "min_score": min_score, "reason": reason}
         whole |= {"judge": judge.name if judge is not None and logits else None, "kept": len(kept), "of": len(hits)}

@@ -125,10 +125,8 @@ class Redactor:
         from commonplace.engine.redaction import scanner
 
         if self.active and (labels := scanner.in_name(name, self._secrets_in_force(extra))):
-            raise SecretLeakage(
-                f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another",
-                labels=labels, fields=[field],
-            )  # fmt: skip
+            sentence = f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another"
+            raise SecretLeakage(sentence, labels=labels, fields=[field])
 
     def _check_names(self, record: Draft | Memory, extra: Secrets | None, before: Memory | None) -> None:
         for field in _NAMES:
@@ -140,11 +138,8 @@ class Redactor:
     def _refuse_if_rejecting(self, labels: Labels, fields: list[str]) -> None:
         if labels and self.mode == "reject":
             labels = list(dict.fromkeys(labels))
-            raise SecretLeakage(
-                f"{' and '.join(fields)} must not hold a secret, and found was: {', '.join(labels)}; nothing was kept. "
-                "Leave it out and try again",
-                labels=labels, fields=fields,
-            )  # fmt: skip
+            found = f"{' and '.join(fields)} must not hold a secret, and found was: {', '.join(labels)}"
+            raise SecretLeakage(f"{found}; nothing was kept. Leave it out and try again", labels=labels, fields=fields)
 
     def _secrets_in_force(self, extra: Secrets | None) -> tuple[Secrets, ...]:
         return (self.secrets,) if extra is None else (extra, self.secrets)
