@@ -16,8 +16,7 @@ from bench.speed.measure import in_turn
 from bench.speed.plan import Plan
 from bench.speed.report import Report
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite.index import IndexQuery
-from commonplace.stores.sqlite.index import search as index_search
+from commonplace.stores.sqlite.index import IndexQuery, search as index_search
 from commonplace.stores.sqlite.queries import scope_ids
 from commonplace.stores.sqlite.search import RowSource
 

@@ -67,5 +67,5 @@ def _hand(attestation: Document) -> tuple[Any, Any]:
 
 
 def _refuse_secrets(engine: Engine, document: Document, what: str) -> None:
-    if engine.redactor.would_change(document):
+    if engine.redactor.holds_secret(document):
         raise SecretLeakage(f"the {what} is refused: {_REDACTED}")

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from commonplace.stores.sqlite.index import compaction
-from commonplace.stores.sqlite.index import verify as checks
+from commonplace.stores.sqlite.index import compaction, verify as checks
 from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder, disk_usage
 from commonplace.stores.sqlite.index.query import Hit, IndexQuery, IndexSource
 from commonplace.stores.sqlite.index.scope import ScopeRows
