@@ -27,17 +27,13 @@ class HashingEmbedder(BaseEmbedder):
         self._declared = dimension
 
     def _encode(self, texts: list[str]) -> Vectors:
-        rows = np.zeros((len(texts), self.dimension), np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            self._fill(row, text)
-        return rows
+        return np.array([self._row(text) for text in texts])
 
-    def _fill(self, row: Vectors, text: str) -> None:
-        words = _WORD.findall(text.lower())
+    def _row(self, text: str) -> Vectors:
         slots: list[int] = []
         weights: list[float] = []
         previous = 0
-        for word in words:
+        for word in _WORD.findall(text.lower()):
             hashes, signed = _features(word)
             slots += hashes
             weights += signed
@@ -45,10 +41,9 @@ class HashingEmbedder(BaseEmbedder):
             slots.append(pair)
             weights.append(_PAIR_WEIGHT if pair & 1 else -_PAIR_WEIGHT)
             previous = hashes[0]
-        if slots:
-            # The lowest bit gives the sign, so the slot is taken from the bits above it.
-            places = (np.array(slots, np.int64) >> 1) % self.dimension
-            row += np.bincount(places, weights, self.dimension).astype(np.float32)
+        # The lowest bit gives the sign, so the slot is taken from the bits above it.
+        places = (np.array(slots, np.int64) >> 1) % self.dimension
+        return np.bincount(places, weights, self.dimension).astype(np.float32)
 
 
 @lru_cache(8192)

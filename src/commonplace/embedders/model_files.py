@@ -66,11 +66,15 @@ def checked() -> tuple[Path, bytes]:
     return _checked("model.onnx"), _checked("tokenizer.json").read_bytes()
 
 
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _checked(name: str) -> Path:
     path = model_dir() / name
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = sha256_of(path)
     except FileNotFoundError as error:
         raise Unavailable(f"the embedding model is not on this machine: {_BUILD}", path=str(path)) from error
     except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from commonplace.embedders.model_files import sha256_of
 from commonplace.embedders.onnx_encoder import OnnxEmbedder
 from commonplace.embedders.registry import parse_spec, parse_whole
 from commonplace.wire.errors import Unavailable, ValidationError
@@ -20,11 +21,8 @@ class OnnxFileEmbedder(OnnxEmbedder):
 
     def __init__(self, model: Path, *, max_tokens: int, dimension: int | None) -> None:
         self._paths = model, model.parent / "tokenizer.json"
-        digest = hashlib.sha256()
-        for path in self._paths:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        name = f"onnx/{model.stem}-{digest.hexdigest()[:16]}/{max_tokens}"
+        digest = hashlib.sha256(b"".join(bytes.fromhex(sha256_of(path)) for path in self._paths)).hexdigest()
+        name = f"onnx/{model.stem}-{digest[:16]}/{max_tokens}"
         super().__init__(name, self._read_files, max_tokens=max_tokens, dimension=dimension)
 
     def _read_files(self) -> tuple[Path, bytes]:

@@ -127,8 +127,7 @@ def _readers() -> ThreadPoolExecutor:
 
 def _check(path: Path, expected: str, otherwise: str) -> None:
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = model_files.sha256_of(path)
     except OSError as error:
         raise Unavailable(f"the judge cannot read {path.name} ({error.strerror})", path=str(path)) from error
     if found != expected:

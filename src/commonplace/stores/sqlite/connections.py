@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-S = TypeVar("S", bound="Connections")
+S = TypeVar("S", bound="StorePart")
 Read = Callable[[apsw.Connection], T]
 Method = Callable[Concatenate[S, apsw.Connection, P], T]
 AwaitedMethod = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
@@ -72,7 +72,7 @@ class ReaderPool:
         return db
 
 
-class Connections:
+class StorePart:
     """What the parts of a store have in common; `read` and `exclusive` make their methods."""
 
     files: StoreFiles

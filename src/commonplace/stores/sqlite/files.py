@@ -101,9 +101,9 @@ def _identity(files: StoreFiles) -> tuple[int, int]:
 
 
 def _open_checked(files: StoreFiles) -> apsw.Connection:
-    db = None
+    db, path = None, files.database
     try:
-        db = connect(files.database)
+        db = connect(path)
         # Read to the end: a statement that answers with a row holds back those after it.
         db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON").fetchall()
         db.execute("PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864").fetchall()
@@ -112,15 +112,13 @@ def _open_checked(files: StoreFiles) -> apsw.Connection:
         if db is not None:
             db.close()
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-            raise damaged(files.database, str(error)) from error
+            raise damaged(path, str(error)) from error
         if isinstance(error, apsw.FullError):
-            raise OperatorActionRequired(
-                f"the disk that holds {files.database} is full; free some space first"
-            ) from error
+            raise OperatorActionRequired(f"the disk that holds {path} is full; free some space first") from error
         if isinstance(error, apsw.Error):
-            raise (Unavailable if isinstance(error, apsw.BusyError) else OperatorActionRequired)(
-                f"{files.database} cannot be opened for writing ({error}); is its folder, or the disk, read-only?"
-            ) from error
+            kind = Unavailable if isinstance(error, apsw.BusyError) else OperatorActionRequired
+            hint = "is its folder, or the disk, read-only?"
+            raise kind(f"{path} cannot be opened for writing ({error}); {hint}") from error
         raise
     return db
 

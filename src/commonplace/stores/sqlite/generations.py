@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import apsw
+from apsw import Connection
 
 from commonplace.stores.base import Vectors
-from commonplace.stores.sqlite.connections import Connections, exclusive, read
+from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.queries import fetch_one, select, to_memory
 from commonplace.wire.record import Memory
 
@@ -20,11 +20,11 @@ _INDEXES = (
 )
 
 
-class SqliteReindex(Connections):
+class SqliteReindex(StorePart):
     """The protocol `Reindexable`."""
 
     @exclusive
-    def begin_generation(self, db: apsw.Connection, name: str, dimension: int) -> tuple[int, bool]:
+    def begin_generation(self, db: Connection, name: str, dimension: int) -> tuple[int, bool]:
         meta = dict(db.execute("SELECT key, value FROM meta"))
         if meta.get("next_embedder") == name and meta.get("next_dimension") == dimension:
             db.execute(_INDEXES)
@@ -45,7 +45,7 @@ class SqliteReindex(Connections):
         return generation, False
 
     @read
-    def without_vectors(self, db: apsw.Connection, generation: int, after: int, limit: int) -> list[tuple[int, Memory]]:
+    def without_vectors(self, db: Connection, generation: int, after: int, limit: int) -> list[tuple[int, Memory]]:
         found: list[tuple[int, Memory]] = []
         for table in ("memories", "versions"):
             where = f"{_without(generation)} AND m.vid > ? ORDER BY m.vid LIMIT ?"
@@ -54,11 +54,11 @@ class SqliteReindex(Connections):
         return sorted(found, key=lambda pair: pair[0])[:limit]
 
     @read
-    def count_without_vectors(self, db: apsw.Connection, generation: int) -> int:
+    def count_without_vectors(self, db: Connection, generation: int) -> int:
         return _count_without_vectors(db, generation)
 
     @exclusive
-    def fill_vectors(self, db: apsw.Connection, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None:
+    def fill_vectors(self, db: Connection, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None:
         db.execute("BEGIN IMMEDIATE")
         # Only for versions that still exist: one erased meanwhile must not come back as a vector.
         db.executemany(
@@ -69,7 +69,7 @@ class SqliteReindex(Connections):
         db.execute("COMMIT")
 
     @exclusive
-    def switch_generation(self, db: apsw.Connection, generation: int) -> bool:
+    def switch_generation(self, db: Connection, generation: int) -> bool:
         db.execute("BEGIN IMMEDIATE")
         meta = dict(db.execute("SELECT key, value FROM meta"))
         if meta.get("next_generation") != generation or _count_without_vectors(db, generation):
@@ -93,7 +93,7 @@ class SqliteReindex(Connections):
         return True
 
 
-def _copy_vectors(db: apsw.Connection, old: int, new: int) -> None:
+def _copy_vectors(db: Connection, old: int, new: int) -> None:
     """The same embedder: what it has made is kept, only what is missing is made."""
     copy = (
         f"INSERT INTO vectors_{new} SELECT vid, data FROM vectors_{old} "
@@ -109,6 +109,6 @@ def _without(generation: int) -> str:
     return f"LEFT JOIN vectors_{generation} v ON v.vid = m.vid WHERE m.status = 'live' AND v.data IS NULL"
 
 
-def _count_without_vectors(db: apsw.Connection, generation: int) -> int:
+def _count_without_vectors(db: Connection, generation: int) -> int:
     tables = ("memories", "versions")
     return sum(fetch_one(db, f"SELECT count(*) FROM {table} m {_without(generation)}")[0] for table in tables)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-import apsw
+from apsw import Connection
 
 from commonplace.stores.base import Reach
 from commonplace.stores.graph import Instant, Triple, entity_key, name_key, references
-from commonplace.stores.sqlite.connections import Connections, read
+from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.queries import fetch_one, scope_ids, versions_in_reach
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.stores.traversal import FANOUT, PATH_FANOUT, Entity, InMemoryGraph, linked_memories, shortest_path
@@ -33,11 +33,11 @@ IN_ORDER = "ORDER BY t.valid_from, t.tid"
 _HOLDS = "t.valid_from <= ? AND (t.valid_to IS NULL OR t.valid_to > ?)"
 
 
-class SqliteGraphReads(Connections):
+class SqliteGraphReads(StorePart):
     @read
     def triples(
         self,
-        db: apsw.Connection,
+        db: Connection,
         tenant: str,
         agent_id: str,
         *,
@@ -58,7 +58,7 @@ class SqliteGraphReads(Connections):
 
     @read
     def triples_about(
-        self, db: apsw.Connection, tenant: str, agent_id: str, subject: str, mentions: bool = False
+        self, db: Connection, tenant: str, agent_id: str, subject: str, mentions: bool = False
     ) -> list[Triple]:
         scope, key = _scope_id(db, tenant, agent_id), name_key(subject)
         found: list[Any] = db.execute(f"{ABOUT_SUBJECT} {IN_ORDER}", (scope, key, subject)).fetchall()
@@ -68,7 +68,7 @@ class SqliteGraphReads(Connections):
         return [Triple(*row) for row in found]
 
     @read
-    def triple_counts(self, db: apsw.Connection, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
+    def triple_counts(self, db: Connection, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
         when = _resolve(db, tenant, at)
         sql = (
             f"SELECT count(*), count(*) FILTER (WHERE {_HOLDS}), count(DISTINCT t.subject) FILTER (WHERE {_HOLDS}) "
@@ -79,14 +79,14 @@ class SqliteGraphReads(Connections):
 
     @read
     def path(
-        self, db: apsw.Connection, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant
+        self, db: Connection, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant
     ) -> list[Triple]:
         statements = _Statements(db, _scope_id(db, tenant, agent_id), _resolve(db, tenant, at))
         return shortest_path(statements, start, end, max_hops)
 
     @read
     def linked(
-        self, db: apsw.Connection, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
+        self, db: Connection, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
     ) -> dict[str, dict[str, int]]:
         scopes = scope_ids(db, reach.tenant, reach.agents)
         when = _resolve(db, reach.tenant, at)
@@ -105,17 +105,17 @@ class SqliteGraphReads(Connections):
         return linked_memories(InMemoryGraph(memories, triples), ids, hops, most)
 
 
-def _resolve(db: apsw.Connection, tenant: str, at: Instant) -> int:
+def _resolve(db: Connection, tenant: str, at: Instant) -> int:
     last = None if at.given else db.execute("SELECT at FROM tenants WHERE name = ?", (tenant,)).fetchone()
     return at.resolve(int(str(last[0])) if last else 0)
 
 
-def _scope_id(db: apsw.Connection, tenant: str, agent_id: str) -> Any:
+def _scope_id(db: Connection, tenant: str, agent_id: str) -> Any:
     return next(iter(scope_ids(db, tenant, [agent_id])), -1)
 
 
 class _Statements:
-    def __init__(self, db: apsw.Connection, scope: int, when: int) -> None:
+    def __init__(self, db: Connection, scope: int, when: int) -> None:
         self._db, self._scope, self._when = db, scope, when
 
     def touching(self, name: str) -> list[Triple]:
@@ -130,7 +130,7 @@ class _Statements:
 class _IndexedLinks:
     """Links of the present, looked up one node at a time."""
 
-    def __init__(self, db: apsw.Connection, reach: Reach, scopes: Sequence[int], when: int) -> None:
+    def __init__(self, db: Connection, reach: Reach, scopes: Sequence[int], when: int) -> None:
         self._db, self._scopes, self._when = db, frozenset(scopes), when
         seen, self._values = reach_sql(reach)
         join = "LEFT JOIN recalls r ON r.mid = m.mid"
@@ -181,7 +181,7 @@ class _IndexedLinks:
 # links, derived from memories
 
 
-def write_links(db: apsw.Connection, scope: int, mid: int, memory: Memory, fresh: bool) -> None:
+def write_links(db: Connection, scope: int, mid: int, memory: Memory, fresh: bool) -> None:
     """Write what a memory is linked to, in place of what it was."""
     if not fresh:
         db.execute("DELETE FROM links WHERE mid = ?", (mid,))
@@ -191,14 +191,14 @@ def write_links(db: apsw.Connection, scope: int, mid: int, memory: Memory, fresh
         )
 
 
-def rebuild_links(db: apsw.Connection) -> None:
+def rebuild_links(db: Connection) -> None:
     """Derive every link again from the rows."""
     db.execute("DELETE FROM links")
     for scope, mid, memory in _linked_rows(db):
         write_links(db, scope, mid, memory, fresh=True)
 
 
-def count_wrong_links(db: apsw.Connection) -> int:
+def count_wrong_links(db: Connection) -> int:
     """How many links are missing or say what no row says."""
     expected = {(scope, kind, target, mid) for scope, mid, m in _linked_rows(db) for kind, target in _links_of(m)}
     return len(expected.symmetric_difference(db.execute("SELECT scope_id, kind, target, mid FROM links").fetchall()))
@@ -218,7 +218,7 @@ _OUTLINE = (
 )
 
 
-def _linked_rows(db: apsw.Connection) -> Iterable[tuple[int, int, Memory]]:
+def _linked_rows(db: Connection) -> Iterable[tuple[int, int, Memory]]:
     where = (
         "WHERE m.status IN (?, ?) AND (m.entity_name IS NOT NULL OR m.supersedes IS NOT NULL "
         "OR instr(m.metadata, '\"references\"') > 0)"

@@ -8,7 +8,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-import apsw
+from apsw import Connection
 
 from commonplace.stores.base import EmbedderInfo, Reach, Record
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
@@ -16,6 +16,11 @@ from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.record import Memory
 
 to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+#: What follows the FROM of `select`, for one memory.
+BY_ID = "WHERE m.id = ? AND s.tenant_id = ?"
+BY_ALIAS = "JOIN aliases a ON a.mid = m.mid WHERE a.scope_id = ? AND a.alias = ?"
+RECORDS = "SELECT kind, key, value, about FROM records WHERE tenant_id = ? AND kind = ?"
 
 _FEW = 400  # rows fetched per statement
 _JSON = {"tags": list, "metadata": dict, "provenance": dict, "privacy": dict, "supersedes": list, "aliases": list}
@@ -62,14 +67,14 @@ def to_record(row: Sequence[Any]) -> Record:
     return Record(kind, key, json.loads(value), tuple(json.loads(about)) if about else ())
 
 
-def fetch_one(db: apsw.Connection, sql: str, values: Any = ()) -> Any:
+def fetch_one(db: Connection, sql: str, values: Any = ()) -> Any:
     """The row of a statement that always has one."""
     row = db.execute(sql, values).fetchone()
     assert row is not None
     return row
 
 
-def fetch_memories(db: apsw.Connection, rest: str, values: Any, table: str = "memories") -> list[Memory]:
+def fetch_memories(db: Connection, rest: str, values: Any, table: str = "memories") -> list[Memory]:
     """`rest` is what follows FROM: further joins, conditions, order."""
     return [to_memory(row) for row in db.execute(select(table) + rest, values)]
 
@@ -78,26 +83,26 @@ def marks(values: Sized) -> str:
     return ", ".join("?" * len(values))
 
 
-def tenant_id(db: apsw.Connection, tenant: str) -> int:
+def tenant_id(db: Connection, tenant: str) -> int:
     for (id,) in db.execute("SELECT id FROM tenants WHERE name = ?", (tenant,)):
         return int(id)
     return -1
 
 
-def scope_ids(db: apsw.Connection, tenant: str, agents: Iterable[str]) -> list[int]:
+def scope_ids(db: Connection, tenant: str, agents: Iterable[str]) -> list[int]:
     owner = tenant_id(db, tenant)
     sql = "SELECT id FROM scopes WHERE tenant_id = ? AND agent_id = ?"
     return [row[0] for agent in agents for row in db.execute(sql, (owner, agent))]
 
 
-def embedder_of(db: apsw.Connection) -> EmbedderInfo | None:
+def embedder_of(db: Connection) -> EmbedderInfo | None:
     meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('embedder', 'dimension', 'generation')"))
     if "embedder" not in meta:
         return None
     return EmbedderInfo(meta["embedder"], meta["dimension"], meta["generation"])
 
 
-def mids_in_reach(db: apsw.Connection, reach: Reach, scope: int) -> Iterator[int]:
+def mids_in_reach(db: Connection, reach: Reach, scope: int) -> Iterator[int]:
     """Ascending."""
     sql, values = reach_sql(reach)
     query = f"SELECT m.mid FROM memories m LEFT JOIN recalls r ON r.mid = m.mid WHERE m.scope_id = ? AND {sql}"
@@ -105,7 +110,7 @@ def mids_in_reach(db: apsw.Connection, reach: Reach, scope: int) -> Iterator[int
 
 
 def rows_in_reach(
-    db: apsw.Connection, reach: Reach, scopes: Sequence[int], mids: Sequence[int], extra: str = ""
+    db: Connection, reach: Reach, scopes: Sequence[int], mids: Sequence[int], extra: str = ""
 ) -> Iterator[tuple[Any, ...]]:
     """Those of `mids` that the reach admits: whatever an index says, nothing else gets out."""
     sql, values = reach_sql(reach)
@@ -116,7 +121,7 @@ def rows_in_reach(
         yield from db.execute(select("memories", extra) + where, (*some, *scopes, *values))
 
 
-def versions_in_reach(db: apsw.Connection, reach: Reach) -> list[tuple[str, str, list[Any]]]:
+def versions_in_reach(db: Connection, reach: Reach) -> list[tuple[str, str, list[Any]]]:
     """(table, condition, values) whose rows are the versions that a reach sees."""
     scopes = scope_ids(db, reach.tenant, reach.agents)
     sql, values = reach_sql(reach)

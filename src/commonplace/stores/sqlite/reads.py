@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import apsw
+from apsw import Connection
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
 from commonplace.stores.sqlite import queries
-from commonplace.stores.sqlite.connections import Connections, read
+from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory
 
@@ -18,38 +18,28 @@ _AGENTS = (
     "AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_id = s.id) ORDER BY s.agent_id"
 )
 _LIVE_OF_AGENT = ", (SELECT count(*) FROM memories m WHERE m.scope_id = s.id AND m.status = 'live')"
-_RECORDS = "SELECT kind, key, value, about FROM records WHERE tenant_id = ? AND kind = ?"
 
 
-class SqliteReads(Connections):
+class SqliteReads(StorePart):
     @read
-    def get(self, db: apsw.Connection, tenant: str, ids: Sequence[str]) -> list[Memory]:
-        return _get(db, tenant, ids)
+    def get(self, db: Connection, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        owner = queries.tenant_id(db, tenant)
+        return [m for id in ids for m in queries.fetch_memories(db, queries.BY_ID, (id, owner))]
 
     @read
-    def history(self, db: apsw.Connection, tenant: str, id: str) -> list[Memory]:
-        current = _get(db, tenant, [id])
+    def history(self, db: Connection, tenant: str, id: str) -> list[Memory]:
+        current = queries.fetch_memories(db, queries.BY_ID, (id, queries.tenant_id(db, tenant)))
         earlier = "WHERE m.mid = (SELECT mid FROM memories WHERE id = ?) ORDER BY m.version"
         return [*queries.fetch_memories(db, earlier, (id,), "versions"), *current] if current else []
 
     @read
-    def find_alias(self, db: apsw.Connection, tenant: str, agents: Sequence[str], alias: str) -> list[Memory]:
-        named = "JOIN aliases a ON a.mid = m.mid WHERE a.scope_id = ? AND a.alias = ?"
-        return [
-            m
-            for scope in queries.scope_ids(db, tenant, agents)
-            for m in queries.fetch_memories(db, named, (scope, alias))
-        ]
+    def find_alias(self, db: Connection, tenant: str, agents: Sequence[str], alias: str) -> list[Memory]:
+        scopes = queries.scope_ids(db, tenant, agents)
+        return [m for scope in scopes for m in queries.fetch_memories(db, queries.BY_ALIAS, (scope, alias))]
 
     @read
     def scan(
-        self,
-        db: apsw.Connection,
-        reach: Reach,
-        *,
-        limit: int = 100,
-        cursor: str | None = None,
-        newest_first: bool = True,
+        self, db: Connection, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
         direction, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
         found: list[Memory] = []
@@ -64,7 +54,7 @@ class SqliteReads(Connections):
         return Page(page, f"{page[-1].created_at:x}.{page[-1].id}" if page and len(found) > limit else None)
 
     @read
-    def count(self, db: apsw.Connection, reach: Reach) -> int:
+    def count(self, db: Connection, reach: Reach) -> int:
         total = 0
         for table, condition, values in queries.versions_in_reach(db, reach):
             sql = f"SELECT count(*) FROM {table} m LEFT JOIN recalls r ON r.mid = m.mid WHERE {condition}"
@@ -72,19 +62,19 @@ class SqliteReads(Connections):
         return total
 
     @read
-    def tenants(self, db: apsw.Connection) -> list[str]:
+    def tenants(self, db: Connection) -> list[str]:
         return [name for (name,) in db.execute("SELECT name FROM tenants ORDER BY name") if name]
 
     @read
-    def agents(self, db: apsw.Connection, tenant: str) -> dict[str, int]:
+    def agents(self, db: Connection, tenant: str) -> dict[str, int]:
         return dict(db.execute(_AGENTS.format(_LIVE_OF_AGENT), (queries.tenant_id(db, tenant),)))
 
     @read
-    def agent_names(self, db: apsw.Connection, tenant: str) -> list[str]:
+    def agent_names(self, db: Connection, tenant: str) -> list[str]:
         return [str(name) for (name,) in db.execute(_AGENTS.format(""), (queries.tenant_id(db, tenant),))]
 
     @read
-    def sequence(self, db: apsw.Connection, tenant: str, at: int | None = None) -> int:
+    def sequence(self, db: Connection, tenant: str, at: int | None = None) -> int:
         owner = queries.tenant_id(db, tenant)
         row = db.execute("SELECT seq, audit_n FROM tenants WHERE id = ?", (owner,)).fetchone()
         if row is None:
@@ -108,7 +98,7 @@ class SqliteReads(Connections):
     @read
     def audit(
         self,
-        db: apsw.Connection,
+        db: Connection,
         tenant: str,
         *,
         after: int = 0,
@@ -134,35 +124,30 @@ class SqliteReads(Connections):
         return entries
 
     @read
-    def audit_head(self, db: apsw.Connection, tenant: str) -> tuple[int, str]:
+    def audit_head(self, db: Connection, tenant: str) -> tuple[int, str]:
         head = db.execute("SELECT audit_n, audit_hash FROM tenants WHERE name = ?", (tenant,)).fetchone()
         return head or (0, "")
 
     @read
-    def record(self, db: apsw.Connection, tenant: str, kind: str, key: str) -> Record | None:
-        row = db.execute(f"{_RECORDS} AND key = ?", (queries.tenant_id(db, tenant), kind, key)).fetchone()
+    def record(self, db: Connection, tenant: str, kind: str, key: str) -> Record | None:
+        row = db.execute(f"{queries.RECORDS} AND key = ?", (queries.tenant_id(db, tenant), kind, key)).fetchone()
         return None if row is None else queries.to_record(row)
 
     @read
-    def records(self, db: apsw.Connection, tenant: str, kind: str) -> list[Record]:
+    def records(self, db: Connection, tenant: str, kind: str) -> list[Record]:
         return [
             queries.to_record(row)
-            for row in db.execute(f"{_RECORDS} ORDER BY key", (queries.tenant_id(db, tenant), kind))
+            for row in db.execute(f"{queries.RECORDS} ORDER BY key", (queries.tenant_id(db, tenant), kind))
         ]
 
     @read
-    def embedder(self, db: apsw.Connection) -> EmbedderInfo | None:
+    def embedder(self, db: Connection) -> EmbedderInfo | None:
         return queries.embedder_of(db)
 
     @read
-    def health(self, db: apsw.Connection) -> dict[str, Any]:
+    def health(self, db: Connection) -> dict[str, Any]:
         (count,) = queries.fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
         return {"status": "ok", "memories": count, "database": str(self.files.database)}
-
-
-def _get(db: apsw.Connection, tenant: str, ids: Sequence[str]) -> list[Memory]:
-    owner = queries.tenant_id(db, tenant)
-    return [m for id in ids for m in queries.fetch_memories(db, "WHERE m.id = ? AND s.tenant_id = ?", (id, owner))]
 
 
 def _decode_cursor(cursor: str) -> tuple[int, str]:

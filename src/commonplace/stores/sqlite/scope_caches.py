@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import apsw
 import numpy as np
+from apsw import Connection
 from numpy.typing import NDArray
 
 from commonplace.stores.base import AgentContext, ImportanceDecay, Reach
 from commonplace.stores.sqlite import queries
-from commonplace.stores.sqlite.connections import Connections, read
+from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.wire.record import Memory
 
 _LATEST = (
@@ -28,11 +28,11 @@ _LATEST = (
 )
 
 
-def _latest_change(db: apsw.Connection, scope: int) -> int:
+def _latest_change(db: Connection, scope: int) -> int:
     return int(queries.fetch_one(db, _LATEST, (scope,))[0])
 
 
-def _erased(db: apsw.Connection, scope: int, since: int) -> list[int]:
+def _erased(db: Connection, scope: int, since: int) -> list[int]:
     return [m for (m,) in db.execute("SELECT mid FROM erasures WHERE scope_id = ? AND seq > ?", (scope, since))]
 
 
@@ -52,7 +52,7 @@ class _ScopeContext:
     since: float = 0  # `context` holds from the expiry before until the one after
     until: float = 0
 
-    def update(self, db: apsw.Connection, scope: int, latest: int) -> None:
+    def update(self, db: Connection, scope: int, latest: int) -> None:
         erased = _erased(db, scope, self.seq)
         for mid in erased:
             self.superseding.pop(mid, None)
@@ -90,7 +90,7 @@ class ContextCache:
         self._scopes: dict[int, _ScopeContext] = {}
         self._lock = threading.Lock()
 
-    def of_scope(self, db: apsw.Connection, scope: int, now: int) -> AgentContext:
+    def of_scope(self, db: Connection, scope: int, now: int) -> AgentContext:
         latest = _latest_change(db, scope)
         with self._lock:
             held = self._scopes.setdefault(scope, _ScopeContext())
@@ -99,7 +99,7 @@ class ContextCache:
             return held.at(now)
 
 
-def _speakers(db: apsw.Connection, scope: int) -> list[str]:
+def _speakers(db: Connection, scope: int) -> list[str]:
     """Distinct names by jumping through the index from one to the next."""
     speakers: list[str] = []
     while (name := queries.fetch_one(db, _NEXT_SPEAKER, (scope, speakers[-1] if speakers else ""))[0]) is not None:
@@ -137,7 +137,7 @@ class ImportanceCache:
         self._scopes: dict[int, _ScopeImportance] = {}
         self._lock = threading.Lock()
 
-    def of_scope(self, db: apsw.Connection, scope: int) -> _Rows:
+    def of_scope(self, db: Connection, scope: int) -> _Rows:
         latest = _latest_change(db, scope)
         counters = queries.fetch_one(db, _RECALLED)
         with self._lock:
@@ -154,7 +154,7 @@ class ImportanceCache:
             return held.rows
 
 
-def _with_changes(known: _Rows, db: apsw.Connection, scope: int, since: int) -> _Rows:
+def _with_changes(known: _Rows, db: Connection, scope: int, since: int) -> _Rows:
     found = db.execute(_WORTH, (scope,)) if since < 0 else db.execute(f"{_WORTH} AND seq > ?", (scope, since))
     rows = (
         (mid, _CODES[status], math.nan if given is None else given, created, expires or 0, 0)
@@ -167,7 +167,7 @@ def _with_changes(known: _Rows, db: apsw.Connection, scope: int, since: int) -> 
     return together[np.argsort(together["mid"], kind="stable")]
 
 
-def _with_recalls(known: _Rows, db: apsw.Connection) -> _Rows:
+def _with_recalls(known: _Rows, db: Connection) -> _Rows:
     counted = np.fromiter(db.execute("SELECT mid, recalls FROM recalls ORDER BY mid"), _PAIR)
     fresh = known.copy()  # readers of the one before may still look at it
     fresh["recalls"] = 0
@@ -202,12 +202,12 @@ def _best(rows: _Rows, decay: ImportanceDecay, at: int, limit: int) -> Iterable[
 # for the store
 
 
-class SqliteScopeReads(Connections):
+class SqliteScopeReads(StorePart):
     _contexts: ContextCache
     _importance: ImportanceCache
 
     @read
-    def context(self, db: apsw.Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
+    def context(self, db: Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
         found = [self._contexts.of_scope(db, scope, now or 0) for scope in queries.scope_ids(db, tenant, agents)]
         if len(found) == 1:
             return found[0]
@@ -215,9 +215,7 @@ class SqliteScopeReads(Connections):
         return AgentContext(frozenset().union(*(one.speakers for one in found)), replaced)
 
     @read
-    def most_important(
-        self, db: apsw.Connection, reach: Reach, decay: ImportanceDecay, at: int, limit: int
-    ) -> list[Memory]:
+    def most_important(self, db: Connection, reach: Reach, decay: ImportanceDecay, at: int, limit: int) -> list[Memory]:
         if reach.as_of is not None:  # the past is nowhere ordered
             then = queries.versions_in_reach(db, reach)
             found = [queries.fetch_memories(db, f"WHERE {where}", values, table) for table, where, values in then]

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
-import apsw
 import numpy as np
+from apsw import Connection
 
 from commonplace.stores import exact_search
 from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
 from commonplace.stores.sqlite import queries
-from commonplace.stores.sqlite.connections import Connections, read
+from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
@@ -26,7 +26,7 @@ _Scores = dict[int, tuple[float | None, float | None]]  # by mid: dense, keyword
 class RowSource:
     """The rows of one read transaction, as the index reads them."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: Connection) -> None:
         info = queries.embedder_of(db)
         self._db = db
         self.generation = info.generation if info else 1
@@ -56,14 +56,14 @@ class RowSource:
         return np.frombuffer(data, np.float32).reshape(-1, self.dimension or 1)
 
 
-class SqliteSearch(Connections):
+class SqliteSearch(StorePart):
     index: SegmentIndex
     _indexer: Indexer
 
     async def search(self, search: Search) -> list[Candidate]:
         scopes: list[int] = []
 
-        def prefetch(db: apsw.Connection) -> None:
+        def prefetch(db: Connection) -> None:
             # The index looks at its files before the rows are read, so that they are never ahead of them.
             scopes.extend(queries.scope_ids(db, search.reach.tenant, search.reach.agents))
             for scope in scopes:
@@ -75,7 +75,7 @@ class SqliteSearch(Connections):
                 self._indexer.schedule(scope)
         return found
 
-    def _search(self, db: apsw.Connection, search: Search, scopes: list[int]) -> list[Candidate]:
+    def _search(self, db: Connection, search: Search, scopes: list[int]) -> list[Candidate]:
         source, reach = _checked_source(db, search), search.reach
         terms = query_terms(search.text) if search.text else []
         if reach.as_of is not None or reach.statuses != ("live",):
@@ -91,7 +91,7 @@ class SqliteSearch(Connections):
 
     @read
     def neighbours_in_session(
-        self, db: apsw.Connection, search: Search, ids: Sequence[str], each: int
+        self, db: Connection, search: Search, ids: Sequence[str], each: int
     ) -> list[list[Candidate]]:
         """Scored from their rows: these few are not worth another pass of the index, which missed them by words."""
         source, reach = _checked_source(db, search), search.reach
@@ -111,7 +111,7 @@ class SqliteSearch(Connections):
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
 
 
-def _checked_source(db: apsw.Connection, search: Search) -> RowSource:
+def _checked_source(db: Connection, search: Search) -> RowSource:
     source = RowSource(db)
     if search.generation is not None and search.generation != source.generation:
         raise StaleGeneration
@@ -119,7 +119,7 @@ def _checked_source(db: apsw.Connection, search: Search) -> RowSource:
 
 
 def _candidates(
-    db: apsw.Connection, reach: Reach, scopes: Sequence[int], scores: _Scores, terms: Sequence[int]
+    db: Connection, reach: Reach, scopes: Sequence[int], scores: _Scores, terms: Sequence[int]
 ) -> dict[int, Candidate]:
     """By mid."""
     wanted = packed_terms(terms)
@@ -152,7 +152,7 @@ def _user_code(user_id: str | None) -> int:
     return int.from_bytes(blake2b(user_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
 
 
-def _search_exactly(db: apsw.Connection, source: RowSource, search: Search, terms: Sequence[int]) -> list[Candidate]:
+def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Sequence[int]) -> list[Candidate]:
     """Every version the reach sees, scored one by one: for instants in the past, which no segment holds."""
     found: list[tuple[Any, ...]] = []
     for table, condition, values in queries.versions_in_reach(db, search.reach):
@@ -167,7 +167,7 @@ def _search_exactly(db: apsw.Connection, source: RowSource, search: Search, term
     return [Candidate(queries.to_memory(found[i]), d, k, matched_terms(found[i][-2], wanted)) for i, d, k in ranked]
 
 
-def _session_runs(db: apsw.Connection, scope: int, ids: Sequence[str], each: int) -> list[list[int]]:
+def _session_runs(db: Connection, scope: int, ids: Sequence[str], each: int) -> list[list[int]]:
     """Numbers of live memories, in the order written: these and up to `each` around them in their sessions."""
     sql = f"SELECT mid, session_id FROM memories WHERE id IN ({queries.marks(ids)}) AND +scope_id = ?"
     named = sorted((session, mid) for mid, session in db.execute(sql, (*ids, scope)) if session is not None)

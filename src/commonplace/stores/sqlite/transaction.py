@@ -14,7 +14,16 @@ from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGener
 from commonplace.stores.graph import Triple, name_key
 from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, write_links
 from commonplace.stores.sqlite.page_scrub import DUE
-from commonplace.stores.sqlite.queries import fetch_memories, marks, to_json, to_record, to_row
+from commonplace.stores.sqlite.queries import (
+    BY_ALIAS,
+    BY_ID,
+    RECORDS,
+    fetch_memories,
+    marks,
+    to_json,
+    to_record,
+    to_row,
+)
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.errors import Conflict
@@ -94,7 +103,7 @@ class SqliteTransaction:
     # memories
 
     def get(self, id: str) -> Memory | None:
-        found = fetch_memories(self._db, "WHERE m.id = ? AND s.tenant_id = ?", (id, self._state.id))
+        found = fetch_memories(self._db, BY_ID, (id, self._state.id))
         return found[0] if found else None
 
     def find(self, reach: Reach, *, limit: int | None = None) -> list[Memory]:
@@ -104,8 +113,7 @@ class SqliteTransaction:
         return fetch_memories(self._db, rest, (*scopes, *values, -1 if limit is None else limit))
 
     def by_alias(self, agent_id: str, alias: str) -> Memory | None:
-        named = "JOIN aliases a ON a.mid = m.mid WHERE a.scope_id = ? AND a.alias = ?"
-        found = fetch_memories(self._db, named, (self._scope(agent_id), alias))
+        found = fetch_memories(self._db, BY_ALIAS, (self._scope(agent_id), alias))
         return found[0] if found else None
 
     def put(self, entry: Entry) -> Memory:
@@ -255,10 +263,8 @@ class SqliteTransaction:
     # records
 
     def record(self, kind: str, key: str) -> Record | None:
-        sql = "SELECT kind, key, value, about FROM records WHERE tenant_id = ? AND kind = ? AND key = ?"
-        for row in self._db.execute(sql, (self._state.id, kind, key)):
-            return to_record(row)
-        return None
+        row = self._db.execute(f"{RECORDS} AND key = ?", (self._state.id, kind, key)).fetchone()
+        return None if row is None else to_record(row)
 
     def put_record(self, record: Record) -> None:
         self.drop_record(record.kind, record.key)

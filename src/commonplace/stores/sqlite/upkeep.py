@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from commonplace.stores.base import Finding, Progress
-from commonplace.stores.sqlite.connections import Connections, exclusive, read
+from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.files import StoreFiles, backup_to
 from commonplace.stores.sqlite.graph import count_wrong_links, rebuild_links
 from commonplace.stores.sqlite.index import SegmentIndex
@@ -25,7 +25,7 @@ _TEMPORARY = "SQLITE_TMPDIR"
 _compacting = threading.Lock()  # the environment is the whole process's
 
 
-class SqliteUpkeep(Connections):
+class SqliteUpkeep(StorePart):
     """The protocol `FileUpkeep`."""
 
     index: SegmentIndex
