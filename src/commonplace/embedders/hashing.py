@@ -72,7 +72,6 @@ def open_embedder(spec: str = "hashing") -> HashingEmbedder:
     match = _SPEC.match(spec)
     dimension = int(match[1] or match[2] or DIMENSION) if match else 0
     if not 8 <= dimension <= 4096:
-        raise ValidationError(
-            f"embedder {spec!r}: use hashing, hashing-N or hashing?dimension=N, with N from 8 to 4096"
-        )
+        usage = "use hashing, hashing-N or hashing?dimension=N, with N from 8 to 4096"
+        raise ValidationError(f"embedder {spec!r}: {usage}")
     return HashingEmbedder(dimension)

@@ -286,9 +286,8 @@ class LinkScenarios(Contract):
 
     @scenario("graph")
     async def test_memories_are_tied_by_what_they_are_about(self, s: Subject) -> None:
-        alice = [
-            await s.remember(f"Alice {i}", entity_name=name) for i, name in enumerate(("Alice", "ALICE", " alice "))
-        ]
+        names = ("Alice", "ALICE", " alice ")
+        alice = [await s.remember(f"Alice {i}", entity_name=name) for i, name in enumerate(names)]
         acme, oslo = await s.remember("a firm", entity_name="Acme"), await s.remember("a town", entity_name="Oslo")
         assert await near(s, alice[0], 3) == {alice[2]: 1, alice[1]: 1}
         await state(s, "acme", "employs", "alice")

@@ -81,9 +81,8 @@ class PaperScenarios(Contract):
 
     @scenario("governance")
     async def test_approval_required_pending(self, s: Subject) -> None:
-        staged = await s.engine.remember(
-            WHO, Draft("agent", "semantic", "Bob moved to Oslo"), approval={"content": "x"}
-        )
+        draft = Draft("agent", "semantic", "Bob moved to Oslo")
+        staged = await s.engine.remember(WHO, draft, approval={"content": "x"})
         assert staged.stores == []
         assert staged.review_id is not None
         assert await s.recall("Oslo") == await s.list() == []

@@ -64,9 +64,8 @@ def connect(path: Path) -> apsw.Connection:
         # Never creates it: a database that someone has removed must not come back empty.
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:
-        raise OperatorActionRequired(
-            f"cannot open {path}: {error}. Check that the folder exists and is writable."
-        ) from error
+        hint = "Check that the folder exists and is writable."
+        raise OperatorActionRequired(f"cannot open {path}: {error}. {hint}") from error
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     # Without this, statements that partial indexes concern are planned anew whenever a value is bound: 5 to 50 µs each.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -143,9 +142,8 @@ def _create_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
-        raise OperatorActionRequired(
-            f"cannot write {path}: {error.strerror}. Check the folder, or choose another with --data."
-        ) from error
+        hint = "Check the folder, or choose another with --data."
+        raise OperatorActionRequired(f"cannot write {path}: {error.strerror}. {hint}") from error
 
 
 def _check_header(files: StoreFiles) -> None:
@@ -206,9 +204,8 @@ def _bring_up_to_date(db: apsw.Connection, files: StoreFiles) -> None:
             lock.acquire(MIGRATION_SECONDS)
             _run_migrations(db, files)
         except LockTimeout:
-            raise Unavailable(
-                f"another process has been at work on {files.database} for {MIGRATION_SECONDS} s; try again"
-            ) from None
+            waited = f"another process has been at work on {files.database} for {MIGRATION_SECONDS} s"
+            raise Unavailable(f"{waited}; try again") from None
         finally:
             lock.release()
             lock.close()

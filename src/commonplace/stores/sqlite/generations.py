@@ -18,6 +18,7 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS memories_by_vid ON memories(vid); "
     "CREATE INDEX IF NOT EXISTS versions_by_vid ON versions(vid)"
 )
+_DROP_INDEXES = "DROP INDEX IF EXISTS memories_by_vid; DROP INDEX IF EXISTS versions_by_vid"
 
 
 class SqliteReindex(StorePart):
@@ -86,9 +87,7 @@ class SqliteReindex(StorePart):
             (generation, meta["next_embedder"], meta["next_dimension"]),
         )
         db.execute("DELETE FROM meta WHERE key IN ('next_generation', 'next_embedder', 'next_dimension')")
-        db.execute(
-            f"DROP TABLE vectors_{old}; DROP INDEX IF EXISTS memories_by_vid; DROP INDEX IF EXISTS versions_by_vid"
-        )
+        db.execute(f"DROP TABLE vectors_{old}; {_DROP_INDEXES}")
         db.execute("COMMIT")
         return True
 

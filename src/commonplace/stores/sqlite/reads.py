@@ -83,12 +83,11 @@ class SqliteReads(StorePart):
         if at is None:
             return int(seq)
         # Every change has its audit entry, and their times never decrease: halve the chain until the instant is found.
+        entry = "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?"
         low, high, result = 1, last, 0
         while low <= high:
             middle = (low + high) // 2
-            when, its_seq = queries.fetch_one(
-                db, "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?", (owner, middle)
-            )
+            when, its_seq = queries.fetch_one(db, entry, (owner, middle))
             if when <= at:
                 low, result = middle + 1, its_seq
             else:

@@ -39,10 +39,8 @@ class RowSource:
             "WHERE m.scope_id = ? AND m.seq > ? ORDER BY m.seq",
             (scope, after_seq),
         )
-        for mid, seq, live, type, user_id, created_at, expires_at, terms, data in found:
-            yield IndexRow(
-                mid, seq, bool(live), _TYPES[type], _user_code(user_id), created_at, expires_at or 0, terms, data
-            )
+        for mid, seq, live, type, user_id, created, expires, terms, data in found:
+            yield IndexRow(mid, seq, bool(live), _TYPES[type], _user_code(user_id), created, expires or 0, terms, data)
 
     def erasures(self, scope: int, after_seq: int) -> Iterable[tuple[int, int]]:
         sql = "SELECT mid, seq FROM erasures WHERE scope_id = ? AND seq > ? ORDER BY seq"

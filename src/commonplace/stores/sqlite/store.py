@@ -41,17 +41,10 @@ class SqliteStore(
 
     name = "sqlite"
     capabilities = CAPABILITIES
+    temporary = False  # whether its folder goes when it is closed
 
-    def __init__(
-        self,
-        database: Path,
-        clock: Clock = system_clock,
-        settings: StoreSettings | None = None,
-        *,
-        temporary: bool = False,
-    ) -> None:
+    def __init__(self, database: Path, clock: Clock = system_clock, settings: StoreSettings | None = None) -> None:
         self.files = StoreFiles(database)
-        self._temporary = temporary
         self._db = open_writable(self.files)
         self.store_id: str = fetch_one(self._db, "SELECT value FROM meta WHERE key = 'store_id'")[0]
         self._readers = ReaderPool(self.files)
@@ -101,7 +94,7 @@ class SqliteStore(
         except apsw.Error:  # a full disk, say: what was acknowledged is in the log, and the next stop tidies up
             log.exception("the store could not be tidied up at its close")
         close_writable(self._db)
-        if self._temporary:
+        if self.temporary:
             shutil.rmtree(self.files.database.parent, ignore_errors=True)
 
 
@@ -111,7 +104,8 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
     if not path:
         raise ValidationError(f"{url!r} names no file; write {scheme}://./memories.db or {scheme}://:memory:")
     if path == ":memory:":
-        folder = tempfile.mkdtemp(prefix="commonplace-")
-        return SqliteStore(Path(folder) / "memory.db", clock, settings, temporary=True)
+        store = SqliteStore(Path(tempfile.mkdtemp(prefix="commonplace-")) / "memory.db", clock, settings)
+        store.temporary = True
+        return store
     database = Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)
     return SqliteStore(database.expanduser(), clock, settings)

@@ -45,6 +45,7 @@ _PUT_TRIPLE = (
     f"VALUES(?, ?, ?, {marks(_TRIPLE_COLUMNS)}) "
     "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to"
 )
+_NEWEST_FIRST = "ORDER BY t.valid_from DESC, t.tid DESC"
 _NOT_EMPTY = "(t.valid_to IS NULL OR t.valid_to > t.valid_from)"
 
 _AUDIT_COLUMNS = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "previous", "hash")
@@ -187,9 +188,8 @@ class SqliteTransaction:
         self.touched[scope] = self.touched.get(scope, 0) + 1
 
     def _erase_audit_parts(self, id: str) -> None:
-        self._db.execute(
-            "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?", (id,)
-        )
+        forget = "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?"
+        self._db.execute(forget, (id,))
         self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, 1)", (DUE,))
 
     def _scope(self, agent_id: str, create: bool = False) -> int | None:
@@ -212,9 +212,7 @@ class SqliteTransaction:
 
     def triple_at(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
         # They never overlap, so of those that have begun only the last can hold: one step down the index.
-        began = (
-            f"AND t.predicate = ? AND t.valid_from <= ? AND {_NOT_EMPTY} ORDER BY t.valid_from DESC, t.tid DESC LIMIT 1"
-        )
+        began = f"AND t.predicate = ? AND t.valid_from <= ? AND {_NOT_EMPTY} {_NEWEST_FIRST} LIMIT 1"
         values = (self._scope(agent_id), name_key(subject), subject, predicate, at)
         found = self._triple(f"{ABOUT_SUBJECT} {began}", values)
         return found if found is not None and found.holds(at) else None

@@ -22,6 +22,7 @@ FLUSH_ROWS = 1024
 #: So many rows are held in memory before they go into a file.
 SPILL_ROWS = 65_536
 _CHUNK = 8192
+_Arrays = dict[str, NDArray[Any]]  # of the file that is written, by name
 
 
 def first_to_merge(sizes: Sequence[int]) -> int:
@@ -45,13 +46,11 @@ def write_shard(folder: ScopeFolder, identity: Identity, shards: Sequence[Shard]
     return Shard.all_live(Segment(path, identity))
 
 
-def rebuild(
-    source: IndexSource, scope: int, folder: ScopeFolder, identity: Identity
-) -> tuple[ScopeRows, Manifest | None]:
+def rebuild(source: IndexSource, folder: ScopeFolder, identity: Identity) -> tuple[ScopeRows, Manifest | None]:
     """One new segment of all rows; none when they are few. With the folder's lock."""
     folder.sweep(None)
     rows = ScopeRows(identity.dimension)
-    rows.advance(source, scope, spill=lambda: _spill(rows, folder, identity))
+    rows.advance(source, folder.scope, spill=lambda: _spill(rows, folder, identity))
     if not rows.segments and rows.tail.size < FLUSH_ROWS:
         return rows, None
     shard = write_shard(folder, identity, [*rows.segments, rows.tail_shard()], rows.seq)
@@ -116,10 +115,7 @@ def _renumbered(shards: Sequence[Shard], kept: Sequence[NDArray[np.intp]]) -> tu
 
 
 def _place_vectors(
-    out: dict[str, NDArray[Any]],
-    shards: Sequence[Shard],
-    rows: Sequence[NDArray[np.intp]],
-    docs: Sequence[NDArray[np.uint32]],
+    out: _Arrays, shards: Sequence[Shard], rows: Sequence[NDArray[np.intp]], docs: Sequence[NDArray[np.uint32]]
 ) -> None:
     joined = np.concatenate(docs)
     order = np.argsort(joined, kind="stable")
@@ -151,7 +147,7 @@ def _live_postings(shard: Shard, numbers: NDArray[np.uint32]) -> TermLists:
     return terms[used], counts[used], numbers[docs], weights
 
 
-def _place_postings(out: dict[str, NDArray[Any]], terms: NDArray[np.uint64], lists: Sequence[TermLists]) -> None:
+def _place_postings(out: _Arrays, terms: NDArray[np.uint64], lists: Sequence[TermLists]) -> None:
     places = [np.searchsorted(terms, held[0]) for held in lists]
     totals = np.zeros(len(terms), np.int64)
     for place, (_, counts, _, _) in zip(places, lists, strict=True):

@@ -56,6 +56,7 @@ def _made_for(identity: Identity) -> dict[str, Any]:
 
 class ScopeFolder:
     def __init__(self, root: Path, scope: int) -> None:
+        self.scope = scope
         self._root = root
         self.path = root / str(scope)
         self._lock_path = root / f"{scope}.lock"

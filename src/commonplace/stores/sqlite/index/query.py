@@ -29,11 +29,8 @@ class IndexRow(NamedTuple):
 class IndexSource(Protocol):
     """The rows of a store as one read transaction sees them."""
 
-    @property
-    def generation(self) -> int: ...
-
-    @property
-    def dimension(self) -> int | None: ...
+    generation: int
+    dimension: int | None
 
     def changes(self, scope: int, after_seq: int) -> Iterable[IndexRow]:
         """Rows whose current sequence is past `after_seq`, in its order, whatever their status."""

@@ -27,6 +27,7 @@ _FAR = np.uint16(65_535)
 Codes = NDArray[np.uint8]
 Distances = NDArray[np.uint16]
 Scores = NDArray[np.float32]
+Masks = Sequence[Flags | None]  # for each shard, as `_visible` gives it
 _Candidates = tuple[int, NDArray[Any] | None, Scores]  # shard, rows (None for all), scores
 
 
@@ -117,7 +118,7 @@ def _keyword_scores(snapshot: Snapshot, terms: Sequence[int]) -> list[Scores | N
 
 
 def _best_by_keywords(
-    shards: Sequence[Shard], masks: Sequence[Flags | None], scores: Sequence[Scores | None], limit: int
+    shards: Sequence[Shard], masks: Masks, scores: Sequence[Scores | None], limit: int
 ) -> list[tuple[int, int]]:
     ranked: list[tuple[float, int, int, int]] = []
     for i, (shard, mask, held) in enumerate(zip(shards, masks, scores, strict=True)):
@@ -149,9 +150,7 @@ def rescore_count(vectors: int, limit: int, dimension: int) -> int:
 # `@` would wake competes with other processes for the cores.
 
 
-def _nearest(
-    shards: Sequence[Shard], masks: Sequence[Flags | None], vector: Vectors, limit: int
-) -> list[tuple[int, int]]:
+def _nearest(shards: Sequence[Shard], masks: Masks, vector: Vectors, limit: int) -> list[tuple[int, int]]:
     """(shard, row) of the best `limit`."""
     usable = [i for i, s in enumerate(shards) if len(s.part.vector_docs) and s.part.vectors.shape[1] == len(vector)]
     coarse = [i for i in usable if shards[i].part.codes is not None]
@@ -225,7 +224,7 @@ def _best_parts(docs: NDArray[Any], scores: NDArray[np.float32]) -> tuple[NDArra
 
 
 def _score_nearest_codes(
-    coarse: Sequence[int], shards: Sequence[Shard], masks: Sequence[Flags | None], vector: Vectors, limit: int
+    coarse: Sequence[int], shards: Sequence[Shard], masks: Masks, vector: Vectors, limit: int
 ) -> list[_Candidates]:
     wanted = {i: None if (mask := masks[i]) is None else _vector_mask(shards[i].part, mask) for i in coarse}
     total = sum(len(shards[i].part.vector_docs) if w is None else int(np.count_nonzero(w)) for i, w in wanted.items())

@@ -28,11 +28,8 @@ _HEADER_BYTES = 192
 _ALIGN = 64
 
 #: What each row has, in the order of the file.
-ROW_COLUMNS = dict.fromkeys(("mids", "seqs", "created", "expires"), "<i8") | {
-    "users": "<u8",
-    "lengths": "<u4",
-    "types": "u1",
-}
+ROW_COLUMNS = dict.fromkeys(("mids", "seqs", "created", "expires"), "<i8")
+ROW_COLUMNS |= {"users": "<u8", "lengths": "<u4", "types": "u1"}
 
 Postings = tuple[NDArray[np.uint32], NDArray[np.uint8]]
 #: Terms ascending, a number for each, then documents and weights of all of them.

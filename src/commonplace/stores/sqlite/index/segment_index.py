@@ -215,7 +215,7 @@ class SegmentIndex:
         held.identity, held.rows, held.manifest = None, ScopeRows(identity.dimension), None
         if alone:
             try:
-                held.rows, held.manifest = compaction.rebuild(source, held.scope, folder, identity)
+                held.rows, held.manifest = compaction.rebuild(source, folder, identity)
             except OSError as error:  # a full disk, or one that may not be written to
                 log.warning("index of scope %d stays in memory: %s", held.scope, error)
                 alone = False
