@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import Catalogue, IndexQuery, IndexRow
+from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
 
 DIMENSION = 384
 SCOPE = 1
@@ -86,9 +86,9 @@ def milliseconds(work: Callable[[], Any], times: int) -> float:
 
 def probe(rows: int, vectors: NDArray[np.float32] | None, folder: Path) -> dict[str, float]:
     source = Synthetic(rows, vectors)
-    catalogue = Catalogue(folder, "probe")
+    index = SegmentIndex(folder, "probe")
     start = time.perf_counter()
-    catalogue.rebuild(source, SCOPE)
+    index.rebuild(source, SCOPE)
     results: dict[str, float] = {"build s": time.perf_counter() - start}
     rng = np.random.default_rng(9)
     wanted = source.vectors(0, min(rows, 5000))[rng.integers(0, min(rows, 5000), 30)]
@@ -100,11 +100,11 @@ def probe(rows: int, vectors: NDArray[np.float32] | None, folder: Path) -> dict[
         queries = iter(list(wanted) * 10)
         terms = conditions.pop("terms", [])
         dense = conditions.pop("dense", True)
-        return lambda: catalogue.search(
+        return lambda: index.search(
             source, SCOPE, IndexQuery(terms, next(queries) if dense else None, 20, **conditions)
         )
 
-    catalogue.close()
+    index.close()
     start = time.perf_counter()
     ask(terms=words)()
     results["first search ms"] = (time.perf_counter() - start) * 1e3
@@ -116,15 +116,15 @@ def probe(rows: int, vectors: NDArray[np.float32] | None, folder: Path) -> dict[
     results["no leg (overhead) ms"] = milliseconds(ask(dense=False), 200)
     source.add()
     results["after a write ms"] = milliseconds(ask(terms=words), 1)
-    view = catalogue._held[SCOPE].rows.view
+    snapshot = index._open_scopes[SCOPE].rows.snapshot
     hits = 0
     for vector in wanted[:20]:
-        everything = np.concatenate([shard.part.vectors @ vector for shard in view.shards])
+        everything = np.concatenate([shard.part.vectors @ vector for shard in snapshot.shards])
         best = set(np.argpartition(-everything, 10)[:10].tolist())
-        found = catalogue.search(source, SCOPE, IndexQuery([], vector, 10))
+        found = index.search(source, SCOPE, IndexQuery([], vector, 10))
         hits += len(best & {hit.mid - 1 for hit in found})
     results["recall@10"] = hits / 200
-    results["MB on disk"] = catalogue.sizes()["bytes_on_disk"] / 1e6
+    results["MB on disk"] = index.sizes()["bytes_on_disk"] / 1e6
     return results
 
 

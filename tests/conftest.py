@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import FakeClock, Subject, driven
+from commonplace.testing.subject import FakeClock, Subject, open_subject
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def embedder() -> Hashing:
-    return Hashing()
+def embedder() -> HashingEmbedder:
+    return HashingEmbedder()
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -30,5 +30,5 @@ def over(
 ) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """(subject, run) over each kind of store."""
     store = InMemory(clock) if request.param == "memory" else SqliteStore(tmp_path / "commonplace.db", clock)
-    with driven(store, clock) as pair:
+    with open_subject(store, clock) as pair:
         yield pair

@@ -15,9 +15,10 @@ from bench.speed import stores
 from bench.speed.measure import in_turn
 from bench.speed.plan import Plan
 from bench.speed.report import Report
-from commonplace.stores.sqlite import SqliteStore, reader
-from commonplace.stores.sqlite.index import IndexQuery, dense
-from commonplace.stores.sqlite.store import rows_of
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.index import IndexQuery, search as index_search
+from commonplace.stores.sqlite.queries import scope_ids
+from commonplace.stores.sqlite.search import RowSource
 
 K = 10
 _CHUNK = 16_384
@@ -44,15 +45,15 @@ def run(plan: Plan) -> Report:
 
 @contextlib.contextmanager
 def searcher(store: stores.Kept, agent: str) -> Iterator[tuple[SqliteStore, Callable[[IndexQuery], Any]]]:
-    """Searches the catalogue as the store does: catching up, then searching, inside one read transaction."""
+    """Searches the index as the store does: catching up, then searching, inside one read transaction."""
     primary = SqliteStore(store.database)
 
     def search(query: IndexQuery) -> Any:
         def read(db: apsw.Connection) -> Any:
-            (scope,) = reader.scope_ids(db, "local", [agent])
-            return primary.catalogue.search(rows_of(db), scope, query)
+            (scope,) = scope_ids(db, "local", [agent])
+            return primary.index.search(RowSource(db), scope, query)
 
-        return primary._readers.now(read)
+        return primary._readers.run_here(read)
 
     try:
         yield primary, search
@@ -86,7 +87,7 @@ def _compare(report: Report, plan: Plan, size: int) -> None:
 
 def _recall(primary: SqliteStore, search: Callable[[IndexQuery], Any], questions: NDArray[np.float32]) -> float:
     """The share of the true ten nearest that are found; the truth is every product taken."""
-    shards = next(held.rows.view.shards for held in primary.catalogue._held.values())
+    shards = next(opened.rows.snapshot.shards for opened in primary.index._open_scopes.values())
     best = np.full((len(questions), K), -1, np.float32)
     for shard in shards:
         for start in range(0, shard.part.size, _CHUNK):
@@ -107,12 +108,12 @@ def _real_only(report: Report, plan: Plan) -> None:
     size = max((size for size in plan.sizes if size <= len(plan.material.texts)), default=0)
     if not size:
         return
-    exact, dense.EXACT = dense.EXACT, 0
+    exact, index_search.EXACT = index_search.EXACT, 0
     try:
         with searcher(plan.store(size), stores.BIG) as (primary, search):
             search(IndexQuery([], plan.material.question_vectors[0], K))
             found = _recall(primary, search, plan.material.question_vectors)
     finally:
-        dense.EXACT = exact
-    share = min(dense.rescored(size, K, plan.material.dimension) / size, 1)
+        index_search.EXACT = exact
+    share = min(index_search.rescore_count(size, K, plan.material.dimension) / size, 1)
     report.add(f"{size:,} real embeddings only, {share:.0%} rescored: recall@{K}", found, "")

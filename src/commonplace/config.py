@@ -56,7 +56,7 @@ class Config:
     embedder: str = "minilm"
     judge: str = "auto"  # says whether a memory answers a question; "none" turns it off
     store: str | None = None  # a URL; None is the embedded store in `data`
-    index_mb: int = 512
+    index_mb: int = 512  # of memory for what each process keeps of its indexes
     host: str = "127.0.0.1"
     port: int = 8420
     token_required: bool = False  # even on loopback, even while there are no tokens

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from commonplace.stores.base import Primary
 from commonplace.wire.errors import Unavailable, ValidationError
-from commonplace.wire.record import Clock
+
+if TYPE_CHECKING:
+    from commonplace.stores.base import Primary, StoreSettings
+    from commonplace.wire.record import Clock
 
 ENTRY_POINTS = "commonplace.stores"
 
@@ -19,12 +21,27 @@ BUILT_IN = {
 }
 
 
-def open_store(url: str, clock: Clock) -> Primary:
+def open_store(url: str, clock: Clock, settings: StoreSettings | None = None) -> Primary:
+    """The store a URL names, by its backend's `open_url(url, clock, settings)`; `settings` may be left out there."""
     scheme, separator, _ = url.partition("://")
     if not separator:
         raise ValidationError(f"{url!r} is not a store URL; write for example sqlite://./memories.db", field="store")
-    opener = import_module(BUILT_IN[scheme]).open_url if scheme in BUILT_IN else _installed(scheme)
-    return cast(Primary, opener(url, clock))
+    if scheme in BUILT_IN:
+        return cast("Primary", import_module(BUILT_IN[scheme]).open_url(url, clock, settings))
+    opener = _installed(scheme)
+    given = (url, clock, settings) if _takes_settings(opener) else (url, clock)
+    return cast("Primary", opener(*given))
+
+
+def _takes_settings(opener: Callable[..., object]) -> bool:
+    # Openers were called with two arguments before there were settings; those go on working.
+    import inspect
+
+    try:
+        inspect.signature(opener).bind("", None, None)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _installed(scheme: str) -> Callable[..., object]:

@@ -18,8 +18,8 @@ from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, Progress, Settings
-from commonplace.judges.registry import open_judge
-from commonplace.stores.base import Primary
+from commonplace.judges.base import open_judge
+from commonplace.stores.base import Primary, StoreSettings
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.knowledge import AssertRequest, EraseRequest, RetractRequest
 from commonplace.wire.models import (
@@ -48,7 +48,7 @@ async def open_engine(
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
-    primary = store or plugins.open_store(config.store_url, clock)
+    primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb))
     try:
         wanted = embedder or open_embedder(config.embedder)
         recorded = await primary.embedder()

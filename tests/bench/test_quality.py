@@ -15,7 +15,7 @@ from bench.quality.measures import Outcome
 from bench.quality.stocked import label, stocked
 from bench.quality.systems import ABLATIONS, BASELINES, outcomes, shipped
 from bench.quality.tuning import Sample
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.recall.ranking import WEIGHTS, WEIGHTS_FILE
 from commonplace.engine.types import Draft
 
@@ -67,10 +67,10 @@ def test_conversations_become_turns_with_speaker_session_and_time(tmp_path: Path
 
 
 def test_the_embedder_remembers_on_disk(tmp_path: Path) -> None:
-    first = RememberedEmbedder(Hashing(), tmp_path)
-    again = RememberedEmbedder(Hashing(), tmp_path)
+    first = RememberedEmbedder(HashingEmbedder(), tmp_path)
+    again = RememberedEmbedder(HashingEmbedder(), tmp_path)
     texts = ["one", "two", "one"]
-    assert np.array_equal(first.embed(texts), Hashing().embed(texts))
+    assert np.array_equal(first.embed(texts), HashingEmbedder().embed(texts))
     assert np.array_equal(again.embed(texts), first.embed(texts))
     assert (first.embedded, again.embedded) == (2, 0)
     first.close()
@@ -105,7 +105,7 @@ def test_all_systems_answer_from_one_store() -> None:
     space = Space("agent", memories, asked, now=1_750_000_000_000)
 
     async def work() -> None:
-        async with stocked([space], Hashing()) as held:
+        async with stocked([space], HashingEmbedder()) as held:
             for name, system in {**BASELINES, **ABLATIONS, "recall": shipped()}.items():
                 (done,) = await outcomes(held, [space], system)
                 assert isinstance(done, Outcome)

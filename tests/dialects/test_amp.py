@@ -17,7 +17,7 @@ from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import DAY_MS, Subject, driven
+from commonplace.testing.subject import DAY_MS, Subject, open_subject
 from commonplace.wire import errors
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.models import RecallRequest, RememberRequest
@@ -668,7 +668,7 @@ def test_every_record_survives_the_mapping(record: dict[str, Any], extra: dict[s
 
 def test_raw_queries_are_kept_nowhere(tmp_path: Path, clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     secret = "xyzzyplugh frobnicate"
-    with caplog.at_level(logging.DEBUG), driven(SqliteStore(tmp_path / "c.db", clock), clock) as (subject, run):
+    with caplog.at_level(logging.DEBUG), open_subject(SqliteStore(tmp_path / "c.db", clock), clock) as (subject, run):
         amp = Caller(subject, run)
         amp.store()
         amp("search", query=secret)

@@ -15,7 +15,7 @@ from openwop_host import Host
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.dialects.openwop import MemoryAdapter, OpenWop
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.runs import IDLE_MS, TOUCHED_MS
@@ -23,7 +23,7 @@ from commonplace.engine.types import Draft, Expire, Forget, Query
 from commonplace.stores.base import Primary
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import DAY_MS, START, FakeClock, Subject, driven
+from commonplace.testing.subject import DAY_MS, START, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, ValidationError
 from commonplace.wire.models import ExpireRequest, MergeRequest, UpdateRequest
 from commonplace.wire.record import Principal
@@ -404,14 +404,14 @@ def reopened(tmp_path: Path, clock: FakeClock) -> Primary:
 
 
 def test_a_run_survives_a_restart(tmp_path: Path, clock: FakeClock) -> None:
-    with driven(reopened(tmp_path, clock), clock) as pair:
+    with open_subject(reopened(tmp_path, clock), clock) as pair:
         host = Host(*pair)
         ref = host.ref(namespace="atlas")
         host.put("before", ref=ref)
         run = host.start()
         host.put("jotted", ref=ref, run=run, backend="scratchpad")
         first = json.dumps(host.list(ref, run=run))
-    with driven(reopened(tmp_path, clock), clock) as pair:
+    with open_subject(reopened(tmp_path, clock), clock) as pair:
         host = Host(*pair)
         host.put("after", ref=ref)
         again = host.wait(host.engine.runs.use(host.who, run.id))
@@ -422,12 +422,12 @@ def test_a_run_survives_a_restart(tmp_path: Path, clock: FakeClock) -> None:
 
 def test_after_a_restart_a_run_with_secrets_reads_and_no_longer_writes(tmp_path: Path, clock: FakeClock) -> None:
     value = "-".join(["hunter", "2", "hunter"])
-    with driven(reopened(tmp_path, clock), clock) as pair:
+    with open_subject(reopened(tmp_path, clock), clock) as pair:
         host = Host(*pair)
         run = host.start(secrets={"door": value})
         kept = host.put(f"it is {value}", run=run)
         assert value not in json.dumps(kept)
-    with driven(reopened(tmp_path, clock), clock) as pair:
+    with open_subject(reopened(tmp_path, clock), clock) as pair:
         host = Host(*pair)
         run = host.wait(host.engine.runs.use(host.who, run.id))
         for backend in ("longTerm", "scratchpad"):
@@ -497,7 +497,7 @@ RANKED = {"rank": "relevance", "query": "entry changed"}
 async def live_through(
     store: Primary, clock: FakeClock, steps: list[tuple[str, int]], again: Callable[[], Primary] | None = None
 ) -> None:
-    engine = await Engine.open(store, Hashing(), clock=clock)
+    engine = await Engine.open(store, HashingEmbedder(), clock=clock)
     who, oracle = Principal(), Oracle()
     try:
         for number, (step, which) in enumerate(steps):
@@ -511,7 +511,7 @@ async def live_through(
             elif step == "restart":
                 if again is not None:
                     await engine.close()
-                    engine = await Engine.open(again(), Hashing(), clock=clock)
+                    engine = await Engine.open(again(), HashingEmbedder(), clock=clock)
             elif step == "demote":
                 await engine.expire(who, Expire("alice", type="semantic", action="demote"))
             elif step == "pass":

@@ -21,7 +21,7 @@ from commonplace.engine.palaces import palace_recall, palaces
 from commonplace.engine.palaces.palace_recall import effective_importance
 from commonplace.engine.types import Draft, Hit
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import DAY_MS, Subject, driven
+from commonplace.testing.subject import DAY_MS, Subject, open_subject
 from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.models import RecallRequest
@@ -425,12 +425,16 @@ def test_the_embedded_store_orders_as_the_formula_does(
 
     clock = FakeClock()
     store = SqliteStore(tmp_path_factory.mktemp("worth") / "commonplace.db", clock)
-    with driven(store, clock) as (subject, run):
+    with open_subject(store, clock) as (subject, run):
         for i, (importance, days, recalls) in enumerate(given_rows):
             clock.advance(days * DAY_MS // 10)
             tags = ["odd"] if i % 2 else []
             id = run(subject.remember(f"m{i}", importance=importance, tags=tags))
-            run(store.transact("local", lambda tx, id=id, n=recalls: [tx.recalled([id], clock.now) for _ in range(n)]))
+            run(
+                store.transact(
+                    "local", lambda tx, id=id, n=recalls: [tx.count_recalls([id], clock.now) for _ in range(n)]
+                )
+            )
         caller = Caller(subject, run, "agent")
         shown = caller.listed(limit=limit, **({"tag": "odd"} if tagged else {}))
         everything = [m for m in run(subject.list()) if not tagged or "odd" in m.tags]

@@ -10,12 +10,12 @@ import pytest
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.embedders.minilm import MiniLM
 from commonplace.wire.errors import Unavailable, ValidationError
 
 
-class Recorded(Hashing):
+class Recorded(HashingEmbedder):
     """The real hashing embedder, which notes its batches, can be held at a gate, and refuses some texts."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def test_it_is_an_embedder_like_the_one_inside(cached: CachedEmbedder, inner: Re
     assert isinstance(cached, Embedder)
     assert (cached.name, cached.dimension) == (inner.name, inner.dimension)
     texts = ["tea", "coffee", "tea", ""]
-    np.testing.assert_array_equal(cached.embed(texts), Hashing(64).embed(texts))
+    np.testing.assert_array_equal(cached.embed(texts), HashingEmbedder(64).embed(texts))
     assert cached.embed([]).shape == (0, 64)
 
 
@@ -85,7 +85,7 @@ def test_two_hundred_concurrent_callers_become_few_batches(cached: CachedEmbedde
         return await asyncio.gather(*(cached.embed_async([text]) for text in texts))
 
     answers = asyncio.run(everyone())
-    np.testing.assert_array_equal(np.concatenate(answers), Hashing(64).embed(texts))
+    np.testing.assert_array_equal(np.concatenate(answers), HashingEmbedder(64).embed(texts))
     assert sum(map(len, inner.batches)) == 200
     # How the first callers are grouped depends on when the worker wakes; behind a batch in hand it does not.
     assert max(map(len, inner.batches)) <= 64
@@ -122,14 +122,14 @@ def test_threads_without_a_loop_share_batches_and_texts(cached: CachedEmbedder, 
         ready.wait(30)
         inner.gate.set()
         answers = np.concatenate([answer.result(30) for answer in asked])
-    np.testing.assert_array_equal(answers, Hashing(64).embed(texts))
+    np.testing.assert_array_equal(answers, HashingEmbedder(64).embed(texts))
     computed = [text for batch in inner.batches for text in batch]
     assert sorted(computed) == sorted(set(texts))
 
 
 def test_a_long_list_goes_in_batches_of_like_length(cached: CachedEmbedder, inner: Recorded) -> None:
     texts = ["x" * (1 + n * 37 % 150) for n in range(150)]
-    np.testing.assert_array_equal(cached.embed(texts), Hashing(64).embed(texts))
+    np.testing.assert_array_equal(cached.embed(texts), HashingEmbedder(64).embed(texts))
     lengths = [len(text) for batch in inner.batches for text in batch]
     assert lengths == sorted(lengths)
     assert [len(batch) for batch in inner.batches] == [64, 64, 22]
@@ -169,7 +169,7 @@ def test_the_cache_keeps_the_most_recently_used(inner: Recorded) -> None:
 def test_more_texts_than_entries_in_one_call(inner: Recorded) -> None:
     cached = CachedEmbedder(inner, entries=3, batch=4)
     texts = [f"text {n}" for n in range(20)]
-    np.testing.assert_array_equal(cached.embed(texts), Hashing(64).embed(texts))
+    np.testing.assert_array_equal(cached.embed(texts), HashingEmbedder(64).embed(texts))
     assert len(cached) == 3
     cached.close()
 
@@ -197,7 +197,7 @@ def test_one_callers_refused_text_leaves_the_others_alone(cached: CachedEmbedder
         tea, refused, coffee = asyncio.run(three())
         opener.result(30)
     assert isinstance(refused, ValidationError)
-    np.testing.assert_array_equal(np.concatenate([tea, coffee]), Hashing(64).embed(["tea", "coffee"]))
+    np.testing.assert_array_equal(np.concatenate([tea, coffee]), HashingEmbedder(64).embed(["tea", "coffee"]))
 
 
 def test_a_failure_reaches_the_caller_and_is_not_remembered(cached: CachedEmbedder, inner: Recorded) -> None:

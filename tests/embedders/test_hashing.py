@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.embedders.base import Embedder
-from commonplace.embedders.hashing import Hashing, open_embedder
+from commonplace.embedders.hashing import HashingEmbedder, open_embedder
 from commonplace.wire.errors import ValidationError
 
 any_text = st.text(st.characters(), max_size=60)
@@ -16,7 +16,7 @@ any_text = st.text(st.characters(), max_size=60)
 
 @given(st.lists(any_text, max_size=6), st.sampled_from([8, 64, 256, 300]))
 def test_every_text_has_a_unit_vector_that_nothing_else_changes(texts: list[str], dimension: int) -> None:
-    embedder = Hashing(dimension)
+    embedder = HashingEmbedder(dimension)
     assert isinstance(embedder, Embedder)
     vectors = embedder.embed(texts)
     assert vectors.shape == (len(texts), dimension)
@@ -27,7 +27,7 @@ def test_every_text_has_a_unit_vector_that_nothing_else_changes(texts: list[str]
 
 
 def test_similar_texts_are_nearer() -> None:
-    text, similar, other = Hashing().embed(
+    text, similar, other = HashingEmbedder().embed(
         ["Alice drinks green tea", "Alice drinking green teas", "the database ran out of disk space"]
     )
     assert text @ similar > 0.4
@@ -35,14 +35,17 @@ def test_similar_texts_are_nearer() -> None:
 
 
 def test_word_order_matters_a_little() -> None:
-    text, turned = Hashing().embed(["the dog bit the man", "the man bit the dog"])
+    text, turned = HashingEmbedder().embed(["the dog bit the man", "the man bit the dog"])
     assert 0.5 < text @ turned < 0.999
 
 
 def test_another_process_gives_the_same_bytes() -> None:
-    script = "from commonplace.embedders.hashing import Hashing; print(Hashing(16).embed(['tea']).tobytes().hex())"
+    script = (
+        "from commonplace.embedders.hashing import HashingEmbedder; "
+        "print(HashingEmbedder(16).embed(['tea']).tobytes().hex())"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == Hashing(16).embed(["tea"]).tobytes().hex()
+    assert done.stdout.strip() == HashingEmbedder(16).embed(["tea"]).tobytes().hex()
 
 
 @pytest.mark.parametrize(

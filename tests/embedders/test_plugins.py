@@ -107,8 +107,6 @@ def test_a_graph_with_a_vector_per_token_is_pooled(tmp_path: Path) -> None:
         tensors=[onnx.tensor("table", table)],
         inputs=[onnx.value("input_ids", onnx.INT64, ["batch", "tokens"])],
         outputs=[onnx.value("states", onnx.FLOAT, ["batch", "tokens", "width"])],
-        opset=20,
-        ir_version=9,
     )
     (tmp_path / "model.onnx").write_bytes(graph)
     tokenizers = pytest.importorskip("tokenizers")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.embedders.base import Embedder
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.embedders.minilm import MiniLM
 from commonplace.embedders.registry import BUILT_IN, DEFAULT, open_embedder
 from commonplace.wire.errors import Unavailable, ValidationError
@@ -40,9 +40,9 @@ def test_an_unknown_name_is_told_what_there_is(spec: str) -> None:
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real installed distribution, as pip would leave it on the path."""
     (tmp_path / "their_package.py").write_text(
-        "from commonplace.embedders.hashing import Hashing\n"
+        "from commonplace.embedders.hashing import HashingEmbedder\n"
         "def open_embedder(spec):\n"
-        "    return Hashing(int(spec.partition(':')[2]))\n"
+        "    return HashingEmbedder(int(spec.partition(':')[2]))\n"
     )
     info = tmp_path / "their_package-1.0.dist-info"
     info.mkdir()
@@ -56,7 +56,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("installed")
 def test_a_package_can_offer_an_embedder() -> None:
     opened = open_embedder("theirs:32")
-    assert isinstance(opened, Hashing)
+    assert isinstance(opened, HashingEmbedder)
     assert isinstance(opened, Embedder)
     assert opened.dimension == 32
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.governance.reviews import Decision
@@ -55,7 +55,7 @@ def test_only_the_operator_looks_after_the_store(over: Over, who: Principal, tmp
     s, run = over
     engine = s.engine
     for work in (engine.upkeep.doctor(who), engine.upkeep.backup(who, tmp_path / "b.db"), engine.upkeep.compact(who),
-                 engine.upkeep.reindex(who, Hashing())):  # fmt: skip
+                 engine.upkeep.reindex(who, HashingEmbedder())):  # fmt: skip
         with pytest.raises(Forbidden):
             run(work)
     assert not (tmp_path / "b.db").exists()
@@ -96,7 +96,7 @@ def test_a_short_page_of_few_entries_reads_many_at_a_time(over: Over) -> None:
 
 def test_where_backups_lie_is_told_to_the_operator_alone(tmp_path: Path, clock: FakeClock) -> None:
     async def scenario() -> None:
-        engine = await Engine.open(SqliteStore(tmp_path / "commonplace.db", clock), Hashing(), clock=clock)
+        engine = await Engine.open(SqliteStore(tmp_path / "commonplace.db", clock), HashingEmbedder(), clock=clock)
         path = tmp_path / "backup.db"
         await engine.upkeep.backup(WHO, path)
         for who, told in ((WHO, [str(path)]), (Principal("a", role="writer"), [])):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from commonplace.embedders.base import Embedder, Vectors
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.engine import Engine
 from commonplace.engine.recall import relevance
 from commonplace.engine.types import Draft, Query, RecallResult
@@ -23,7 +23,7 @@ from commonplace.testing.subject import WHO, FakeClock
 FACTS = ["Alice plays the cello", "Bob repairs bicycles", "the kettle is in the attic"]
 
 
-class Homemade(Hashing):
+class Homemade(HashingEmbedder):
     """The same vectors under a name that no registry knows, and a count of how often its memory was given back."""
 
     def __init__(self, name: str = "homemade", dimension: int = 64) -> None:
@@ -66,9 +66,9 @@ def test_recall_uses_the_embedder_another_process_has_changed_to(path: Path, dim
     async def scenario() -> None:
         running, other = await two(path, Homemade("hashing-512", 512))
         await ask(running)
-        await other.upkeep.reindex(WHO, Hashing(64))
+        await other.upkeep.reindex(WHO, HashingEmbedder(64))
         if dimension == 512:
-            await other.upkeep.reindex(WHO, Hashing(512))
+            await other.upkeep.reindex(WHO, HashingEmbedder(512))
         found, expected = await ask(running), await ask(other)
         assert found.note is None
         assert dense(found) == pytest.approx(dense(expected))
@@ -84,13 +84,13 @@ def test_recall_uses_the_embedder_another_process_has_changed_to(path: Path, dim
 
 def test_one_that_cannot_be_opened_here_leaves_words_and_says_so_until_it_is_changed_back(path: Path) -> None:
     async def scenario() -> None:
-        running, other = await two(path, Hashing(128))
+        running, other = await two(path, HashingEmbedder(128))
         await other.upkeep.reindex(WHO, Homemade())
         found = await ask(running)
         assert found.hits[0].memory.content == FACTS[0]
         assert dense(found) == [None] * len(found.hits)
         assert "homemade" in (found.note or "")
-        await other.upkeep.reindex(WHO, Hashing(128))
+        await other.upkeep.reindex(WHO, HashingEmbedder(128))
         found = await ask(running)
         assert found.note is None
         assert None not in dense(found)
@@ -104,8 +104,8 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
     from commonplace.engine import core
 
     async def scenario() -> None:
-        running, other = await two(path, Hashing(128))
-        await other.upkeep.reindex(WHO, Hashing(64))
+        running, other = await two(path, HashingEmbedder(128))
+        await other.upkeep.reindex(WHO, HashingEmbedder(64))
         opening: list[str] = []
         really = core.open_embedder
         monkeypatch.setattr(core, "open_embedder", lambda name: opening.append(name) or really(name))  # type: ignore
@@ -129,9 +129,9 @@ def test_relevance_is_told_the_embedder_that_was_used(path: Path, monkeypatch: p
     monkeypatch.setattr(relevance, "assess", assess)
 
     async def scenario() -> None:
-        running, other = await two(path, Hashing(128))
+        running, other = await two(path, HashingEmbedder(128))
         await ask(running)
-        await other.upkeep.reindex(WHO, Hashing(64))
+        await other.upkeep.reindex(WHO, HashingEmbedder(64))
         await ask(running)
         await other.upkeep.reindex(WHO, Homemade())
         await ask(running)
@@ -144,9 +144,9 @@ def test_relevance_is_told_the_embedder_that_was_used(path: Path, monkeypatch: p
 
 def test_a_store_refuses_a_question_put_to_another_generation(path: Path) -> None:
     async def scenario() -> None:
-        engine, other = await two(path, Hashing(64))
+        engine, other = await two(path, HashingEmbedder(64))
         await other.close()
-        vector = Hashing(64).embed(["cello"])[0]
+        vector = HashingEmbedder(64).embed(["cello"])[0]
         reach = Reach("local", ("agent",))
         (id, *_) = [c.memory.id for c in await engine._core.primary.search(Search(reach, "cello", vector, 5, 1))]
         past = Reach("local", ("agent",), as_of=2)

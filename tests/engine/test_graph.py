@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from commonplace.config import RedactionConfig
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.sdk import Memory, SyncMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, driven
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, open_subject
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, ValidationError
 from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
@@ -176,7 +176,7 @@ def test_a_secret_is_taken_out_of_everything_a_statement_says(
 
     async def tell() -> None:
         store = SqliteStore(tmp_path / "commonplace.db", clock)
-        engine = await Engine.open(store, Hashing(), clock=clock, settings=Settings(redaction=config))
+        engine = await Engine.open(store, HashingEmbedder(), clock=clock, settings=Settings(redaction=config))
         told = {name: f"{name} {secret}" for name in ("subject", "predicate", "object", "provenance")}
         if mode == "reject":
             for name, text in told.items():
@@ -202,7 +202,7 @@ def test_no_byte_of_an_erased_statement_is_left_after_closing(tmp_path: Path, cl
         files = [p for p in path.parent.rglob("*") if p.is_file()]
         return [p.name for p in files if mark.encode() in p.read_bytes()]
 
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         for i in range(60):
             run(s.engine.graph.assert_fact(WHO, "agent", subject=f"filler {i}", predicate="is", object="there" * 20))
             clock.advance(1)
@@ -250,7 +250,7 @@ def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
         assert process.returncode == 0, err
 
     async def look() -> None:
-        async with Memory("crowd", data=tmp_path, embedder=Hashing()) as memory:
+        async with Memory("crowd", data=tmp_path, embedder=HashingEmbedder()) as memory:
             history = (await memory.graph_history("Alice"))["triples"]
             assert len(history) == 60
             assert len((await memory.graph_query("Alice"))["triples"]) == 1

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from commonplace.engine.recall import hops
 from commonplace.engine.types import Query
-from commonplace.stores import walking
+from commonplace.stores import traversal
 from commonplace.stores.base import Entry, Reach, Transaction
-from commonplace.stores.graph import REFERENCES, At, Triple, references, subject_of
+from commonplace.stores.graph import REFERENCES, Instant, Triple, entity_key, references
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.walking import FANOUT, PATH_NODES, WALK_NODES, Recorded, shortest, walk
+from commonplace.stores.traversal import FANOUT, PATH_NODES, WALK_NODES, InMemoryGraph, linked_memories, shortest_path
 from commonplace.testing.subject import START, WHO, FakeClock, Subject
 from commonplace.wire.record import Memory
 
@@ -81,13 +81,17 @@ def test_every_store_finds_the_shortest_ways(shape: Shape, steps: int) -> None:
         await store.transact("local", work)
         seq = await store.sequence("local")
         for as_of in (None, seq):
-            found = await store.linked(Reach("local", ("agent",), as_of=as_of), ids, steps, At(START, given=True), 100)
+            found = await store.linked(
+                Reach("local", ("agent",), as_of=as_of), ids, steps, Instant(START, given=True), 100
+            )
             for a, b in product(ids, ids):
                 within = None if a == b or expected[a, b] > steps else expected[a, b]
                 assert found[a].get(b) == within, (a, b, as_of)
             assert all(list(near.values()) == sorted(near.values()) for near in found.values())
             few = ids[::2]
-            among = await store.linked(Reach("local", ("agent",), as_of=as_of), few, steps, At(START, given=True), 0)
+            among = await store.linked(
+                Reach("local", ("agent",), as_of=as_of), few, steps, Instant(START, given=True), 0
+            )
             for a in few:
                 others = {b: expected[a, b] for b in few if b != a and expected[a, b] <= steps}
                 assert set(among[a].values()) == {min(others.values())} if others else among[a] == {}, (a, as_of)
@@ -114,7 +118,7 @@ def test_the_nearest_of_what_was_found_is_the_nearest(shape: Shape, found: list[
     triples = [Triple(f"t{i}", "agent", a, f"p{i}", b, START) for i, (a, b) in enumerate(statements)]
     expected = distances(memories, statements)
     ids = [m.id for m, chosen in zip(memories, found, strict=False) if chosen]
-    nearest = walk(Recorded(memories, triples), ids, steps, 0)
+    nearest = linked_memories(InMemoryGraph(memories, triples), ids, steps, 0)
     for a in ids:
         others = {b: expected[a, b] for b in ids if b != a and expected[a, b] <= steps}
         assert list(nearest[a].values()) == sorted(others.values())[:1]
@@ -131,23 +135,23 @@ def test_no_more_is_looked_at_than_allowed() -> None:
             self.looked += 1
             return [f"{id}.{i}" for i in range(FANOUT)], None
 
-        def about(self, thing: Any) -> list[str]:
+        def about(self, entity: Any) -> list[str]:
             raise AssertionError
 
-        beside = about
+        related = about
 
-    ties = Endless()
-    found = walk(ties, ["a", "b"], 3, 20)
-    assert ties.looked == 2, "enough were found one step away"
+    links = Endless()
+    found = linked_memories(links, ["a", "b"], 3, 20)
+    assert links.looked == 2, "enough were found one step away"
     assert [len(near) for near in found.values()] == [20, 20]
     assert set(found["a"].values()) == {1}
-    found = walk(ties, ["a", "b"], 3, 0)
-    assert ties.looked == 2 + WALK_NODES + 2
+    found = linked_memories(links, ["a", "b"], 3, 0)
+    assert links.looked == 2 + WALK_NODES + 2
     assert found == {"a": {}, "b": {}}
 
 
 class Crowd:
-    """Memories that all have the same ties."""
+    """Memories that all have the same links."""
 
     def __init__(self, refers: list[str], thing: Any) -> None:
         self.tied = refers, thing
@@ -155,16 +159,16 @@ class Crowd:
     def of(self, id: str) -> tuple[list[str], Any]:
         return [other for other in self.tied[0] if other != id], self.tied[1]
 
-    def about(self, thing: Any) -> list[str]:
+    def about(self, entity: Any) -> list[str]:
         return []
 
-    beside = about
+    related = about
 
 
-@pytest.mark.parametrize("ties", [Crowd([], ("agent", "kiln")), Crowd(["0"], None)])
+@pytest.mark.parametrize("links", [Crowd([], ("agent", "kiln")), Crowd(["0"], None)])
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_of_thousands_found_together_no_pairs_are_made(
-    ties: Crowd, steps: int, monkeypatch: pytest.MonkeyPatch
+    links: Crowd, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrivals = 0
 
@@ -173,9 +177,9 @@ def test_of_thousands_found_together_no_pairs_are_made(
         arrivals += 1
         return arrive(self, *args)
 
-    arrive = walking._Meetings.arrive
-    monkeypatch.setattr(walking._Meetings, "arrive", counting)
-    found = walk(ties, [str(i) for i in range(4000)], steps, 0)
+    arrive = traversal._Meetings.arrive
+    monkeypatch.setattr(traversal._Meetings, "arrive", counting)
+    found = linked_memories(links, [str(i) for i in range(4000)], steps, 0)
     assert {tuple(near.values()) for near in found.values()} == {(1,)}
     assert arrivals < 12 * 4000
 
@@ -192,7 +196,7 @@ def test_a_path_looks_at_no_more_than_allowed() -> None:
             return [Triple(end, "agent", name, end, end, 0) for end in ends]
 
     statements = Endless()
-    assert shortest(statements, "a", "b", 6) == []
+    assert shortest_path(statements, "a", "b", 6) == []
     assert statements.told < 2 * PATH_NODES
 
 
@@ -206,7 +210,7 @@ def test_what_a_memory_refers_to_is_read_leniently() -> None:
     assert of({"a": 1}) == of(None) == of(3) == []
     assert len(of([str(i) for i in range(1000)])) == REFERENCES
     assert of(["x" * 1025, "x" * 1024]) == ["x" * 1024]
-    assert [subject_of(name) for name in (None, "", " \t", " Alice ", "x" * 1025)] == ["", "", "", "alice", ""]
+    assert [entity_key(name) for name in (None, "", " \t", " Alice ", "x" * 1025)] == ["", "", "", "alice", ""]
 
 
 @pytest.mark.parametrize(("linked", "nearest"), [
@@ -258,7 +262,7 @@ def test_a_path_is_as_short_as_any(statements: list[tuple[str, str]], most: int)
     while "b" not in around and steps < most:
         around |= {x for t in triples for x in (t.subject.lower(), t.object) if {t.subject.lower(), t.object} & around}
         steps += 1
-    way = shortest(Recorded((), triples), "a", "B", most)
+    way = shortest_path(InMemoryGraph((), triples), "a", "B", most)
     assert len(way) == (steps if "b" in around else 0)
     at = "a"
     for triple in way:

@@ -15,12 +15,12 @@ from commonplace.stores.base import AuditEntry
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing import FakeClock
-from commonplace.testing.subject import WHO, Subject, driven
+from commonplace.testing.subject import WHO, Subject, open_subject
 
 
 def chain() -> list[AuditEntry]:
     clock = FakeClock()
-    with driven(InMemory(clock), clock) as (s, run):
+    with open_subject(InMemory(clock), clock) as (s, run):
         ids = [run(s.remember(f"fact {i}")) for i in range(4)]
         run(s.update(ids[0], content="changed"))
         run(s.recall("fact"))
@@ -130,11 +130,11 @@ def test_a_chain_survives_erasure_through_the_engine(over: tuple[Subject, Any]) 
 )
 def test_a_file_changed_behind_our_back_is_found_out(tmp_path: Any, clock: FakeClock, damage: str, bad: int) -> None:
     path = tmp_path / "commonplace.db"
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         for i in range(5):
             run(s.remember(f"fact {i}"))
     db = apsw.Connection(str(path))
     db.execute(damage)
     db.close()
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         assert run(s.engine.ledger.verify(WHO)).first_bad == bad

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commonplace.embedders.base import Vectors
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.memory.write import MAX_BATCH
 from commonplace.engine.recall import recall_log
@@ -73,7 +73,7 @@ def test_a_demotion_meanwhile_is_not_lost(over: Over, change: str) -> None:
     assert run(s.get(a)).demotion == 0.25
 
 
-class Picky(Hashing):
+class Picky(HashingEmbedder):
     """Refuses some texts, as a server of embeddings may."""
 
     def embed(self, texts: Any) -> Vectors:

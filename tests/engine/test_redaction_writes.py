@@ -17,7 +17,7 @@ from redaction_corpus.credentials import BY_FORM
 from commonplace.config import RedactionConfig
 from commonplace.dialects.amp import Amp
 from commonplace.dialects.memorywire import Memorywire
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.governance.reviews import Decision
@@ -193,8 +193,8 @@ def test_a_large_document_is_searched_beside_the_event_loop(over: Over, monkeypa
 
 def test_an_embedding_of_the_old_text_is_made_anew(over: Over) -> None:
     s, run = over
-    given = Hashing().embed([f"the key is {KEY}"])[0].tolist()
-    expected = Hashing().embed([f"the key is {GONE}"])[0]
+    given = HashingEmbedder().embed([f"the key is {KEY}"])[0].tolist()
+    expected = HashingEmbedder().embed([f"the key is {GONE}"])[0]
     id = run(s.engine.remember(WHO, told(embedding=given))).id
     found = run(s.engine.recall(WHO, Query(("agent",), f"the key is {GONE}", explain=True, min_score=0)))
     assert found.hits[0].memory.id == id
@@ -232,7 +232,7 @@ def test_secrets_of_a_run_are_found_by_value_and_kept_nowhere(over: Over) -> Non
 def opened(mode: str, store: Any = None) -> Engine:
     clock = FakeClock()
     settings = Settings(redaction=RedactionConfig(mode=mode))
-    return asyncio.run(Engine.open(store or InMemory(clock), Hashing(), clock=clock, settings=settings))
+    return asyncio.run(Engine.open(store or InMemory(clock), HashingEmbedder(), clock=clock, settings=settings))
 
 
 def test_reject_refuses_every_write_and_keeps_nothing() -> None:
@@ -297,7 +297,7 @@ def test_no_byte_of_a_secret_is_in_the_files_or_the_log(tmp_path: Path, caplog: 
 
     async def scenario() -> None:
         store = SqliteStore(tmp_path / "commonplace.db", clock)
-        engine = await Engine.open(store, Hashing(), clock=clock)
+        engine = await Engine.open(store, HashingEmbedder(), clock=clock)
         wire = Memorywire(engine, WHO)
         id = (await engine.remember(WHO, told(metadata={KEY: TOKEN}), idempotency_key="k")).id
         await engine.remember(WHO, told(), approval={"content": KEY}, reasoning=TOKEN)

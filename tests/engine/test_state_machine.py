@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft
@@ -74,7 +74,7 @@ class Memories(RuleBasedStateMachine):
 
     def open(self) -> None:
         store = self.open_store()
-        self.s = Subject(self.run(Engine.open(store, Hashing(), clock=self.clock)), store, self.clock)
+        self.s = Subject(self.run(Engine.open(store, HashingEmbedder(), clock=self.clock)), store, self.clock)
 
     def teardown(self) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.types import Draft, Expire, Forget, Merge, Query, Receipt
 from commonplace.stores.memory import InMemory
@@ -275,7 +275,7 @@ def test_an_alias_is_read_as_of_a_past_instant_too(over: Over) -> None:
     assert (run(s.get("note", as_of=at)).content, run(s.get("note")).content) == ("before", "after")
 
 
-class Moody(Hashing):
+class Moody(HashingEmbedder):
     """An embedder whose model is there only sometimes."""
 
     there = True

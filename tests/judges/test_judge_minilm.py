@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from commonplace.embedders import model_files
+from commonplace.embedders.base import Unloadable
 from commonplace.judges import minilm
-from commonplace.judges.base import Judge, Unloadable
+from commonplace.judges.base import Judge
 from commonplace.judges.minilm import MiniLMJudge
 from commonplace.wire.errors import Unavailable
 
@@ -91,7 +92,7 @@ def test_a_damaged_tokenizer_is_refused(judge: MiniLMJudge, tmp_path: Path, monk
 
 def test_opening_loads_nothing_heavy() -> None:
     script = (
-        "import sys; from commonplace.judges.registry import open_judge; open_judge('auto');"
+        "import sys; from commonplace.judges.base import open_judge; open_judge('auto');"
         "print([m for m in ('onnxruntime', 'tokenizers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

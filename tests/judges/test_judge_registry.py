@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.judges.base import open_judge
 from commonplace.judges.llm import LLMJudge
 from commonplace.judges.minilm import NAME, MiniLMJudge
-from commonplace.judges.registry import open_judge
 from commonplace.wire.errors import ValidationError
 
 

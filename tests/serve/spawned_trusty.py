@@ -18,7 +18,7 @@ from typing import Any
 
 from running import SECONDS, Answer, command, environment
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem
 from commonplace.engine.engine import Engine
 from commonplace.engine.types import Draft
@@ -148,7 +148,7 @@ def prefill(data: Path, *drafts: Draft) -> None:
     """Memories that are there before the server is."""
 
     async def write() -> None:
-        engine = await Engine.open(SqliteStore(data / "commonplace.db"), Hashing())
+        engine = await Engine.open(SqliteStore(data / "commonplace.db"), HashingEmbedder())
         try:
             await engine.remember_many(Principal(), [BatchItem(draft) for draft in drafts])
         finally:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.types import Draft
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import WHO, FakeClock, Subject, driven
+from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def marked(s: Subject, run: Any) -> tuple[str, bytes]:
     content = f"{MARK} is the secret"
     id = run(s.remember(content, aliases=[MARK], metadata={"k": MARK}, tags=[MARK], title=MARK))
     run(s.update(id, tags=["x"]))
-    return id, Hashing().embed([f"{MARK}\n{content}"]).tobytes()
+    return id, HashingEmbedder().embed([f"{MARK}\n{content}"]).tobytes()
 
 
 def test_no_erased_byte_is_left_after_closing(path: Path, clock: FakeClock) -> None:
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         run(s.remember_all([Draft("agent", "semantic", f"filler {i} " * 30) for i in range(150)]))
         id, vector = marked(s, run)
         run(s.remember_all([Draft("agent", "semantic", f"more {i} " * 30) for i in range(150)]))
@@ -54,19 +54,19 @@ def test_no_erased_byte_is_left_after_closing(path: Path, clock: FakeClock) -> N
 
 
 def test_nor_when_it_lay_in_a_segment_long_since(path: Path, clock: FakeClock) -> None:
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         id, vector = marked(s, run)
         for start in range(0, 1200, 400):
             run(s.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(400)]))
             run(s.recall("filler"))
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         run(s.recall(MARK))
         run(s.forget(id, hard_delete=True))
     assert traces(path.parent, vector) == []
 
 
 def test_nor_when_another_store_had_it_open(path: Path, clock: FakeClock) -> None:
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         id, vector = marked(s, run)
         run(s.remember_all([Draft("agent", "semantic", f"filler {i}") for i in range(150)]))
         other = SqliteStore(path, clock)
@@ -82,14 +82,14 @@ def test_nor_when_another_store_had_it_open(path: Path, clock: FakeClock) -> Non
 _OTHER = """
 import asyncio, sys
 from pathlib import Path
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.types import Query
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 
 async def main():
-    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), Hashing())
+    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), HashingEmbedder())
     for line in sys.stdin:
         found = await engine.recall(Principal(), Query(("agent",), line.strip(), k=50))
         print(" ".join(hit.memory.id for hit in found.hits), flush=True)
@@ -101,7 +101,7 @@ asyncio.run(main())
 
 def test_another_process_sees_each_change_at_its_next_read_and_leaves_no_erased_byte(path: Path) -> None:
     clock = FakeClock()
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         run(s.remember("a harmless fact"))
         reader = subprocess.Popen(
             [sys.executable, "-c", _OTHER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -128,8 +128,8 @@ def test_another_process_sees_each_change_at_its_next_read_and_leaves_no_erased_
 
 
 def test_two_stores_on_one_file_see_each_other(path: Path, clock: FakeClock) -> None:
-    with driven(SqliteStore(path, clock), clock) as (a, run):
-        with_b = driven(SqliteStore(path, clock), clock)
+    with open_subject(SqliteStore(path, clock), clock) as (a, run):
+        with_b = open_subject(SqliteStore(path, clock), clock)
         with with_b as (b, run_b):
             first = run(a.remember("written by one"))
             assert [m.id for m in run_b(b.recall("written"))] == [first]
@@ -152,7 +152,7 @@ def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: Fake
     def mark(i: int) -> str:
         return f"mk{i:04}zz"
 
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         sizes = [dice.choice((3, 30, 400, 2500)) for _ in range(200)]
         drafts = [
             Draft("agent", "semantic", f"{mark(i)} " + "w " * size + mark(i), tags=[mark(i)], metadata={"k": mark(i)})
@@ -169,7 +169,7 @@ def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: Fake
         run(s.forget(*(ids[i] for i in erased[50:]), hard_delete=True))
     files = everything_in(path.parent)
     assert [(i, name) for i in erased for name, data in files.items() if mark(i).encode() in data] == []
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         assert {m.id for m in run(s.list())} == {id for i, id in enumerate(ids) if i not in erased}
         assert run(s.engine.ledger.verify(WHO)).first_bad is None
         assert s.store._db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -178,13 +178,13 @@ def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: Fake
 _CRASH = """
 import asyncio, os, sys
 from pathlib import Path
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine, Forget
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 
 async def main():
-    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), Hashing())
+    engine = await Engine.open(SqliteStore(Path(sys.argv[1])), HashingEmbedder())
     await engine.forget(Principal(), Forget("agent", (sys.argv[2],), hard_delete=True))
     os._exit(0)
 
@@ -194,12 +194,12 @@ asyncio.run(main())
 
 def test_nor_when_the_process_that_erased_it_died_at_once(path: Path, clock: FakeClock) -> None:
     """The next clean stop of anyone does what it left undone, in the segments, too."""
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         id, vector = marked(s, run)
         for start in range(0, 1500, 500):
             run(s.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(500)]))
         run(s.recall("filler"))
     subprocess.run([sys.executable, "-c", _CRASH, str(path), id], check=True, timeout=60)
-    with driven(SqliteStore(path, clock), clock):
+    with open_subject(SqliteStore(path, clock), clock):
         pass
     assert traces(path.parent, vector) == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.base import Entry, Reach, Search
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
@@ -40,7 +40,7 @@ def entries(draw: Any) -> list[Entry]:
             confidence=draw(st.sampled_from((0.1, 1.0))),
             status=draw(st.sampled_from(("live", "live", "archived", "deleted"))),
         )
-        vectors = None if draw(st.integers(0, 5)) == 0 else Hashing(16).embed([content])
+        vectors = None if draw(st.integers(0, 5)) == 0 else HashingEmbedder(16).embed([content])
         made.append(Entry(memory, vectors, terms(content), 1))
     return made
 
@@ -81,7 +81,7 @@ def test_a_search_sees_what_a_scan_of_everything_sees(rounds: list[list[Entry]],
         plain, indexed = InMemory(FakeClock(1)), SqliteStore(Path(folder) / "commonplace.db", FakeClock(1))
         for store in (plain, indexed):
             runner.run(store.adopt_embedder("hashing-16", 16))
-        vector = Hashing(16).embed(["the harbour boat"])[0]
+        vector = HashingEmbedder(16).embed(["the harbour boat"])[0]
         for made in rounds:
             for store in (plain, indexed):
                 runner.run(store.put(made))

@@ -13,13 +13,13 @@ from typing import Any
 import apsw
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.core import BACKUP, SYSTEM
 from commonplace.engine.types import Draft
-from commonplace.stores.sqlite import SqliteStore, generations, upkeep
+from commonplace.stores.sqlite import SqliteStore, upkeep
 from commonplace.stores.sqlite.files import StoreFiles, backup_to
-from commonplace.stores.sqlite.index import folder, merge
-from commonplace.testing.subject import WHO, FakeClock, Subject, driven
+from commonplace.stores.sqlite.index import compaction, manifest
+from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Conflict, Unavailable
 
 private = pytest.mark.skipif(os.name != "posix", reason="files have no such modes there")
@@ -33,10 +33,14 @@ def path(tmp_path: Path) -> Path:
 @contextmanager
 def flushed(path: Path, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """A store with a segment on disk, and nobody at work on it in the background."""
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         for start in (0, 1):
-            run(s.remember_all([Draft("agent", "semantic", f"fact {start} {i}") for i in range(merge.FLUSH // 2)]))
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+            run(
+                s.remember_all(
+                    [Draft("agent", "semantic", f"fact {start} {i}") for i in range(compaction.FLUSH_ROWS // 2)]
+                )
+            )
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         run(s.store.warm())
         yield s, run
 
@@ -51,7 +55,7 @@ def test_a_backup_is_private_from_its_first_byte_on(path: Path, clock: FakeClock
     seen: list[int] = []
     before = os.umask(0)
     try:
-        with driven(SqliteStore(path, clock), clock) as (s, run):
+        with open_subject(SqliteStore(path, clock), clock) as (s, run):
             run(s.remember("a secret"))
             run(s.engine.upkeep.backup(WHO, target, lambda *_: seen.append(mode(tmp_path / "copy.db.partial"))))
     finally:
@@ -75,7 +79,7 @@ def test_the_folder_of_an_index_is_private(path: Path, clock: FakeClock) -> None
 def test_a_backup_is_noted_before_there_is_one_and_not_when_it_fails(
     path: Path, clock: FakeClock, tmp_path: Path
 ) -> None:
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         run(s.remember("a fact"))
         target = tmp_path / "copy.db"
 
@@ -106,7 +110,7 @@ def test_a_backup_is_noted_before_there_is_one_and_not_when_it_fails(
 
 
 def test_what_is_left_of_a_copy_that_broke_off_goes_with_the_copies(path: Path, clock: FakeClock) -> None:
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         id = run(s.remember("a secret"))
         left = s.store.files.backups / "before-m002_something.db.partial"
         backup_to(s.store._db, left)
@@ -140,7 +144,7 @@ def test_files_that_go_while_they_are_counted_do_not_count(
             for where, names, files in real(root):
                 yield where, names, [*files, "swept-away-just-now.seg"]
 
-        monkeypatch.setattr(folder.os, "walk", swept)
+        monkeypatch.setattr(manifest.os, "walk", swept)
         assert run(s.store.sizes()) == before
         assert before["index"]["files"] >= 2
         assert before["size_bytes"] > before["index"]["bytes"] > 0
@@ -148,7 +152,7 @@ def test_files_that_go_while_they_are_counted_do_not_count(
 
 def test_making_vectors_anew_looks_versions_up_by_number(path: Path, clock: FakeClock) -> None:
     """Without an index every batch would read every memory."""
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         ids = run(s.remember_all([Draft("agent", "semantic", f"fact {i}") for i in range(20)]))
         run(s.update(ids[0], content="changed"))
         db = s.store._db
@@ -163,14 +167,18 @@ def test_making_vectors_anew_looks_versions_up_by_number(path: Path, clock: Fake
                 plans.extend(row[3] for row in db.cursor().execute(f"EXPLAIN QUERY PLAN {sql}", values))
             return True
 
-        db.exec_trace = planned
-        found = generations.lacking(db, generation, 0, 10)
-        db.exec_trace = None
+        run(s.store.tenants())  # so that a reader is connected, and stays the only one
+        s.store._readers._pool._max_workers = 1
+        for reader in s.store._readers._all:
+            reader.exec_trace = planned
+        found = run(s.store.without_vectors(generation, 0, 10))
+        for reader in s.store._readers._all:
+            reader.exec_trace = None
         assert len(found) == 10
         assert not [step for step in plans if step.startswith("SCAN")]
         assert any("memories_by_vid" in step for step in plans)
         assert any("versions_by_vid" in step for step in plans)
-        run(s.engine.upkeep.reindex(WHO, Hashing(64)))
+        run(s.engine.upkeep.reindex(WHO, HashingEmbedder(64)))
         after = set(db.execute("SELECT name FROM sqlite_schema"))
         assert {name for (name,) in after ^ before} == {"vectors_1", f"vectors_{generation + 1}"}
 
@@ -180,7 +188,7 @@ def test_compacting_keeps_its_temporary_copy_on_disk_in_the_stores_own_folder(
     path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SQLITE_TMPDIR", raising=False)
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         db = s.store._db
         db.execute("CREATE TABLE bulk(data BLOB)")
         with db:
@@ -206,7 +214,7 @@ def test_compacting_keeps_its_temporary_copy_on_disk_in_the_stores_own_folder(
 
 
 def test_a_compaction_says_when_a_reader_kept_what_was_before(path: Path, clock: FakeClock) -> None:
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
         ids = run(s.remember_all([Draft("agent", "semantic", f"fact {i}") for i in range(50)]))
         run(s.forget(ids[0], hard_delete=True))
         reader = apsw.Connection(str(path))

@@ -13,7 +13,7 @@ import pytest
 from commonplace.stores.base import Entry, Transaction
 from commonplace.stores.sqlite import SqliteStore, writer
 from commonplace.stores.sqlite.fair_lock import FairLock
-from commonplace.testing.subject import FakeClock, driven
+from commonplace.testing.subject import FakeClock, open_subject
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
@@ -88,14 +88,14 @@ def test_a_lock_that_cannot_be_given_back_is_dropped(tmp_path: Path, monkeypatch
 
 
 def test_what_is_committed_is_answered_even_when_the_index_cannot_be_told(path: Path, clock: FakeClock) -> None:
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (s, run):
 
         def broken(*_: Any) -> None:
             raise RuntimeError("on purpose")
 
-        told, s.store._writer._committed = s.store._writer._committed, broken
+        told, s.store._writer._on_commit = s.store._writer._on_commit, broken
         id = run(soon(s.store.transact("local", put)))
-        s.store._writer._committed = told
+        s.store._writer._on_commit = told
         assert [m.id for m in run(s.store.get("local", [id]))] == [id]
         assert run(soon(s.store.transact("local", put)))
 

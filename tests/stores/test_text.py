@@ -89,7 +89,6 @@ def test_terms_are_stable_hashes() -> None:
 def test_frequencies_are_clamped() -> None:
     blob = text.terms("word " * 1000)
     assert text.decode(blob)[1].tolist() == [255]
-    assert text.length(blob) == 255
 
 
 @given(st.text(st.characters(), max_size=200))
@@ -98,7 +97,6 @@ def test_any_string_is_analysed(any_text: str) -> None:
     assert len(hashes) == len(tf)
     assert (np.diff(hashes.astype(object)) > 0).all() if len(hashes) > 1 else True
     assert set(text.query_terms(any_text)) <= set(hashes.tolist())
-    assert text.length(text.terms(any_text)) == int(tf.sum())
 
 
 @pytest.mark.parametrize("unit", ["a\ud800\0", "a.", "aA", "東", "👍", "1,000", "a'", "\u0301\u0316", "-", "é", "_"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from commonplace.stores.base import Entry, Reach
-from commonplace.stores.sqlite import reader, schema
+from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
 from commonplace.wire import filters
@@ -116,13 +116,13 @@ class Table:
         memory.id = f"{self._count:03}"
         self._tx.put(Entry(memory, None, b""))
         for i in range(recalls):
-            self._tx.recalled([memory.id], NOW + i)
+            self._tx.count_recalls([memory.id], NOW + i)
 
     def everything(self) -> list[Memory]:
-        return reader.scan(self._db, Reach("t", ("agent",)), 1000, None, False).memories
+        return self._tx.find(Reach("t", ("agent",)))
 
     def found(self, where: Where) -> list[str]:
-        return [m.id for m in reader.scan(self._db, Reach("t", ("agent",), where), 1000, None, False).memories]
+        return [m.id for m in self._tx.find(Reach("t", ("agent",), where))]
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,8 +1,12 @@
-"""What an embedder must do. Caching and batching are `cache.CachedEmbedder`, around any of them."""
+"""What an embedder must do, and what most of them have in common.
+
+Caching and batching are `cache.CachedEmbedder`, around any of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,10 +21,13 @@ Vectors = NDArray[np.float32]
 class Embedder(Protocol):
     """Deterministic: the same text always gives the same vector. Loads its model at the first `embed`."""
 
-    #: Identifies the vectors: two embedders with the same name must give the same ones.
-    name: str
-    #: Some embedders have to embed once to know it, so reading it (and isinstance does) may load a model.
-    dimension: int
+    @property
+    def name(self) -> str:
+        """Identifies the vectors: two embedders with the same name must give the same ones."""
+
+    @property
+    def dimension(self) -> int:
+        """Some embedders have to embed once to know it, so reading it (and isinstance does) may load a model."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Shape (len(texts), dimension), float32, rows of length 1. Called from any thread, one at a time."""
@@ -30,7 +37,48 @@ class Embedder(Protocol):
 class Unloadable(Protocol):
     """An embedder that holds memory worth giving back; the next `embed` loads it again."""
 
-    def unload(self) -> None: ...
+    def unload(self) -> None:
+        """Give that memory back."""
+
+
+class BaseEmbedder:
+    """An embedder made of one function, `_encode`, from texts to rows of numbers of any length."""
+
+    name: str
+    _declared: int | None = None  # the dimension, where it is known without embedding anything
+
+    @cached_property
+    def dimension(self) -> int:
+        return self._declared or self._embed(["dimension"]).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self._embed(list(texts)) if texts else np.zeros((0, self.dimension), np.float32)
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        vectors = unit_rows(self._encode(texts), count=len(texts), source=self.name)
+        if self._declared not in (None, vectors.shape[1]):
+            raise Unavailable(f"{self.name} answered {vectors.shape[1]} dimensions, not {self._declared}")
+        return vectors
+
+    def _encode(self, texts: list[str]) -> Any:
+        raise NotImplementedError
+
+
+class ModelEmbedder(BaseEmbedder):
+    """One whose model `_load` gives at the first text, and again after `unload`."""
+
+    _model: Any = None
+
+    def unload(self) -> None:
+        self._model = None
+
+    def _loaded_model(self) -> Any:
+        if self._model is None:
+            self._model = self._load()
+        return self._model
+
+    def _load(self) -> Any:
+        raise NotImplementedError
 
 
 def unit_rows(rows: Any, *, count: int, source: str) -> Vectors:

@@ -20,6 +20,7 @@ BATCH = 64
 IDLE_SECONDS = 600.0
 
 _Vector = Vectors  # one row of them
+_Item = tuple[bytes, str]  # a text and its key
 
 
 class CachedEmbedder:
@@ -48,7 +49,7 @@ class CachedEmbedder:
         self._lock = threading.Lock()  # guards the four below; never held while embedding
         self._vectors: OrderedDict[bytes, _Vector] = OrderedDict()
         self._waiting: dict[bytes, Future[_Vector]] = {}
-        self._queue: deque[tuple[bytes, str]] = deque()
+        self._queue: deque[_Item] = deque()
         self._draining = False
         self._embedding = threading.Lock()
         self._loaded = False
@@ -68,20 +69,17 @@ class CachedEmbedder:
         return self._dimension
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        found: dict[bytes, _Vector] = {}
-        keys, missing = self._look_up(texts, found)
-        for chunk in self._chunks(missing):
-            for key, future in self._request(chunk):
-                found[key] = future.result()
+        keys, found, missing = self._look_up(texts)
+        for chunk in missing:
+            found |= {key: future.result() for key, future in self._request(chunk).items()}
         return self._rows(keys, found)
 
     async def embed_async(self, texts: Sequence[str]) -> Vectors:
-        found: dict[bytes, _Vector] = {}
-        keys, missing = self._look_up(texts, found)
-        for chunk in self._chunks(missing):
+        keys, found, missing = self._look_up(texts)
+        for chunk in missing:
             requested = self._request(chunk)
-            vectors = await asyncio.gather(*(asyncio.wrap_future(future) for _, future in requested))
-            found.update(zip((key for key, _ in requested), vectors, strict=True))
+            vectors = await asyncio.gather(*map(asyncio.wrap_future, requested.values()))
+            found |= zip(requested, vectors, strict=True)
         return self._rows(keys, found)
 
     def discard(self, texts: Sequence[str]) -> None:
@@ -124,28 +122,20 @@ class CachedEmbedder:
         self._worker.shutdown()
         self.unload()
 
-    def _look_up(
-        self, texts: Sequence[str], found: dict[bytes, _Vector]
-    ) -> tuple[list[bytes], list[tuple[bytes, str]]]:
+    def _look_up(self, texts: Sequence[str]) -> tuple[list[bytes], dict[bytes, _Vector], list[list[_Item]]]:
+        """The keys of all, the vectors of those that are cached, and the rest in chunks."""
         keys = [_key(text) for text in texts]
-        missing: dict[bytes, str] = {}
         with self._lock:
-            for key, text in zip(keys, texts, strict=True):
-                vector = self._vectors.get(key)
-                if vector is None:
-                    missing[key] = text
-                else:
-                    self._vectors.move_to_end(key)
-                    found[key] = vector
-        return keys, list(missing.items())
-
-    def _chunks(self, missing: list[tuple[bytes, str]]) -> list[list[tuple[bytes, str]]]:
+            found = {key: self._vectors[key] for key in keys if key in self._vectors}
+            for key in found:
+                self._vectors.move_to_end(key)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         # Texts of one length together: a batch costs what its longest text costs, times its size.
-        by_length = sorted(missing, key=lambda item: len(item[1]))
-        return [by_length[start : start + self._batch] for start in range(0, len(by_length), self._batch)]
+        items = sorted(missing.items(), key=lambda item: len(item[1]))
+        return keys, found, [items[start : start + self._batch] for start in range(0, len(items), self._batch)]
 
-    def _request(self, items: list[tuple[bytes, str]]) -> list[tuple[bytes, Future[_Vector]]]:
-        requested = []
+    def _request(self, items: list[_Item]) -> dict[bytes, Future[_Vector]]:
+        requested: dict[bytes, Future[_Vector]] = {}
         with self._lock:
             for key, text in items:
                 future = self._waiting.get(key)
@@ -153,30 +143,26 @@ class CachedEmbedder:
                     future = Future()
                     # Callers share it, so one that gives up must not be able to cancel it for the others.
                     future.set_running_or_notify_cancel()
-                    vector = self._vectors.get(key)
-                    if vector is not None:
-                        future.set_result(vector)
+                    if key in self._vectors:
+                        future.set_result(self._vectors[key])
                     else:
                         self._waiting[key] = future
                         self._queue.append((key, text))
-                requested.append((key, future))
+                requested[key] = future
             start = bool(self._queue) and not self._draining
-            if start:
-                self._draining = True
+            self._draining |= start
         if start:
             try:
                 self._worker.submit(self._drain)
             except RuntimeError as error:  # closed, or the interpreter is going down
-                self._abandon()
-                raise Unavailable("the embedder has been closed") from error
+                closed = Unavailable("the embedder has been closed")
+                with self._lock:
+                    self._draining = False
+                    waiting = [*self._queue]
+                    self._queue.clear()
+                self._fail(waiting, closed)
+                raise closed from error
         return requested
-
-    def _abandon(self) -> None:
-        with self._lock:
-            self._draining = False
-            for key, _ in self._queue:
-                self._waiting.pop(key).set_exception(Unavailable("the embedder has been closed"))
-            self._queue.clear()
 
     def _drain(self) -> None:
         while True:
@@ -187,9 +173,9 @@ class CachedEmbedder:
                     self._draining = False
                     return
             items.sort(key=lambda item: len(item[1]))
-            self._settle(items)
+            self._embed_batch(items)
 
-    def _settle(self, items: list[tuple[bytes, str]]) -> None:
+    def _embed_batch(self, items: list[_Item]) -> None:
         try:
             with self._embedding:
                 self._loaded = True
@@ -200,7 +186,7 @@ class CachedEmbedder:
             # One caller's text is at fault: it must not take down what other callers asked for.
             if len(items) > 1:
                 for item in items:
-                    self._settle([item])
+                    self._embed_batch([item])
             else:
                 self._fail(items, fault)
         except BaseException as error:  # every waiter must hear of it, or it would wait for ever
@@ -210,7 +196,7 @@ class CachedEmbedder:
         else:
             self._keep(items, vectors)
 
-    def _keep(self, items: list[tuple[bytes, str]], vectors: Vectors) -> None:
+    def _keep(self, items: list[_Item], vectors: Vectors) -> None:
         rows = [np.array(row, np.float32) for row in vectors]  # own copies: a view would keep the batch alive
         with self._lock:
             futures = [self._waiting.pop(key) for key, _ in items]
@@ -223,7 +209,7 @@ class CachedEmbedder:
         for future, row in zip(futures, rows, strict=True):
             future.set_result(row)
 
-    def _fail(self, items: list[tuple[bytes, str]], error: BaseException) -> None:
+    def _fail(self, items: list[_Item], error: BaseException) -> None:
         with self._lock:
             futures = [self._waiting.pop(key) for key, _ in items]
         fault = error if isinstance(error, Fault) else Unavailable(f"{self.name} failed: {type(error).__name__}")

@@ -19,9 +19,6 @@ from commonplace.embedders import onnx_writer as onnx
 
 Weights = Mapping[str, NDArray[np.float32]]
 
-OPSET = 20  # the first with Gelu; onnxruntime reads it since 1.17
-_IR_VERSION = 9
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -122,11 +119,9 @@ def bert_to_onnx(weights: Weights, shape: Shape) -> bytes:
     return onnx.model(
         "sentence-embedding",
         nodes=g.nodes,
-        tensors=list(g.tensors.values()),
+        tensors=g.tensors.values(),
         inputs=[onnx.value(name, onnx.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")],
         outputs=[onnx.value("embedding", onnx.FLOAT, ["batch", shape.width])],
-        opset=OPSET,
-        ir_version=_IR_VERSION,
     )
 
 

@@ -6,13 +6,12 @@ Texts that share words or pieces of words come out near each other; synonyms do 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
 
-from commonplace.embedders.base import Vectors, unit_rows
+from commonplace.embedders.base import BaseEmbedder, Vectors
 from commonplace.wire.errors import ValidationError
 
 DIMENSION = 256
@@ -22,23 +21,19 @@ _WORD_WEIGHT, _PAIR_WEIGHT, _PIECE_WEIGHT = 1.0, 0.5, 0.35
 _PIECE = 3
 
 
-class Hashing:
+class HashingEmbedder(BaseEmbedder):
     def __init__(self, dimension: int = DIMENSION) -> None:
         self.name = f"hashing-{dimension}"
-        self.dimension = dimension
+        self._declared = dimension
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        rows = np.zeros((len(texts), self.dimension), np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            self._fill(row, text)
-        return unit_rows(rows, count=len(texts), source=self.name)
+    def _encode(self, texts: list[str]) -> Vectors:
+        return np.array([self._row(text) for text in texts])
 
-    def _fill(self, row: Vectors, text: str) -> None:
-        words = _WORD.findall(text.lower())
+    def _row(self, text: str) -> Vectors:
         slots: list[int] = []
         weights: list[float] = []
         previous = 0
-        for word in words:
+        for word in _WORD.findall(text.lower()):
             hashes, signed = _features(word)
             slots += hashes
             weights += signed
@@ -46,10 +41,9 @@ class Hashing:
             slots.append(pair)
             weights.append(_PAIR_WEIGHT if pair & 1 else -_PAIR_WEIGHT)
             previous = hashes[0]
-        if slots:
-            # The lowest bit gives the sign, so the slot is taken from the bits above it.
-            places = (np.array(slots, np.int64) >> 1) % self.dimension
-            row += np.bincount(places, weights, self.dimension).astype(np.float32)
+        # The lowest bit gives the sign, so the slot is taken from the bits above it.
+        places = (np.array(slots, np.int64) >> 1) % self.dimension
+        return np.bincount(places, weights, self.dimension).astype(np.float32)
 
 
 @lru_cache(8192)
@@ -74,11 +68,10 @@ def _mix(a: int, b: int) -> int:
     return value ^ value >> 16
 
 
-def open_embedder(spec: str = "hashing") -> Hashing:
+def open_embedder(spec: str = "hashing") -> HashingEmbedder:
     match = _SPEC.match(spec)
     dimension = int(match[1] or match[2] or DIMENSION) if match else 0
     if not 8 <= dimension <= 4096:
-        raise ValidationError(
-            f"embedder {spec!r}: use hashing, hashing-N or hashing?dimension=N, with N from 8 to 4096"
-        )
-    return Hashing(dimension)
+        usage = "use hashing, hashing-N or hashing?dimension=N, with N from 8 to 4096"
+        raise ValidationError(f"embedder {spec!r}: {usage}")
+    return HashingEmbedder(dimension)

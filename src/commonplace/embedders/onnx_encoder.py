@@ -1,4 +1,4 @@
-"""Runs a sentence encoder in ONNX with its tokenizer.json: on the CPU, offline, loaded at first use."""
+"""Runs models in ONNX with their tokenizer.json: on the CPU, offline, loaded at first use."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.embedders.base import Vectors, unit_rows
+from commonplace.embedders.base import BaseEmbedder, Vectors
 from commonplace.wire.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 # what onnxruntime's arena holds on to. The arena stays on: without it the process was some 80 MB larger.
 _BATCH_TOKENS = 1024
 _PADDED = 1.2  # at most a fifth more tokens than the texts have
-_MAX_THREADS = 4
+MAX_THREADS = 4
 # A token is rarely more than a few characters. Reading only so many keeps a huge text from being tokenised
 # to the end just to be cut.
-_CHARACTERS_PER_TOKEN = 64
+CHARACTERS_PER_TOKEN = 64
 
 
 def usable_cores() -> int:
@@ -51,34 +52,44 @@ def batches(lengths: Sequence[int]) -> list[list[int]]:
     return grouped
 
 
-class OnnxEncoder:
-    """`files` is asked at each load: for the model, best as a path to spare memory, and the tokenizer."""
+#: The model, best as a path to spare memory, and the tokenizer.
+ModelFiles = Callable[[], tuple[Path | bytes, bytes]]
 
-    def __init__(self, files: Callable[[], tuple[Path | bytes, bytes]], *, max_tokens: int, source: str) -> None:
+
+class OnnxEmbedder(BaseEmbedder):
+    """A sentence encoder; a graph that gives one vector per token is mean-pooled over the real tokens.
+
+    `files` is asked at each load.
+    """
+
+    def __init__(self, name: str, files: ModelFiles, *, max_tokens: int, dimension: int | None = None) -> None:
+        self.name = name
         self._files = files
         self._max_tokens = max_tokens
-        self._source = source
+        self._declared = dimension
         self._loaded: tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer] | None = None
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    @cached_property
+    def dimension(self) -> int:
+        if self._declared:
+            return self._declared
+        last = self._load()[0].get_outputs()[0].shape[-1]
+        return last if isinstance(last, int) else self._embed(["dimension"]).shape[1]
+
+    def unload(self) -> None:
+        self._loaded = None
+        _return_freed_memory()
+
+    def _encode(self, texts: list[str]) -> list[Vectors | None]:
         session, tokenizer = self._load()
-        readable = [_readable(text, self._max_tokens * _CHARACTERS_PER_TOKEN) for text in texts]
-        encodings = tokenizer.encode_batch(readable)
+        limit = self._max_tokens * CHARACTERS_PER_TOKEN
+        encodings = tokenizer.encode_batch([readable(text, limit) for text in texts])
         rows: list[Vectors | None] = [None] * len(texts)
         for batch in batches([len(encoding.ids) for encoding in encodings]):
             vectors = self._run(session, [encodings[i].ids for i in batch])
             for i, vector in zip(batch, vectors, strict=True):
                 rows[i] = vector
-        return unit_rows(rows, count=len(texts), source=self._source)
-
-    def width(self) -> int | None:
-        """The dimension the graph declares, if it declares one."""
-        last = self._load()[0].get_outputs()[0].shape[-1]
-        return last if isinstance(last, int) else None
-
-    def unload(self) -> None:
-        self._loaded = None
-        _return_freed_memory()
+        return rows
 
     def _run(self, session: onnxruntime.InferenceSession, tokens: list[list[int]]) -> Vectors:
         ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
@@ -94,37 +105,32 @@ class OnnxEncoder:
     def _load(self) -> tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer]:
         if self._loaded is None:
             model, tokenizer = self._files()
-            session = _session(model, self._source)
-            self._loaded = session, _tokenizer(tokenizer, self._max_tokens, self._source)
+            session = load_session(model, self.name, threads=min(MAX_THREADS, usable_cores()))
+            self._loaded = session, load_tokenizer(tokenizer, self._max_tokens, f"the tokenizer of {self.name}")
             _return_freed_memory()
         return self._loaded
 
 
-def load_onnxruntime() -> Any:
-    """The one place that imports it. Its telemetry begins at the import, so it is turned off before."""
+def load_session(model: Path | bytes, what: str, *, threads: int) -> onnxruntime.InferenceSession:
+    # Telemetry begins at the import, so it is turned off before; this is the one place that imports it.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()
-    return onnxruntime
-
-
-def _session(model: Path | bytes, source: str) -> onnxruntime.InferenceSession:
-    ort = load_onnxruntime()
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = min(_MAX_THREADS, usable_cores())
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # Threads that spin while they wait take the core the next one needs: twice as slow on a busy machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
-    readable = model if isinstance(model, bytes) else str(model)
+    source = model if isinstance(model, bytes) else str(model)
     try:
-        return ort.InferenceSession(readable, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime raises classes of its own without a common base
-        raise Unavailable(f"{source} cannot be loaded by onnxruntime: {error}") from error
+        raise Unavailable(f"{what} cannot be loaded by onnxruntime: {error}") from error
 
 
-def _tokenizer(data: bytes, max_tokens: int, source: str) -> tokenizers.Tokenizer:
+def load_tokenizer(data: bytes, max_tokens: int, what: str) -> tokenizers.Tokenizer:
     # Its own threads gain nothing on a batch this size, and warn on stderr whenever the process forks.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from tokenizers import Tokenizer
@@ -132,10 +138,15 @@ def _tokenizer(data: bytes, max_tokens: int, source: str) -> tokenizers.Tokenize
     try:
         tokenizer = Tokenizer.from_buffer(data)
     except Exception as error:  # the library raises bare Exception
-        raise Unavailable(f"the tokenizer of {source} cannot be read: {error}") from error
+        raise Unavailable(f"{what} cannot be read: {error}") from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(max_tokens)
+    tokenizer.enable_truncation(max_tokens)  # of a pair, the longer of the two gives way first
     return tokenizer
+
+
+def readable(text: str, limit: int) -> str:
+    """A lone surrogate, which JSON allows and the tokenizer does not, becomes a question mark."""
+    return text[:limit].encode("utf-8", "replace").decode()
 
 
 def _return_freed_memory() -> None:
@@ -144,15 +155,6 @@ def _return_freed_memory() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim:
             trim(0)
-
-
-def _readable(text: str, limit: int) -> str:
-    text = text[:limit]
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which JSON allows and the tokenizer does not
-        return text.encode("utf-8", "replace").decode()
-    return text
 
 
 def _mean(states: NDArray[Any], mask: NDArray[np.int64]) -> Vectors:

@@ -8,13 +8,16 @@ model can be pinned by its hash.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 FLOAT, INT8, INT64 = 1, 3, 7
 _TYPES = {np.dtype(np.float32): FLOAT, np.dtype(np.int8): INT8, np.dtype(np.int64): INT64}
+
+_OPSET = 20  # the first with Gelu; onnxruntime reads it since 1.17
+_IR_VERSION = 9
 
 Attribute = int | float | Sequence[int]
 
@@ -38,6 +41,10 @@ def _bytes(field: int, value: bytes | str) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(raw)) + raw
 
 
+def _each(field: int, values: Iterable[bytes | str]) -> bytes:
+    return b"".join(_bytes(field, value) for value in values)
+
+
 def tensor(name: str, array: NDArray[np.generic]) -> bytes:
     dims = b"".join(_int(1, size) for size in array.shape)
     raw = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
@@ -54,15 +61,8 @@ def _attribute(name: str, value: Attribute) -> bytes:
 
 
 def node(op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Attribute]) -> bytes:
-    return b"".join(
-        [
-            *(_bytes(1, name) for name in inputs),
-            *(_bytes(2, name) for name in outputs),
-            _bytes(3, outputs[0]),
-            _bytes(4, op),
-            *(_bytes(5, _attribute(name, value)) for name, value in attributes.items()),
-        ]
-    )
+    described = _each(1, inputs) + _each(2, outputs) + _bytes(3, outputs[0]) + _bytes(4, op)
+    return described + _each(5, (_attribute(name, value) for name, value in attributes.items()))
 
 
 def value(name: str, element: int, shape: Sequence[int | str]) -> bytes:
@@ -71,22 +71,7 @@ def value(name: str, element: int, shape: Sequence[int | str]) -> bytes:
 
 
 def model(
-    name: str,
-    *,
-    nodes: Sequence[bytes],
-    tensors: Sequence[bytes],
-    inputs: Sequence[bytes],
-    outputs: Sequence[bytes],
-    opset: int,
-    ir_version: int,
+    name: str, nodes: Iterable[bytes], tensors: Iterable[bytes], inputs: Iterable[bytes], outputs: Iterable[bytes]
 ) -> bytes:
-    graph = b"".join(
-        [
-            *(_bytes(1, item) for item in nodes),
-            _bytes(2, name),
-            *(_bytes(5, item) for item in tensors),
-            *(_bytes(11, item) for item in inputs),
-            *(_bytes(12, item) for item in outputs),
-        ]
-    )
-    return _int(1, ir_version) + _bytes(2, "commonplace") + _bytes(7, graph) + _bytes(8, _int(2, opset))
+    graph = _each(1, nodes) + _bytes(2, name) + _each(5, tensors) + _each(11, inputs) + _each(12, outputs)
+    return _int(1, _IR_VERSION) + _bytes(2, "commonplace") + _bytes(7, graph) + _bytes(8, _int(2, _OPSET))

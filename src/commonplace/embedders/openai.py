@@ -22,7 +22,7 @@ from urllib.parse import urlencode, urlsplit
 import numpy as np
 
 from commonplace.embedders.base import Vectors, unit_rows
-from commonplace.embedders.settings import settings, whole_number
+from commonplace.embedders.registry import parse_settings, parse_whole
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 
 _BATCH = 128
@@ -156,11 +156,11 @@ def open_embedder(spec: str, *, sleep: Callable[[float], None] = time.sleep) -> 
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ValidationError(f"embedder {spec!r}: {error}") from error
-    values = settings(parts.query, _SETTINGS, spec)
+    values = parse_settings(parts.query, _SETTINGS, spec)
     model = values.get("model")
     if not host or not model or parts.username is not None:
         raise ValidationError(f"embedder {spec!r}: write it as openai://HOST/v1?model=NAME&key=VARIABLE")
-    dimension = whole_number(values, "dimension", spec)
+    dimension = parse_whole(values, "dimension", spec)
     shorten = values.get("shorten") == "yes"
     if shorten and not dimension:
         raise ValidationError(f"embedder {spec!r}: shorten=yes needs dimension=N")

@@ -1,11 +1,15 @@
-"""From what a user wrote to an embedder: built-in names first, then what installed packages offer."""
+"""From what a user wrote to an embedder: built-in names first, then what installed packages offer.
+
+A spec is a name, alone or followed by ":" or "?" and what that embedder wants to know: `name:target?key=value&…`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 from commonplace.wire.errors import Unavailable, ValidationError
 
@@ -15,14 +19,14 @@ if TYPE_CHECKING:
 DEFAULT = "minilm"
 ENTRY_POINTS = "commonplace.embedders"
 
-#: A spec is a name, alone or followed by ":" or "?" and what that embedder wants to know.
+#: The module of each.
 BUILT_IN = {
     "minilm": "minilm",
     "hashing": "hashing",
     "openai": "openai",
     "sentence-transformers": "sentence_transformers",
     "static": "static",
-    "onnx": "onnx_path",
+    "onnx": "onnx_file",
     "callable": "callable",
 }
 
@@ -61,3 +65,33 @@ def _installed(name: str) -> Callable[[str], Embedder]:
     except Exception as error:
         raise Unavailable(f"the package that offers embedder {name!r} cannot be imported: {error}") from error
     return found
+
+
+def parse_settings(query: str, allowed: Iterable[str], spec: str) -> dict[str, str]:
+    """The keys and values, every key one of `allowed` and given once."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    allowed = sorted(allowed)
+    for key, _ in pairs:
+        if key not in allowed:
+            raise ValidationError(f"embedder {spec!r}: unknown setting {key!r}; there are: {', '.join(allowed)}")
+    if len(dict(pairs)) != len(pairs):
+        raise ValidationError(f"embedder {spec!r}: a setting is given twice")
+    return dict(pairs)
+
+
+def parse_spec(spec: str, allowed: Iterable[str], *, wanted: str) -> tuple[str, dict[str, str]]:
+    """`name:target?key=value` as its target and settings."""
+    _, _, rest = spec.partition(":")
+    found, _, query = rest.partition("?")
+    if not found:
+        raise ValidationError(f"embedder {spec!r}: say which, as {wanted}")
+    return found, parse_settings(query, allowed, spec)
+
+
+def parse_whole(values: dict[str, str], key: str, spec: str) -> int | None:
+    text = values.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1_000_000):
+        raise ValidationError(f"embedder {spec!r}: {key} must be a whole number above 0, not {text!r}")
+    return int(text)

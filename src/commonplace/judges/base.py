@@ -1,9 +1,11 @@
-"""What a judge must do: say how well each memory answers a question."""
+"""What a judge must do, and which one a setting means: `auto`, `none`, or `llm://…`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from commonplace.wire.errors import ValidationError
 
 
 @runtime_checkable
@@ -18,8 +20,35 @@ class Judge(Protocol):
         """A logit for each text: 0 is the level of "nothing answers", above it the text does."""
 
 
-@runtime_checkable
-class Unloadable(Protocol):
-    """A judge that holds memory worth giving back; the next `judge` loads it again."""
+class JudgeChoice(NamedTuple):
+    """A judge, or none and why."""
 
-    def unload(self) -> None: ...
+    judge: Judge | None
+    note: str | None = None
+
+
+def open_judge(spec: str = "auto") -> JudgeChoice:
+    """`auto` is the judge that ships, where the tokenizer it needs is on this machine. Loads nothing yet."""
+    if spec == "none":
+        return JudgeChoice(None)
+    if spec == "auto":
+        return _shipped_judge()
+    if spec.startswith("llm:"):
+        from commonplace.judges.llm import open_llm
+
+        shipped, note = _shipped_judge()
+        return JudgeChoice(open_llm(spec, inner=shipped), note)
+    raise ValidationError(f"there is no judge {spec!r}; there are: auto, none, llm://HOST/v1?model=NAME", field="judge")
+
+
+def _shipped_judge() -> JudgeChoice:
+    # Imported here: with judge "none" not even numpy's part of it is paid for.
+    from commonplace.judges import minilm
+
+    if not minilm.tokenizer_path().is_file():
+        return JudgeChoice(
+            None, "there is no judge until `commonplace model build` has run: it needs the model's tokenizer"
+        )
+    if not minilm.MODEL.is_file():
+        return JudgeChoice(None, f"there is no judge: {minilm.MODEL.name} is missing from the package")
+    return JudgeChoice(minilm.MiniLMJudge())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import secrets
 import threading
 from collections import OrderedDict
@@ -19,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commonplace.embedders import model_files
-from commonplace.embedders.onnx_encoder import load_onnxruntime, usable_cores
+from commonplace.embedders import model_files, onnx_encoder
 from commonplace.wire.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -33,9 +31,7 @@ SHA256 = "b8aad82ac190c86a443e6aebfc5a05f22f4dab48fe6ebda67f6060ae1976fee1"
 
 MAX_TOKENS = 192  # of the pair; it was trained on 160
 _TOKENIZER = "tokenizer.json"
-# A token is rarely more than a few characters: what is past this would be cut anyway.
-_MAX_CHARS = MAX_TOKENS * 64
-_MAX_THREADS = 4
+_MAX_CHARS = MAX_TOKENS * onnx_encoder.CHARACTERS_PER_TOKEN
 _REMEMBERED = 4096
 
 
@@ -80,7 +76,8 @@ class MiniLMJudge:
         if not texts:
             return []
         session, tokenizer = self._load()
-        pairs = [tokenizer.encode(_readable(question), _readable(text)) for text in texts]
+        asked, *given = [onnx_encoder.readable(text, _MAX_CHARS) for text in (question, *texts)]
+        pairs = [tokenizer.encode(asked, text) for text in given]
 
         def logit(pair: tokenizers.Encoding) -> float:
             # Alone, never padded with others: the int8 arithmetic scales activations over the whole batch, so a
@@ -107,7 +104,9 @@ class MiniLMJudge:
                 tokenizer = tokenizer_path()
                 pinned = model_files.FILES[_TOKENIZER]
                 _check(tokenizer, pinned, "the judge's tokenizer is damaged: run `commonplace model build`")
-                loaded = self._loaded = _session(self._model), _tokenizer(tokenizer)
+                data = tokenizer.read_bytes()
+                session = onnx_encoder.load_session(self._model, "the judge", threads=1)
+                loaded = self._loaded = session, onnx_encoder.load_tokenizer(data, MAX_TOKENS, "the judge's tokenizer")
             return loaded
 
     def _key(self, question: str, text: str) -> bytes:
@@ -121,45 +120,15 @@ class MiniLMJudge:
 @functools.cache
 def _readers() -> ThreadPoolExecutor:
     """One thread a core: a pair is too small to share between cores, and pairs are independent."""
-    return ThreadPoolExecutor(min(_MAX_THREADS, usable_cores()), thread_name_prefix="judge-reader")
+    return ThreadPoolExecutor(
+        min(onnx_encoder.MAX_THREADS, onnx_encoder.usable_cores()), thread_name_prefix="judge-reader"
+    )
 
 
 def _check(path: Path, expected: str, otherwise: str) -> None:
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = model_files.sha256_of(path)
     except OSError as error:
         raise Unavailable(f"the judge cannot read {path.name} ({error.strerror})", path=str(path)) from error
     if found != expected:
         raise Unavailable(otherwise, path=str(path))
-
-
-def _session(model: Path) -> onnxruntime.InferenceSession:
-    ort = load_onnxruntime()
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    try:
-        return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime raises classes of its own without a common base
-        raise Unavailable(f"the judge cannot be loaded by onnxruntime: {error}") from error
-
-
-def _tokenizer(path: Path) -> tokenizers.Tokenizer:
-    # Its own threads gain nothing on one pair, and warn on stderr whenever the process forks.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_buffer(path.read_bytes())
-    except Exception as error:  # the library raises bare Exception
-        raise Unavailable(f"the judge's tokenizer cannot be read: {error}") from error
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)  # the longer of the two gives way first
-    return tokenizer
-
-
-def _readable(text: str) -> str:
-    # A lone surrogate, which JSON allows and the tokenizer does not, becomes a question mark.
-    return text[:_MAX_CHARS].encode("utf-8", "replace").decode()

@@ -6,7 +6,7 @@ is pending or belongs to the caller is settled in the engine before a store is a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.graph import GraphReads, GraphWork
-from commonplace.stores.importance import ImportanceDecay
 from commonplace.wire.filters import Where, matches
 from commonplace.wire.record import Memory, Status
 
@@ -26,6 +25,13 @@ Vectors = NDArray[np.float32]
 CAPABILITIES = frozenset(
     {"semantic", "episodic", "procedural", "emotional", "vector", "fts", "graph", "recall_tracking", "governance"}
 )
+
+
+@dataclass(slots=True, frozen=True)
+class StoreSettings:
+    """What a configuration says to whatever store is opened; a store takes from it what concerns it."""
+
+    index_mb: int = 512  # memory for what a process keeps of its indexes
 
 
 @dataclass(slots=True)
@@ -87,6 +93,25 @@ class AgentContext:
 
 
 @dataclass(slots=True, frozen=True)
+class ImportanceDecay:
+    """What a memory is worth at an instant: its given importance halves with its age, and each recall adds a little."""
+
+    base: float  # the importance of one that was given none
+    half_life: int  # ms
+    each: float  # for every recall,
+    most: float  # but not more than this for all of them
+
+    def of(self, memory: Memory, at: int) -> float:
+        given = self.base if memory.importance is None else memory.importance
+        age = max(at - memory.created_at, 0)
+        return float(given * 2 ** (-age / self.half_life) + min(self.each * memory.recalls, self.most))
+
+    def order(self, memories: Iterable[Memory], at: int) -> list[Memory]:
+        """Best first, the newer first among equals."""
+        return sorted(memories, key=lambda m: (self.of(m, at), m.created_at, m.id), reverse=True)
+
+
+@dataclass(slots=True, frozen=True)
 class Page:
     memories: list[Memory]
     next_cursor: str | None
@@ -134,7 +159,7 @@ class AuditEntry:
     hash: str
     parts: list[AuditPart] = field(default_factory=list)
 
-    def is_of(
+    def matches(
         self,
         agent_id: str | None = None,
         operation: str | None = None,
@@ -211,7 +236,7 @@ class Transaction(GraphWork, Protocol):
     def demote(self, ids: Sequence[str], factor: float) -> None:
         """Change the demotion and nothing else: no version, no sequence."""
 
-    def recalled(self, ids: Sequence[str], at: int) -> None:
+    def count_recalls(self, ids: Sequence[str], at: int) -> None:
         """Count a recall of each: no version, no sequence."""
 
     def erase(self, id: str) -> None:
@@ -290,7 +315,7 @@ class Primary(Store, GraphReads, Protocol):
     async def context(self, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
         """From live memories; given `now`, not from those that have expired."""
 
-    async def most_important(self, reach: Reach, worth: ImportanceDecay, at: int, limit: int) -> list[Memory]:
+    async def most_important(self, reach: Reach, decay: ImportanceDecay, at: int, limit: int) -> list[Memory]:
         """What of it is worth most at that time, best first, the newer first among equals."""
 
     async def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
@@ -301,33 +326,6 @@ class Primary(Store, GraphReads, Protocol):
 
     async def delete_migration_backups(self) -> None:
         """Something was erased: remove copies the store made of itself, such as those before a migration."""
-
-
-class Transactional:
-    """The verbs of a Store that follow from `transact`, for primaries to inherit."""
-
-    transact: Callable[..., Any]
-    agents: Callable[[str], Awaitable[dict[str, int]]]
-
-    async def put(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            await self.transact(entry.memory.tenant, lambda tx, entry=entry: tx.put(entry))
-
-    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
-        def work(tx: Transaction) -> int:
-            present = [id for id in ids if tx.get(id) is not None]
-            for id in present:
-                tx.erase(id)
-            return len(present)
-
-        count: int = await self.transact(tenant, work)
-        return count
-
-    async def agent_names(self, tenant: str) -> list[str]:
-        return sorted(await self.agents(tenant))
-
-    async def delete_migration_backups(self) -> None:
-        """Nothing to do for a store that makes none."""
 
 
 #: Told how much is done of how much there is.

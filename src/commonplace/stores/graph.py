@@ -46,13 +46,13 @@ class Triple:
 
 
 @dataclass(slots=True, frozen=True)
-class At:
+class Instant:
     """An instant in ms: a given one, or the present, which is never before the tenant's last commit."""
 
     ms: int
     given: bool = False
 
-    def settled(self, last_commit: int) -> int:
+    def resolve(self, last_commit: int) -> int:
         return self.ms if self.given else max(self.ms, last_commit)
 
 
@@ -81,28 +81,36 @@ class GraphReads(Protocol):
     """What can be asked of a primary about its statements and ties."""
 
     async def triples(
-        self, tenant: str, agent_id: str, *, subject: str | None = None, predicate: str | None = None,
-        at: At | None = None, limit: int | None = None,
-    ) -> list[Triple]:  # fmt: skip
+        self,
+        tenant: str,
+        agent_id: str,
+        *,
+        subject: str | None = None,
+        predicate: str | None = None,
+        at: Instant | None = None,
+        limit: int | None = None,
+    ) -> list[Triple]:
         """In the order they begin: all of them, or those that hold then."""
 
     async def triples_about(self, tenant: str, agent_id: str, subject: str, mentions: bool = False) -> list[Triple]:
         """Every version about a subject, oldest first; with `mentions` also those that have it as their object."""
 
-    async def triple_counts(self, tenant: str, agent_id: str, at: At) -> tuple[int, int, int]:
+    async def triple_counts(self, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
         """How many there are, how many hold then, and about how many subjects those are."""
 
-    async def path(self, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: At) -> list[Triple]:
+    async def path(self, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant) -> list[Triple]:
         """The fewest statements that lead from one thing to another, in either direction of each."""
 
-    async def linked(self, reach: Reach, ids: Sequence[str], hops: int, at: At, most: int) -> dict[str, dict[str, int]]:
+    async def linked(
+        self, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
+    ) -> dict[str, dict[str, int]]:
         """For each of these memories the distance of the `most` nearest that are tied to it, nearest first, and of
         others of `ids` met on the way; when `most` is 0 that of one of the nearest others of `ids` within `hops`, and
         no more. Only memories in reach are named or walked through."""
 
 
-def folded(name: str) -> str:
-    """How names of things are compared when the graph is walked."""
+def name_key(name: str) -> str:
+    """How names of entities are compared when the graph is traversed."""
     return name.strip().casefold()
 
 
@@ -114,6 +122,6 @@ def references(memory: Memory) -> list[str]:
     return [name for name in dict.fromkeys(both) if 0 < len(name) <= LONGEST_NAME][:REFERENCES]
 
 
-def subject_of(entity_name: str | None) -> str:
+def entity_key(entity_name: str | None) -> str:
     """The name of what a memory is about, as it is compared; "" when it is about nothing."""
-    return folded(entity_name) if entity_name and len(entity_name) <= LONGEST_NAME else ""
+    return name_key(entity_name) if entity_name and len(entity_name) <= LONGEST_NAME else ""

@@ -1,4 +1,4 @@
-"""A whole backend in one short file: everything in dictionaries, gone with the process. For tests and for reading."""
+"""A complete primary in one file: everything in dictionaries, gone with the process. For tests and for reading."""
 
 from __future__ import annotations
 
@@ -8,22 +8,11 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from commonplace.stores import exact
-from commonplace.stores.base import (
-    CAPABILITIES,
-    AuditEntry,
-    Candidate,
-    EmbedderInfo,
-    Entry,
-    Page,
-    Reach,
-    Record,
-    Search,
-    Transactional,
-)
-from commonplace.stores.context import ByScan, matched, packed
-from commonplace.stores.memory_graph import AssertResult, GraphInMemory
-from commonplace.stores.text import query_terms
+from commonplace.stores import base, exact_search
+from commonplace.stores.base import AuditEntry, Candidate, EmbedderInfo, Entry, Page, Reach, Record, Search
+from commonplace.stores.graph import Instant, Triple
+from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs
+from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.wire.errors import Conflict, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -31,17 +20,29 @@ T = TypeVar("T")
 
 
 @dataclass
-class _Tenant(AssertResult):
-    """One tenant's memories, and the transaction on them: it works on a copy that takes the original's place."""
+class _Tenant:
+    """One tenant's data, and the transaction on it: work is done on a copy, which then takes the original's place.
+
+    The copy has dictionaries of its own; what is in them is shared with the original and never changed in place.
+    """
 
     now: int = 0
     seq: int = 0
     versions: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
     recalls: dict[str, tuple[int, int]] = field(default_factory=dict)
-    kept: dict[tuple[str, str], Record] = field(default_factory=dict)
+    statements: dict[str, Triple] = field(default_factory=dict)  # in the order they were made
+    records: dict[tuple[str, str], Record] = field(default_factory=dict)
+    audit: tuple[AuditEntry, ...] = ()
 
     def copy(self, now: int) -> _Tenant:
-        return replace(self, now=now, versions={**self.versions}, recalls={**self.recalls}, kept={**self.kept})
+        return replace(
+            self,
+            now=now,
+            versions={**self.versions},
+            recalls={**self.recalls},
+            statements={**self.statements},
+            records={**self.records},
+        )
 
     def shown(self, memory: Memory) -> Memory:
         count, last = self.recalls.get(memory.id, (0, None))
@@ -52,6 +53,8 @@ class _Tenant(AssertResult):
         then = [[e for e in vs if reach.as_of is None or e.memory.seq <= reach.as_of] for vs in held]
         current = [replace(entries[-1], memory=self.shown(entries[-1].memory)) for entries in then if entries]
         return sorted((e for e in current if reach.admits(e.memory)), key=lambda e: (e.memory.created_at, e.memory.id))
+
+    # memories
 
     def get(self, id: str) -> Memory | None:
         return self.shown(self.versions[id][-1].memory) if id in self.versions else None
@@ -79,7 +82,7 @@ class _Tenant(AssertResult):
             *earlier, last = self.versions[id]
             self.versions[id] = (*earlier, replace(last, memory=replace(last.memory, demotion=factor)))
 
-    def recalled(self, ids: Sequence[str], at: int) -> None:
+    def count_recalls(self, ids: Sequence[str], at: int) -> None:
         for id in self.versions.keys() & ids:
             count, last = self.recalls.get(id, (0, 0))
             self.recalls[id] = (count + 1, max(last, at))
@@ -88,30 +91,66 @@ class _Tenant(AssertResult):
         if self.versions.pop(id, None) is not None:
             self.seq += 1
             self.recalls.pop(id, None)
-            self.entries = tuple(replace(e, parts=[p.without(id) for p in e.parts]) for e in self.entries)
+            self._erase_audit_parts(id)
+
+    # statements
+
+    def triple(self, id: str) -> Triple | None:
+        return self.statements.get(id)
+
+    def triples(
+        self, agent_id: str, subject: str | None = None, predicate: str | None = None, at: int | None = None
+    ) -> list[Triple]:
+        found = [t for t in self.statements.values() if t.agent_id == agent_id and subject in (None, t.subject)]
+        chosen = [t for t in found if predicate in (None, t.predicate) and (at is None or t.holds(at))]
+        return sorted(chosen, key=lambda t: t.valid_from)
+
+    def triple_at(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
+        return next(iter(self.triples(agent_id, subject, predicate, at)), None)
+
+    def triple_after(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
+        line = self.triples(agent_id, subject, predicate)
+        return next((t for t in line if t.valid_from > at and not t.empty), None)
+
+    def triples_from(self, memory_id: str) -> list[Triple]:
+        return [t for t in self.statements.values() if t.memory_id == memory_id]
+
+    def put_triple(self, triple: Triple) -> None:
+        self.statements[triple.id] = triple
+
+    def erase_triple(self, id: str) -> None:
+        if self.statements.pop(id, None) is not None:
+            self._erase_audit_parts(id)
+
+    # audit and records
+
+    def _erase_audit_parts(self, id: str) -> None:
+        self.audit = tuple(replace(e, parts=[p.without(id) for p in e.parts]) for e in self.audit)
 
     def audit_head(self) -> tuple[int, str]:
-        return (self.entries[-1].n, self.entries[-1].hash) if self.entries else (0, "")
+        return (self.audit[-1].n, self.audit[-1].hash) if self.audit else (0, "")
 
     def append_audit(self, entry: AuditEntry) -> None:
-        self.entries = (*self.entries, entry)
+        self.audit = (*self.audit, entry)
 
     def record(self, kind: str, key: str) -> Record | None:
-        return deepcopy(self.kept.get((kind, key)))
+        return deepcopy(self.records.get((kind, key)))
 
     def put_record(self, record: Record) -> None:
-        self.kept[record.kind, record.key] = deepcopy(record)
+        self.records[record.kind, record.key] = deepcopy(record)
 
     def drop_record(self, kind: str, key: str) -> None:
-        self.kept.pop((kind, key), None)
+        self.records.pop((kind, key), None)
 
     def records_about(self, memory_id: str) -> list[Record]:
-        return [deepcopy(r) for r in self.kept.values() if memory_id in r.about]
+        return [deepcopy(r) for r in self.records.values() if memory_id in r.about]
 
 
-class InMemory(ByScan, GraphInMemory, Transactional):
+class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
+    """The protocols `Primary` and `Store`; see `stores.base` for what each verb means."""
+
     name = "memory"
-    capabilities = CAPABILITIES
+    capabilities = base.CAPABILITIES
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
@@ -134,20 +173,21 @@ class InMemory(ByScan, GraphInMemory, Transactional):
 
     async def search(self, search: Search) -> list[Candidate]:
         found = self._of(search.reach.tenant).visible(search.reach)
-        wanted = packed(query_terms(search.text or ""))
-        ranked = exact.rank([(e.terms, e.vectors) for e in found], search.text, search.vector, search.limit)
-        return [Candidate(found[i].memory, d, k, matched(found[i].terms, wanted)) for i, d, k in ranked]
+        terms = query_terms(search.text or "")
+        wanted = packed_terms(terms)
+        ranked = exact_search.rank([(e.terms, e.vectors) for e in found], terms, search.vector, search.limit)
+        return [Candidate(found[i].memory, d, k, matched_terms(found[i].terms, wanted)) for i, d, k in ranked]
 
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
         found = self._of(reach.tenant).find(reach)[:: -1 if newest_first else 1]
-        if cursor is not None:  # a place and not a row: paging goes on when that row is gone
+        if cursor is not None:  # a position and not a row: paging goes on when that row is gone
             at, _, id = cursor.partition(".")
             if not at.isdecimal():
-                raise ValidationError(f"cursor {cursor!r} is not one we gave", field="cursor")
-            place = (int(at), id)
-            found = [m for m in found if m.id != id and ((m.created_at, m.id) < place) is newest_first]
+                raise ValidationError(f"invalid cursor {cursor!r}; pass back next_cursor as it came", field="cursor")
+            position = (int(at), id)
+            found = [m for m in found if m.id != id and ((m.created_at, m.id) < position) is newest_first]
         page = found[:limit]
         return Page(page, f"{page[-1].created_at}.{page[-1].id}" if len(found) > limit else None)
 
@@ -166,10 +206,10 @@ class InMemory(ByScan, GraphInMemory, Transactional):
 
     async def sequence(self, tenant: str, at: int | None = None) -> int:
         of = self._of(tenant)
-        return of.seq if at is None else max((e.seq for e in of.entries if e.at <= at), default=0)
+        return of.seq if at is None else max((e.seq for e in of.audit if e.at <= at), default=0)
 
     async def audit(self, tenant: str, *, after: int = 0, limit: int = 100, **which: Any) -> list[AuditEntry]:
-        return [e for e in self._of(tenant).entries if e.n > after and e.is_of(**which)][:limit]
+        return [e for e in self._of(tenant).audit if e.n > after and e.matches(**which)][:limit]
 
     async def audit_head(self, tenant: str) -> tuple[int, str]:
         return self._of(tenant).audit_head()
@@ -178,7 +218,20 @@ class InMemory(ByScan, GraphInMemory, Transactional):
         return self._of(tenant).record(kind, key)
 
     async def records(self, tenant: str, kind: str) -> list[Record]:
-        return [deepcopy(r) for (k, _), r in sorted(self._of(tenant).kept.items()) if k == kind]
+        return [deepcopy(r) for (k, _), r in sorted(self._of(tenant).records.items()) if k == kind]
+
+    async def triples(
+        self,
+        tenant: str,
+        agent_id: str,
+        *,
+        subject: str | None = None,
+        predicate: str | None = None,
+        at: Instant | None = None,
+        limit: int | None = None,
+    ) -> list[Triple]:
+        of = self._of(tenant)
+        return of.triples(agent_id, subject, predicate, None if at is None else at.resolve(of.now))[:limit]
 
     async def embedder(self) -> EmbedderInfo | None:
         return self._embedder
@@ -197,5 +250,6 @@ class InMemory(ByScan, GraphInMemory, Transactional):
         """Nothing is kept."""
 
 
-def open_url(url: str, clock: Clock = system_clock) -> InMemory:
+def open_url(url: str, clock: Clock = system_clock, settings: base.StoreSettings | None = None) -> InMemory:
+    """`memory://`; no setting concerns it."""
     return InMemory(clock)

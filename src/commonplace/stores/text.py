@@ -14,6 +14,7 @@ import struct
 import sys
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,8 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from commonplace.stores.stopwords import STOPWORDS
 
 #: Raise it when the same text would give other terms: indexes made by another version are rebuilt.
 ANALYSER = 1
@@ -106,9 +105,30 @@ def decode(blob: bytes) -> tuple[Hashes, Counts]:
     return np.frombuffer(blob, "<u8", n), np.frombuffer(blob, np.uint8, n, n * 8)
 
 
-def length(blob: bytes) -> int:
-    """How many words the memory has, as BM25 counts them."""
-    return sum(blob[len(blob) // 9 * 8 :])
+def decode_all(blobs: Sequence[bytes]) -> tuple[Hashes, Counts, list[int]]:
+    """The hashes and counts of many memories, one after the other, and how many each memory has."""
+    sizes = [len(blob) // 9 for blob in blobs]
+    sized = list(zip(blobs, sizes, strict=True))
+    hashes = np.frombuffer(b"".join([blob[: n * 8] for blob, n in sized]), "<u8")
+    return hashes, np.frombuffer(b"".join([blob[n * 8 : n * 9] for blob, n in sized]), np.uint8), sizes
+
+
+def matched_terms(blob: bytes, wanted: Sequence[bytes]) -> int:
+    """Which of the wanted terms (`packed_terms`) a memory has, one bit each; searching the bytes makes it cheap."""
+    end = len(blob) // 9 * 8
+    bits = 0
+    for i, term in enumerate(wanted):
+        at = blob.find(term, 0, end)
+        while at % 8 and at > 0:  # in between two hashes, by chance
+            at = blob.find(term, at + 1, end)
+        if at >= 0:
+            bits |= 1 << i
+    return bits
+
+
+def packed_terms(terms: Sequence[int]) -> list[bytes]:
+    """A question's terms as `matched_terms` looks for them."""
+    return [term.to_bytes(8, "little") for term in terms]
 
 
 def _tokens(text: str) -> list[str]:
@@ -230,3 +250,33 @@ def impact_table(average_length: float) -> NDArray[np.float32]:
 
 def idf(documents: int, containing: int) -> float:
     return math.log1p(max(documents - containing + 0.5, 0.5) / (containing + 0.5))
+
+
+# Words that questions are made of and answers are not found by, folded as above.
+_ENGLISH = """
+a about again all also am an and any are aren as at be because been before being between both but by can
+cannot could couldn did didn do does doesn doing don during each for from further get had hadn has hasn have
+haven having he her here hers herself him himself his how i if in into is isn it its itself just let me more
+most my myself no nor not of off on once only or other our ours ourselves out over own please same shall she
+should shouldn so some such than that the their theirs them themselves then there these they this those
+through to too under until up us very was wasn we were weren what when where which while who whom whose why
+will with won would wouldn you your yours yourself yourselves tell know say said ever
+"""
+_GERMAN = """
+aber als am an auch auf aus bei bin bis das dass dem den der des die doch du ein eine einem einen einer
+eines er es fur hat haben hatte ich ihr im in ist ja kann mein mich mir mit nach nicht noch nur oder sein
+sich sie sind und uns vom von vor wann war waren warum was welche welcher welches wenn wer wie wir wird wo
+zu zum zur
+"""
+_FRENCH = """
+au aux avec ce ces cette comme comment dans de des du elle en est et etait il ils je la le les leur lui ma
+mais me mes moi mon ne nous on ont ou par pas pour pourquoi qu quand que quel quelle quelles quels qui quoi
+sa se ses son sont sur ta te tu un une vous
+"""
+_SPANISH = """
+al como con cual cuales cuando de del donde el ella ellos en era es esa ese esta este ha han hay la las le
+lo los mas mi mis muy no o para pero por porque que quien quienes se ser si sin sobre son su sus tiene un
+una uno y ya yo
+"""
+
+STOPWORDS = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SPANISH}".split())

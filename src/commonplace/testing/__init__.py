@@ -16,8 +16,7 @@ is a `FakeClock`. What a store does not declare in `capabilities` is skipped. py
 
 from __future__ import annotations
 
-from commonplace.testing.graph import GraphScenarios
-from commonplace.testing.links import LinkScenarios
+from commonplace.testing.graph import GraphScenarios, LinkScenarios
 from commonplace.testing.paper import PaperScenarios
 from commonplace.testing.reads import ReadScenarios
 from commonplace.testing.storage import StorageScenarios

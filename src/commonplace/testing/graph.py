@@ -1,21 +1,23 @@
-"""What is stated about things: one line in time for each subject and predicate, and nothing left once erased."""
+"""The graph: what is stated about entities, as one line in time for each subject and predicate; and what links
+memories to each other, how far it is followed, and what is never seen on the way."""
 
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from commonplace.engine import Triple
+from commonplace.engine import Decision, Draft, Query, Triple
 from commonplace.stores.base import Transaction
-from commonplace.stores.walking import PATH_FANOUT
-from commonplace.testing.subject import DAY_MS, START, WHO, Contract, FakeClock, Subject, drives
+from commonplace.stores.traversal import FANOUT, PATH_FANOUT
+from commonplace.testing.subject import DAY_MS, START, WHO, Contract, FakeClock, Subject, scenario
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound
+from commonplace.wire.filters import parse
 from commonplace.wire.record import Principal
 
 #: How far the timeline of the random test reaches, in ms.
@@ -24,13 +26,16 @@ Step = tuple[str, int, int]  # what to do, the instant it is about, the instant 
 
 
 async def state(s: Subject, subject: str, predicate: str, object: str, agent: str = "agent", **more: Any) -> Triple:
-    return (
-        await s.engine.graph.assert_fact(WHO, agent, subject=subject, predicate=predicate, object=object, **more)
-    ).triple
+    graph = s.engine.graph
+    return (await graph.assert_fact(WHO, agent, subject=subject, predicate=predicate, object=object, **more)).triple
 
 
 async def held(s: Subject, subject: str, agent: str = "agent", **options: Any) -> list[str]:
     return [t.object for t in await s.engine.graph.query(WHO, agent, subject, **options)]
+
+
+async def near(s: Subject, id: str, hops: int = 1, agent: str = "agent") -> dict[str, int]:
+    return await s.engine.graph.neighbours(WHO, agent, id, hops)
 
 
 class Timeline:
@@ -53,9 +58,8 @@ class Timeline:
 
 
 class GraphScenarios(Contract):
-    @drives
+    @scenario("graph")
     async def test_a_new_statement_ends_the_one_before(self, s: Subject) -> None:
-        self.needs(s, "graph")
         first = await state(s, "auth-service", "version", "2.4.0", confidence=0.5, provenance="log")
         s.clock.advance(DAY_MS)
         second = await state(s, "auth-service", "version", "2.4.1")
@@ -65,14 +69,13 @@ class GraphScenarios(Contract):
         assert await held(s, "auth-service", as_of=s.clock() - 1) == ["2.4.0"]
         assert await held(s, "auth-service", as_of=first.valid_from - 1) == []
         history = await s.engine.graph.history(WHO, "agent", "auth-service", "version")
-        assert [(t.id, t.object, t.valid_from, t.valid_to) for t in history] == [
-            (first.id, "2.4.0", START, s.clock()), (second.id, "2.4.1", s.clock(), None)]  # fmt: skip
+        line = [(t.id, t.object, t.valid_from, t.valid_to) for t in history]
+        assert line == [(first.id, "2.4.0", START, s.clock()), (second.id, "2.4.1", s.clock(), None)]
         assert (history[0].confidence, history[0].provenance, history[0].asserted_by) == (0.5, "log", "local")
         assert await s.engine.graph.counts(WHO, "agent") == {"triples": 3, "active": 2, "subjects": 1}
 
-    @drives
+    @scenario("graph")
     async def test_a_statement_about_the_past_leaves_what_came_after_alone(self, s: Subject) -> None:
-        self.needs(s, "graph")
         await state(s, "Alice", "lives_in", "Rome", valid_from=START - 10 * DAY_MS)
         await state(s, "Alice", "lives_in", "Oslo", valid_from=START - 2 * DAY_MS)
         between = await state(s, "Alice", "lives_in", "Bern", valid_from=START - 5 * DAY_MS)
@@ -80,18 +83,16 @@ class GraphScenarios(Contract):
         places = [await held(s, "Alice", as_of=START - days * DAY_MS) for days in (11, 10, 6, 5, 3, 2, 0)]
         assert places == [[], ["Rome"], ["Rome"], ["Bern"], ["Bern"], ["Oslo"], ["Oslo"]]
 
-    @drives
+    @scenario("graph")
     async def test_of_two_at_the_same_instant_the_later_stands(self, s: Subject) -> None:
-        self.needs(s, "graph")
         first = await state(s, "Alice", "likes", "tea")
         await state(s, "Alice", "likes", "coffee")
         assert await held(s, "Alice") == await held(s, "Alice", as_of=s.clock()) == ["coffee"]
         history = await s.engine.graph.history(WHO, "agent", "Alice")
         assert [(t.object, t.valid_to) for t in history] == [("tea", first.valid_from), ("coffee", None)]
 
-    @drives
+    @scenario("graph")
     async def test_what_was_just_stated_holds_though_the_clock_was_set_back(self, s: Subject) -> None:
-        self.needs(s, "graph")
         await s.remember("something", entity_name="Alice")
         s.clock.advance(-DAY_MS)
         made = await state(s, "Alice", "likes", "tea")
@@ -106,26 +107,19 @@ class GraphScenarios(Contract):
     def test_statements_of_one_line_never_overlap(self, tmp_path: Path) -> None:
         """Whatever is stated about whatever instant, and ended: the same as writing it down instant by instant."""
         steps = st.tuples(st.sampled_from(["state", "state", "state", "retract"]), *[st.integers(0, SPAN)] * 2)
-        with asyncio.Runner() as runner:
-            clock = FakeClock()
-            s = runner.run(self.subject(tmp_path, clock))
-            self.needs(s, "graph")
-            count = 0
+        examples = itertools.count(1)
+        with self.opened(tmp_path, "graph") as (s, run):
 
             @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
             @given(st.lists(steps, max_size=12))
             def agrees(done: list[Step]) -> None:
-                nonlocal count
-                count += 1
-                base = START + count * 1000  # commit times never go back, so each example has a stretch of its own
-                runner.run(self._told(s, base, f"thing {count}", sorted(done, key=lambda step: step[2])))
+                example = next(examples)
+                base = START + example * 1000  # commit times never go back, so each example has a stretch of its own
+                run(self._check_timeline(s, base, f"thing {example}", sorted(done, key=lambda step: step[2])))
 
-            try:
-                agrees()
-            finally:
-                runner.run(s.engine.close())
+            agrees()
 
-    async def _told(self, s: Subject, base: int, subject: str, steps: list[Step]) -> None:
+    async def _check_timeline(self, s: Subject, base: int, subject: str, steps: list[Step]) -> None:
         oracle = Timeline()
         for value, (what, about, at) in enumerate(steps):
             s.clock.now = base + at
@@ -138,23 +132,21 @@ class GraphScenarios(Contract):
                 with pytest.raises(NotFound):
                     await s.engine.graph.retract(WHO, "agent", (subject, "is"))
         for instant, holding in enumerate(oracle.at):
-            told = await held(s, subject, as_of=base + instant)
-            assert told == ([] if holding is None else [str(holding)]), (instant, steps)
+            found = await held(s, subject, as_of=base + instant)
+            assert found == ([] if holding is None else [str(holding)]), (instant, steps)
         line = [t for t in await s.engine.graph.history(WHO, "agent", subject) if not t.empty]
-        assert all(a.valid_to is not None and a.valid_to <= b.valid_from for a, b in pairwise(line))
+        assert all(a.valid_to is not None and a.valid_to <= b.valid_from for a, b in itertools.pairwise(line))
 
-    @drives
+    @scenario("graph")
     async def test_of_many_at_once_exactly_one_is_active(self, s: Subject) -> None:
-        self.needs(s, "graph")
         await asyncio.gather(*(state(s, "Alice", "is_at", f"place {i}") for i in range(100)))
         assert len(await held(s, "Alice")) == 1
         history = await s.engine.graph.history(WHO, "agent", "Alice")
         assert len(history) == 100
         assert sum(t.valid_to is None for t in history) == 1
 
-    @drives
+    @scenario("graph")
     async def test_statements_have_the_same_walls(self, s: Subject) -> None:
-        self.needs(s, "graph")
         mine = await state(s, "Alice", "knows", "Bob")
         await state(s, "Alice", "knows", "Zoe", "neighbour")
         other = Principal(tenant="other")
@@ -168,9 +160,8 @@ class GraphScenarios(Contract):
                 await s.engine.graph.retract(who, agent, mine.id)
         assert await held(s, "Alice") == ["Bob"]
 
-    @drives
+    @scenario("graph")
     async def test_what_is_retracted_stays_in_history(self, s: Subject) -> None:
-        self.needs(s, "graph")
         made = await state(s, "Alice", "knows", "Bob")
         ahead = await state(s, "Alice", "retires", "gladly", valid_from=s.clock() + DAY_MS)
         s.clock.advance(5)
@@ -184,9 +175,8 @@ class GraphScenarios(Contract):
         await state(s, "Alice", "knows", "Carol")
         assert [t.object for t in await s.engine.graph.history(WHO, "agent", "Alice", "knows")] == ["Bob", "Carol"]
 
-    @drives
+    @scenario("graph")
     async def test_the_shortest_way_in_either_direction(self, s: Subject) -> None:
-        self.needs(s, "graph")
         for a, b in (("Alice", "acme"), ("Acme", "Oslo"), ("Bob", "Oslo"), ("Bob", "Bern"), ("Alice", "Bern")):
             await state(s, a, f"to {b}", b)
         way = await s.engine.graph.path(WHO, "agent", "alice", "BOB")
@@ -199,9 +189,8 @@ class GraphScenarios(Contract):
         assert list(await s.engine.graph.path(WHO, "agent", "Alice", "nowhere", max_hops=6)) == []
         assert len(await s.engine.graph.path(WHO, "agent", "Alice", "Bob", as_of=s.clock() - 1)) == 0
 
-    @drives
+    @scenario("graph")
     async def test_a_way_over_a_hub_is_found(self, s: Subject) -> None:
-        self.needs(s, "graph")
         for i in range(PATH_FANOUT + 20):
             await state(s, f"person {i}", "lives_in", "Town")
             s.clock.advance(1)
@@ -209,9 +198,8 @@ class GraphScenarios(Contract):
         assert [t.subject for t in way] == ["person 0", "person 1"]
         assert len(await s.engine.graph.path(WHO, "agent", "Town", "person 0")) == 1
 
-    @drives
+    @scenario("graph")
     async def test_erasing_a_subject_leaves_nothing_of_it(self, s: Subject) -> None:
-        self.needs(s, "graph")
         mark = "xyzzy-4711"
         for object in ("one", "two", mark):
             await state(s, mark, "is", object, provenance=f"heard by {mark}")
@@ -229,9 +217,8 @@ class GraphScenarios(Contract):
         assert await held(s, "Alice") == ["tea"]
         assert (await s.engine.ledger.verify(WHO)).first_bad is None
 
-    @drives
+    @scenario("graph")
     async def test_what_was_derived_from_an_erased_memory_goes_with_it(self, s: Subject) -> None:
-        self.needs(s, "graph")
         mark = "xyzzy-4711"
         theirs = mint_id(START)  # a caller's own id may look like one of ours
         source = await s.remember(f"{mark} lives here", aliases=["note-1", theirs])
@@ -251,9 +238,8 @@ class GraphScenarios(Contract):
         assert other.id not in repr(entries[-1])
         assert (await s.engine.ledger.verify(WHO)).first_bad is None
 
-    @drives
+    @scenario("graph")
     async def test_statements_of_work_that_raises_are_gone(self, s: Subject) -> None:
-        self.needs(s, "graph")
         made = await state(s, "Alice", "knows", "Bob")
 
         def work(tx: Transaction) -> None:
@@ -273,16 +259,135 @@ class GraphScenarios(Contract):
     def test_statements_are_there_after_reopening(self, tmp_path: Path) -> None:
         if not self.durable:
             pytest.skip("this store is gone with its process")
+        clock = FakeClock()
+        with self.opened(tmp_path, clock=clock) as (s, run):
+            run(state(s, "Alice", "knows", "Bob", confidence=0.25, provenance="x"))
+            kept = run(s.engine.graph.history(WHO, "agent", "Alice"))
+        with self.opened(tmp_path, clock=clock) as (s, run):
+            assert run(s.engine.graph.history(WHO, "agent", "Alice")) == kept
+            assert run(held(s, "Alice")) == ["Bob"]
 
-        async def both() -> None:
-            clock = FakeClock()
-            subject = await self.subject(tmp_path, clock)
-            await state(subject, "Alice", "knows", "Bob", confidence=0.25, provenance="x")
-            kept = await subject.engine.graph.history(WHO, "agent", "Alice")
-            await subject.engine.close()
-            again = await self.subject(tmp_path, clock)
-            assert await again.engine.graph.history(WHO, "agent", "Alice") == kept
-            assert await held(again, "Alice") == ["Bob"]
-            await again.engine.close()
 
-        asyncio.run(both())
+class LinkScenarios(Contract):
+    @scenario("graph")
+    async def test_memories_are_tied_by_what_they_refer_to_and_replace(self, s: Subject) -> None:
+        old = await s.remember("the first plan", aliases=["plan-1"])
+        new = await s.remember("the second plan", supersedes=[old])
+        note = await s.remember("about the plan", metadata={"references": ["plan-1", "nowhere", 7]})
+        last = await s.remember("about the note", metadata={"references": note})
+        assert await near(s, old) == {note: 1, new: 1}
+        assert await near(s, note) == {old: 1, last: 1}
+        assert await near(s, last, 2) == {note: 1, old: 2}
+        assert await near(s, last, 3) == {note: 1, old: 2, new: 3}
+        assert await near(s, "plan-1", 0) == {}
+        await s.update(note, metadata={"references": [new]})
+        assert await near(s, note) == {new: 1, last: 1}
+        assert await near(s, old) == {new: 1}
+
+    @scenario("graph")
+    async def test_memories_are_tied_by_what_they_are_about(self, s: Subject) -> None:
+        names = ("Alice", "ALICE", " alice ")
+        alice = [await s.remember(f"Alice {i}", entity_name=name) for i, name in enumerate(names)]
+        acme, oslo = await s.remember("a firm", entity_name="Acme"), await s.remember("a town", entity_name="Oslo")
+        assert await near(s, alice[0], 3) == {alice[2]: 1, alice[1]: 1}
+        await state(s, "acme", "employs", "alice")
+        assert await near(s, alice[0]) == {alice[2]: 1, alice[1]: 1, acme: 1}
+        assert set(await near(s, acme)) == set(alice)
+        await state(s, "Acme", "located_in", "Norway")
+        await state(s, "Oslo", "located_in", "NORWAY")
+        assert await near(s, acme, 2) == {**dict.fromkeys(alice, 1), oslo: 2}
+        assert (await near(s, alice[1], 3))[oslo] == 3
+        assert oslo not in await near(s, alice[1], 2)
+        await s.engine.graph.retract(WHO, "agent", ("acme", "employs"))
+        assert acme not in await near(s, alice[0], 3)
+
+    @scenario("graph")
+    async def test_what_cannot_be_read_is_neither_named_nor_walked_through(self, s: Subject) -> None:
+        start = await s.remember("start", entity_name="Thing")
+        middle = await s.remember("middle", metadata={"references": [start]}, expires_at=s.clock() + DAY_MS)
+        end = await s.remember("end", metadata={"references": [middle]})
+        foreign = await s.remember("foreign", "neighbour", entity_name="Thing", metadata={"references": [start]})
+        draft = Draft("agent", "semantic", "pending", entity_name="Thing", metadata={"references": [start]})
+        staged = await s.engine.remember(WHO, draft, approval={"content": "x"})
+        await s.engine.remember(Principal(tenant="other"), Draft("agent", "semantic", "x", entity_name="Thing"))
+        await state(s, "Thing", "is", "Other", "neighbour")
+        assert await near(s, start, 3) == {middle: 1, end: 2}
+        assert await near(s, foreign, 3, "neighbour") == {}
+        assert staged.review_id is not None
+        await s.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice"))
+        assert (await near(s, start))[staged.id] == 1
+        await s.forget(staged.id)
+        s.clock.advance(DAY_MS)
+        assert await near(s, start, 3) == {}
+        assert await near(s, end, 3) == {}
+        gone = await s.remember("gone", metadata={"references": [end]})
+        assert await near(s, end) == {gone: 1}
+        await s.forget(gone, hard_delete=True)
+        assert await near(s, end) == {}
+        s.clock.advance(DAY_MS)
+        await s.expire("archive", older_than_days=1)
+        assert (await s.get(start)).status == "archived"
+        assert start not in await near(s, await s.remember("again", entity_name="Thing"))
+
+    @scenario("graph")
+    async def test_recall_raises_what_is_tied_and_names_it(self, s: Subject) -> None:
+        far = await s.remember("nothing in common", entity_name="Kiln")
+        tied = await s.remember("the glaze recipe of the kiln", entity_name="kiln")
+        await s.remember("the glaze recipe of the oven")
+        also = await s.remember("a glaze recipe", metadata={"references": [tied]})
+
+        async def found(hops: int, **more: Any) -> dict[str, Any]:
+            hits = (await s.engine.recall(WHO, Query(("agent",), "glaze recipe", hops=hops, **more))).hits
+            return {hit.memory.id: hit for hit in hits}
+
+        plain, raised = await found(0), await found(1)
+        assert set(plain) == set(raised)
+        assert all(hit.supporting == [] for hit in plain.values())
+        for id, hit in raised.items():
+            factor = 1.05 if id in (tied, also, far) else 1.0
+            assert abs(hit.score - plain[id].score * factor) < 1e-12
+        assert raised[tied].supporting == [also, far]
+        assert raised[also].supporting == [tied]
+        assert (await found(2))[also].supporting == [tied, far]
+        only = await found(2, where=parse({"id": [tied, also]}))
+        assert only[also].supporting == [tied]
+
+    @scenario("graph")
+    async def test_hops_in_the_past_are_those_of_the_past(self, s: Subject) -> None:
+        a, b = await s.remember("a glaze recipe", entity_name="A"), await s.remember("b glaze recipe", entity_name="B")
+        await state(s, "A", "is", "B")
+        before = s.clock()
+        s.clock.advance(DAY_MS)
+        await s.update(b, entity_name="C", metadata={"references": []})
+        await s.engine.graph.retract(WHO, "agent", ("A", "is"))
+        c = await s.remember("c glaze recipe", metadata={"references": [a]})
+
+        async def found(as_of: int | None) -> dict[str, list[str]]:
+            query = Query(("agent",), "glaze recipe", hops=1, as_of=as_of)
+            return {hit.memory.id: hit.supporting for hit in (await s.engine.recall(WHO, query)).hits}
+
+        assert await found(before) == {a: [b], b: [a]}
+        assert await found(None) == await found(s.clock()) == {a: [c], b: [], c: [a]}
+
+    @scenario("graph")
+    async def test_a_hub_is_cut_but_what_was_found_is_not(self, s: Subject) -> None:
+        first = await s.remember("the zymurgy note", entity_name="Hub")
+        crowd = await s.remember_all(
+            [Draft("agent", "semantic", f"filler {i}", entity_name="Hub") for i in range(FANOUT + 60)]
+        )
+        last = await s.remember("another zymurgy note", entity_name="hub")
+        assert set(await near(s, first)) == {last, *crowd[-FANOUT + 1 :]}
+        found = await s.engine.recall(WHO, Query(("agent",), "zymurgy note", k=2, hops=1, explain=True))
+        assert {hit.memory.id for hit in found.hits} == {first, last}
+        assert all(hit.explain is not None and hit.explain["hop"] == 1 for hit in found.hits)
+        assert first in next(hit.supporting for hit in found.hits if hit.memory.id == last)
+
+    @scenario("graph")
+    async def test_what_was_found_is_tied_over_a_thing_that_joins_many(self, s: Subject) -> None:
+        ids = [await s.remember(f"zymurgy note {i}", entity_name=f"Person {i}") for i in range(2)]
+        for i in range(FANOUT + 10):
+            await state(s, f"person {i}", "lives_in", "Town")
+            s.clock.advance(1)
+        found = await s.engine.recall(WHO, Query(("agent",), "zymurgy note", hops=2, explain=True))
+        assert {hit.memory.id: hit.supporting for hit in found.hits} == {ids[0]: [ids[1]], ids[1]: [ids[0]]}
+        assert all(hit.explain is not None and hit.explain["hop"] == 2 for hit in found.hits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from commonplace.engine import Draft, Forget, Query
-from commonplace.stores.base import Reach, Search
-from commonplace.stores.importance import ImportanceDecay
-from commonplace.testing.subject import DAY_MS, Contract, FakeClock, Subject, drives
+from commonplace.stores.base import ImportanceDecay, Reach, Search
+from commonplace.testing.subject import DAY_MS, Contract, Subject, scenario
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where, any_of, parse
 from commonplace.wire.record import Principal
@@ -27,7 +25,7 @@ TRICKY_TEXTS = (
 
 
 class ReadScenarios(Contract):
-    @drives
+    @scenario()
     async def test_filters_come_before_the_cut(self, s: Subject) -> None:
         """A small agent beside one a hundred times larger, and three memories of one user among hundreds."""
         await s.remember_all([Draft("large", "semantic", f"the harbour report number {i}") for i in range(500)])
@@ -40,7 +38,7 @@ class ReadScenarios(Contract):
         assert [m.user_id for m in found] == ["alice"] * 3
         assert len(await s.recall("harbour report", "busy", filter={"content": {"$contains": "boats"}})) == 3
 
-    @drives
+    @scenario()
     async def test_what_is_not_shared_is_not_found(self, s: Subject) -> None:
         """Conditions on privacy, and those of which one is enough, hold in every way to read."""
         shares: list[list[str] | None] = [None, [], ["bob"], ["*"], ["bobby"], ["carol", "bob"]]
@@ -57,7 +55,7 @@ class ReadScenarios(Contract):
             assert {int(m.content.rsplit(" ", 1)[1]) for m in memories} == expected
         assert await s.store.count(reach) == len(expected)
 
-    @drives
+    @scenario()
     async def test_what_is_worth_most_comes_first(self, s: Subject) -> None:
         """By importance, age and recalls together, as they are at that time and after every change."""
         worth = ImportanceDecay(base=0.5, half_life=DAY_MS, each=0.05, most=0.3)
@@ -77,7 +75,7 @@ class ReadScenarios(Contract):
         assert await order(where=parse({"tags": "x"})) == [high]
         assert await order(at=s.clock.now - 3 * DAY_MS // 2) == [high, old, plain]
         for _ in range(7):
-            await s.store.transact("local", lambda tx: tx.recalled([old], s.clock.now))
+            await s.store.transact("local", lambda tx: tx.count_recalls([old], s.clock.now))
         assert await order() == [high, old, plain]
         await s.update(plain, importance=1.0)
         assert await order() == [plain, high, old]
@@ -88,7 +86,7 @@ class ReadScenarios(Contract):
         await s.forget(old, hard_delete=True)
         assert await order() == []
 
-    @drives
+    @scenario()
     async def test_tenants_and_agents_are_walls(self, s: Subject) -> None:
         id = await s.remember("the secret plan")
         other = Principal(tenant="other")
@@ -103,39 +101,33 @@ class ReadScenarios(Contract):
 
     @pytest.mark.parametrize("text", TRICKY_TEXTS)
     def test_text_comes_back_as_it_went(self, tmp_path: Path, text: str) -> None:
-        async def scenario(s: Subject) -> None:
+        with self.opened(tmp_path) as (s, run):
             fields: dict[str, Any] = {"user_id": text, "title": text, "source": text, "tags": [text], "aliases": [text]}
-            id = await s.remember(f"x{text}", metadata={"k": text}, **fields)
-            got = await s.get(id)
+            id = run(s.remember(f"x{text}", metadata={"k": text}, **fields))
+            got = run(s.get(id))
             assert (got.content, got.metadata, got.tags, got.aliases) == (f"x{text}", {"k": text}, [text], [text])
             assert got.user_id == got.title == got.source == text
-            assert (await s.get(text)).id == id
+            assert run(s.get(text)).id == id
             for key in ("k", "user_id", "title", "tags"):
-                assert [m.id for m in await s.list(filter={key: text})] == [id], key
-            assert [m.id for m in await s.recall(f"x{text}", filter={"k": text})] == [id]
-
-        asyncio.run(self.drive(tmp_path, scenario))
+                assert [m.id for m in run(s.list(filter={key: text}))] == [id], key
+            assert [m.id for m in run(s.recall(f"x{text}", filter={"k": text}))] == [id]
 
     def test_metadata_comes_back_as_it_went(self, tmp_path: Path) -> None:
         numbers = st.integers() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
         scalars = st.none() | st.booleans() | numbers | st.text(max_size=8)
         keys = st.text(max_size=4)
         inner = st.recursive(scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(keys, x, max_size=3))
-        with asyncio.Runner() as runner:
-            s = runner.run(self.subject(tmp_path, FakeClock()))
+        with self.opened(tmp_path) as (s, run):
 
             @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
             @given(st.dictionaries(keys, inner, max_size=4))
             def comes_back(metadata: dict[str, Any]) -> None:
-                id = runner.run(s.remember("x", metadata=metadata))
-                assert json.dumps(runner.run(s.get(id)).metadata) == json.dumps(metadata)
+                id = run(s.remember("x", metadata=metadata))
+                assert json.dumps(run(s.get(id)).metadata) == json.dumps(metadata)
 
-            try:
-                comes_back()
-            finally:
-                runner.run(s.engine.close())
+            comes_back()
 
-    @drives
+    @scenario()
     async def test_every_filter_operator(self, s: Subject) -> None:
         notes = [{"n": 1, "s": "ab"}, {"n": 2.5, "s": "abc", "l": [1, "x"]}, {"b": True, "d": {"e": None}}]
         for i, metadata in enumerate(notes):
@@ -155,7 +147,7 @@ class ReadScenarios(Contract):
             assert {m.content for m in await s.recall("note", filter=document)} == names, document
             assert await s.store.count(Reach("local", ("agent",), parse(document))) == len(names), document
 
-    @drives
+    @scenario()
     async def test_what_has_expired_is_not_read(self, s: Subject) -> None:
         id = await s.remember("the code is 4711", expires_at=s.clock() + 1000, aliases=["code"])
         s.clock.advance(999)
@@ -167,7 +159,7 @@ class ReadScenarios(Contract):
         again = await s.remember("the code is 4712", aliases=["code"])
         assert (await s.get("code")).id == again
 
-    @drives
+    @scenario()
     async def test_pages_lose_and_repeat_nothing(self, s: Subject) -> None:
         """Memories made in the same millisecond keep one order, and one forgotten meanwhile disturbs no other."""
         drafts = [Draft("agent", "semantic", f"page {i}") for i in range(23)]
@@ -178,15 +170,11 @@ class ReadScenarios(Contract):
         for newest_first in (True, False):
             expected = whole if newest_first else whole[::-1]
             for limit in (1, 7, 23, 100):
-                seen, cursor = [], None
-                while True:
-                    page = await s.store.scan(
-                        Reach("local", ("agent",)), limit=limit, cursor=cursor, newest_first=newest_first
-                    )
+                page = await s.store.scan(reach, limit=limit, newest_first=newest_first)
+                seen = [m.id for m in page.memories]
+                while (cursor := page.next_cursor) is not None:
+                    page = await s.store.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
                     seen += [m.id for m in page.memories]
-                    cursor = page.next_cursor
-                    if cursor is None:
-                        break
                 assert seen == expected
         first = await s.store.scan(reach, limit=7)
         await s.forget(first.memories[-1].id)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Entry, Reach, Record, Search, Transaction
 from commonplace.stores.text import terms
-from commonplace.testing.subject import DAY_MS, WHO, Contract, FakeClock, Subject, drives
+from commonplace.testing.subject import DAY_MS, WHO, Contract, FakeClock, Subject, scenario
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict
 from commonplace.wire.filters import Condition
@@ -22,15 +22,13 @@ from commonplace.wire.record import Memory, Principal
 
 
 class StorageScenarios(Contract):
-    @drives
+    @scenario()
     async def test_the_verbs_of_a_store(self, s: Subject) -> None:
         """What replicas are asked: put, get, search, scan, delete."""
         texts = ("rivers and lakes", "mountains", "deserts")
-        vectors = Hashing().embed(texts)
-        made = [
-            Memory(mint_id(s.clock()), "t", "a", "semantic", text, created_at=s.clock() + i)
-            for i, text in enumerate(texts)
-        ]
+        vectors = HashingEmbedder().embed(texts)
+        now = s.clock()
+        made = [Memory(mint_id(now), "t", "a", "semantic", text, created_at=now + i) for i, text in enumerate(texts)]
         info = await s.store.embedder()
         assert info is not None
         entries = [Entry(m, vectors[i : i + 1], terms(m.content), info.generation) for i, m in enumerate(made)]
@@ -54,7 +52,7 @@ class StorageScenarios(Contract):
         assert await s.store.agents("t") == {"a": 2}
         assert await s.store.agent_names("t") == ["a"]
 
-    @drives
+    @scenario()
     async def test_two_hundred_writers_at_once(self, s: Subject) -> None:
         """Each row has its own words and its own vector: asking with its text finds it first."""
         texts = [f"entry {i:03} {mint_id(i)[-12:]} on the {'odd' if i % 2 else 'even'} side" for i in range(200)]
@@ -66,7 +64,7 @@ class StorageScenarios(Contract):
             assert (await s.recall(text, k=1))[0].id == id
         assert sorted([(await s.get(id)).seq for id in ids]) == list(range(1, 201))
 
-    @drives
+    @scenario()
     async def test_any_past_instant_can_be_read(self, s: Subject) -> None:
         instants: list[tuple[int, dict[str, str]]] = []
         a = await s.remember("the first draft of the poem")
@@ -91,7 +89,7 @@ class StorageScenarios(Contract):
         await s.forget(a, hard_delete=True)
         assert [await s.recall("draft", as_of=at, filter={"id": a}) for at, _ in instants] == [[]] * len(instants)
 
-    @drives
+    @scenario()
     async def test_every_change_is_a_version(self, s: Subject) -> None:
         id = await s.remember("one", tags=["x"])
         s.clock.advance(10)
@@ -99,8 +97,8 @@ class StorageScenarios(Contract):
         s.clock.advance(10)
         await s.update(id, tags=[])
         history = await s.engine.history(WHO, "agent", id)
-        assert [(v.version, v.content, v.tags, v.confidence) for v in history] == [
-            (1, "one", ["x"], 1.0), (2, "two", ["x"], 0.5), (3, "two", [], 0.5)]  # fmt: skip
+        versions = [(v.version, v.content, v.tags, v.confidence) for v in history]
+        assert versions == [(1, "one", ["x"], 1.0), (2, "two", ["x"], 0.5), (3, "two", [], 0.5)]
         assert [v.updated_at - history[0].created_at for v in history] == [0, 10, 20]
         assert len({v.created_at for v in history}) == 1
         with pytest.raises(Conflict):
@@ -108,7 +106,7 @@ class StorageScenarios(Contract):
         assert (await s.recall("two"))[0].version == 3
         assert [m.id for m in await s.recall("one")] == [id]
 
-    @drives
+    @scenario()
     async def test_sequence_grows_with_each_commit_and_time_never_goes_back(self, s: Subject) -> None:
         seqs, times = [], []
         for step in (5, 5, -10_000, 5, 0, -1, 20_000):
@@ -125,7 +123,7 @@ class StorageScenarios(Contract):
         assert [e.n for e in entries] == list(range(1, len(entries) + 1))
         assert await s.store.sequence("local", times[0] - 1) == 0
 
-    @drives
+    @scenario()
     async def test_an_alias_names_one_memory_of_an_agent(self, s: Subject) -> None:
         first = await s.remember("first", aliases=["note-1", "extra"])
         assert (await s.get("note-1")).id == (await s.get("extra")).id == first
@@ -142,7 +140,7 @@ class StorageScenarios(Contract):
         await s.forget(again, hard_delete=True)
         await s.remember("once more", aliases=["note-1"])
 
-    @drives
+    @scenario()
     async def test_an_alias_may_look_like_an_id(self, s: Subject) -> None:
         alias = mint_id(s.clock())
         first = await s.remember("named by its author", aliases=[alias])
@@ -152,7 +150,7 @@ class StorageScenarios(Contract):
         assert (await s.forget(alias)).ids == [first]
         assert await s.gone(alias)
 
-    @drives
+    @scenario()
     async def test_erasing_leaves_nothing(self, s: Subject) -> None:
         """Not in memories, versions, aliases, reviews, idempotency records or audit payloads."""
         mark = "xyzzy-4711"
@@ -186,7 +184,7 @@ class StorageScenarios(Contract):
         with pytest.raises(Conflict):
             await s.engine.remember(WHO, draft, idempotency_key="key")
 
-    @drives
+    @scenario()
     async def test_demoted_ranks_lower_and_archived_is_set_aside(self, s: Subject) -> None:
         low = await s.remember("the meeting is on Monday", confidence=0.2)
         high = await s.remember("a meeting room is free on some day")
@@ -200,9 +198,8 @@ class StorageScenarios(Contract):
         assert (await s.get(low)).status == "archived"
         assert low in [m.id for m in await s.list()]
 
-    @drives
+    @scenario("recall_tracking")
     async def test_recalls_are_counted_without_a_trace_in_versions(self, s: Subject) -> None:
-        self.needs(s, "recall_tracking")
         id = await s.remember("a fact worth finding")
         before = await s.get(id)
         for _ in range(3):
@@ -217,7 +214,7 @@ class StorageScenarios(Contract):
         assert await s.expire(no_recall_in_days=11) == []
         assert await s.expire(no_recall_in_days=9) == [id]
 
-    @drives
+    @scenario()
     async def test_work_that_raises_leaves_nothing(self, s: Subject) -> None:
         id = await s.remember("kept", aliases=["kept"])
         sequence, audit = await s.store.sequence("local"), await s.store.audit("local")
@@ -227,7 +224,7 @@ class StorageScenarios(Contract):
             tx.put(Entry(made, None, b""))
             tx.erase(id)
             tx.put_record(Record("setting", "lost", {}, (id,)))
-            tx.recalled([made.id], 1)
+            tx.count_recalls([made.id], 1)
             raise KeyError("on purpose")
 
         async def fails() -> None:
@@ -247,7 +244,7 @@ class StorageScenarios(Contract):
         assert (await s.engine.ledger.verify(WHO)).entries == len(audit) + 2
         assert {beside[1], beside[3]} <= {m.id for m in await s.recall("beside")}
 
-    @drives
+    @scenario()
     async def test_records_are_found_by_what_they_quote(self, s: Subject) -> None:
         def work(tx: Transaction) -> tuple[Any, ...]:
             tx.put_record(Record("setting", "a", {"v": 1}, ("m1", "m2")))
@@ -268,14 +265,13 @@ class StorageScenarios(Contract):
         assert await s.store.record("local", "setting", "a") is None
         assert await s.store.record("other", "setting", "b") is None
 
-    @drives
+    @scenario()
     async def test_a_unit_of_work_sees_what_it_wrote(self, s: Subject) -> None:
         await s.remember("old", user_id="alice")
 
         def work(tx: Transaction) -> list[str]:
-            made = Memory(
-                mint_id(s.clock()), "local", "agent", "semantic", "new", user_id="alice", created_at=tx.now + 1
-            )
+            id = mint_id(s.clock())
+            made = Memory(id, "local", "agent", "semantic", "new", user_id="alice", created_at=tx.now + 1)
             written = tx.put(Entry(made, None, b""))
             assert (written.version, tx.seq) == (1, written.seq)
             assert tx.get(made.id) == written
@@ -285,7 +281,7 @@ class StorageScenarios(Contract):
 
         assert await s.store.transact("local", work) == ["old", "new"]
 
-    @drives
+    @scenario()
     async def test_audit_is_read_by_what_one_looks_for(self, s: Subject) -> None:
         id = await s.remember("x")
         s.clock.advance(100)
@@ -303,7 +299,7 @@ class StorageScenarios(Contract):
         assert await s.store.audit_head("other") == (0, "")
         assert "local" in await s.store.tenants()
 
-    @drives
+    @scenario()
     async def test_the_first_embedder_stays(self, s: Subject) -> None:
         info = await s.store.embedder()
         assert info is not None
@@ -312,34 +308,19 @@ class StorageScenarios(Contract):
     def test_what_was_acknowledged_is_there_after_reopening(self, tmp_path: Path) -> None:
         if not self.durable:
             pytest.skip("this store is gone with its process")
-
-        async def first(s: Subject) -> list[str]:
-            ids = [await s.remember(f"durable fact {i}", aliases=[f"alias-{i}"]) for i in range(3)]
-            await s.update(ids[0], content="durable fact zero")
-            await s.forget(ids[1])
-            await s.recall("durable")
-            return ids
-
-        async def second(s: Subject, ids: list[str]) -> None:
-            assert {m.id for m in await s.recall("durable fact")} == {ids[0], ids[2]}
-            assert [v.content for v in await s.engine.history(WHO, "agent", ids[0])] == [
-                "durable fact 0",
-                "durable fact zero",
-            ]
-            assert (await s.get("alias-2")).recalls == 1
-            assert await s.gone("alias-1")
-            assert (await s.engine.ledger.verify(WHO)).first_bad is None
-            assert (await s.engine.recall(Principal(), Query(("agent",), "durable"))).note is None
-            await s.remember("one more")
-            assert (await s.engine.ledger.verify(WHO)).first_bad is None
-
-        async def both() -> None:
-            clock = FakeClock()
-            subject = await self.subject(tmp_path, clock)
-            ids = await first(subject)
-            await subject.engine.close()
-            again = await self.subject(tmp_path, clock)
-            await second(again, ids)
-            await again.engine.close()
-
-        asyncio.run(both())
+        clock = FakeClock()
+        with self.opened(tmp_path, clock=clock) as (s, run):
+            ids = [run(s.remember(f"durable fact {i}", aliases=[f"alias-{i}"])) for i in range(3)]
+            run(s.update(ids[0], content="durable fact zero"))
+            run(s.forget(ids[1]))
+            run(s.recall("durable"))
+        with self.opened(tmp_path, clock=clock) as (s, run):
+            assert {m.id for m in run(s.recall("durable fact"))} == {ids[0], ids[2]}
+            versions = run(s.engine.history(WHO, "agent", ids[0]))
+            assert [v.content for v in versions] == ["durable fact 0", "durable fact zero"]
+            assert run(s.get("alias-2")).recalls == 1
+            assert run(s.gone("alias-1"))
+            assert run(s.engine.ledger.verify(WHO)).first_bad is None
+            assert run(s.engine.recall(Principal(), Query(("agent",), "durable"))).note is None
+            run(s.remember("one more"))
+            assert run(s.engine.ledger.verify(WHO)).first_bad is None

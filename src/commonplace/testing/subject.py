@@ -1,32 +1,20 @@
-"""What scenarios are told with: a clock that obeys, and a store under the real engine."""
+"""What scenarios are written with: a clock that passes when told to, and a store under the real engine."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commonplace.embedders.hashing import Hashing
-from commonplace.engine import (
-    BatchItem,
-    Draft,
-    Engine,
-    Expire,
-    Forget,
-    ForgetResult,
-    Merge,
-    MergeResult,
-    Query,
-    Receipt,
-)
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import BatchItem, Draft, Engine, Expire, Forget, ForgetResult, Merge, MergeResult, Query
 from commonplace.stores.base import Primary
-from commonplace.wire.errors import NotFound
+from commonplace.wire.errors import Fault, NotFound
 from commonplace.wire.filters import parse
 from commonplace.wire.record import Memory, Principal
 
@@ -35,11 +23,11 @@ START = 1_750_000_000_000
 WHO = Principal()
 
 
+@dataclass(eq=False)
 class FakeClock:
     """Milliseconds that pass only when told to; a negative step is a clock that was set back."""
 
-    def __init__(self, now: int = START) -> None:
-        self.now = now
+    now: int = START
 
     def __call__(self) -> int:
         return self.now
@@ -49,20 +37,20 @@ class FakeClock:
         return self.now
 
 
+@dataclass(eq=False)
 class Subject:
     """A store under an engine, with the shortest way to say each thing."""
 
-    def __init__(self, engine: Engine, store: Primary, clock: FakeClock) -> None:
-        self.engine = engine
-        self.store = store
-        self.clock = clock
+    engine: Engine
+    store: Primary
+    clock: FakeClock
 
     async def remember(self, content: str, agent: str = "agent", **fields: Any) -> str:
         return (await self.engine.remember(WHO, Draft(agent, fields.pop("type", "semantic"), content, **fields))).id
 
     async def remember_all(self, drafts: list[Draft]) -> list[str]:
         done = await self.engine.remember_many(WHO, [BatchItem(draft) for draft in drafts])
-        return [receipt.id for receipt in done if isinstance(receipt, Receipt)]
+        return [receipt.id for receipt in done if not isinstance(receipt, Fault)]
 
     async def recall(self, text: str, agent: str = "agent", **query: Any) -> list[Memory]:
         where = parse(query.pop("filter", None))
@@ -96,27 +84,34 @@ class Subject:
 
 
 @contextmanager
-def driven(store: Primary, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
+def open_subject(store: Primary, clock: FakeClock) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """A subject over this store, and the way to await one thing after another where a test is not async."""
     with asyncio.Runner() as runner:
-        subject = Subject(runner.run(Engine.open(store, Hashing(), clock=clock)), store, clock)
+        subject = Subject(runner.run(Engine.open(store, HashingEmbedder(), clock=clock)), store, clock)
         try:
             yield subject, runner.run
         finally:
             runner.run(subject.engine.close())
 
 
-Scenario = Callable[[Any, Subject], Awaitable[None]]
+Scenario = Callable[[Any, Subject], Coroutine[Any, Any, None]]
 
 
-def drives(scenario: Scenario) -> Callable[[Any, Path], None]:
-    """A test that opens the store in an empty folder, runs the scenario, and closes it."""
+def scenario(*needs: str) -> Callable[[Scenario], Callable[[Any, Path], None]]:
+    """A test that opens the store in an empty folder, runs the scenario, and closes it.
 
-    def test(self: Contract, tmp_path: Path) -> None:
-        asyncio.run(self.drive(tmp_path, functools.partial(scenario, self)))
+    It is skipped where the store does not declare the capabilities that it needs.
+    """
 
-    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
-    return test
+    def decorate(run: Scenario) -> Callable[[Any, Path], None]:
+        def test(self: Contract, tmp_path: Path) -> None:
+            with self.opened(tmp_path, *needs) as (subject, wait):
+                wait(run(self, subject))
+
+        test.__name__, test.__doc__ = run.__name__, run.__doc__
+        return test
+
+    return decorate
 
 
 class Contract:
@@ -125,19 +120,17 @@ class Contract:
     durable = False
 
     def open_store(self, tmp_path: Path, clock: FakeClock) -> Primary:
-        raise NotImplementedError("give the store to test, made in this folder")
+        """The store to test, made in this folder; called again with the same folder when it is reopened."""
+        raise NotImplementedError
 
-    async def subject(self, tmp_path: Path, clock: FakeClock) -> Subject:
-        store = self.open_store(tmp_path, clock)
-        return Subject(await Engine.open(store, Hashing(), clock=clock), store, clock)
-
-    async def drive(self, tmp_path: Path, scenario: Callable[[Subject], Awaitable[None]]) -> None:
-        subject = await self.subject(tmp_path, FakeClock())
-        try:
-            await scenario(subject)
-        finally:
-            await subject.engine.close()
-
-    def needs(self, subject: Subject, capability: str) -> None:
-        if capability not in subject.store.capabilities:
-            pytest.skip(f"{subject.store.name} does not declare {capability}")
+    @contextmanager
+    def opened(
+        self, tmp_path: Path, *needs: str, clock: FakeClock | None = None
+    ) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
+        """As `open_subject`, over the store to test."""
+        clock = clock or FakeClock()
+        with open_subject(self.open_store(tmp_path, clock), clock) as (subject, wait):
+            for capability in needs:
+                if capability not in subject.store.capabilities:
+                    pytest.skip(f"{subject.store.name} does not declare {capability}")
+            yield subject, wait

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores import exact, text
-from commonplace.stores.sqlite.index import Catalogue, Hit, IndexQuery, IndexRow
+from commonplace.stores import exact_search, text
+from commonplace.stores.sqlite.index import Hit, IndexQuery, IndexRow, SegmentIndex
 
 DIMENSION = 16
 SCOPE = 7
@@ -22,7 +22,7 @@ def unit(rng: np.random.Generator, parts: int, dimension: int = DIMENSION) -> ND
 
 
 class Rows:
-    """A `Source` that can also be written to."""
+    """An `IndexSource` that can also be written to."""
 
     def __init__(self, dimension: int | None = DIMENSION) -> None:
         self.generation = 1
@@ -83,7 +83,6 @@ def admits(row: IndexRow, query: IndexQuery) -> bool:
         (query.types is None or row.type in query.types)
         and (query.user is None or row.user == query.user)
         and (query.created_from is None or row.created_at >= query.created_from)
-        and (query.created_before is None or row.created_at < query.created_before)
         and (query.now is None or row.expires_at == 0 or row.expires_at > query.now)
         and (query.allowed is None or row.mid in query.allowed.tolist())
     )
@@ -99,7 +98,7 @@ def expected(rows: Rows, query: IndexQuery) -> dict[int, tuple[float | None, flo
         )
         for row in living
     ]
-    ranked = exact.rank_terms(held, query.terms, query.vector, len(living) or 1)
+    ranked = exact_search.rank(held, query.terms, query.vector, len(living) or 1)
     scores = {i: (dense, keyword) for i, dense, keyword in ranked}
     missing = (None, 0.0 if query.terms else None)
     return {row.mid: scores.get(i, missing) for i, row in enumerate(living) if admits(row, query)}
@@ -130,8 +129,8 @@ def _close(a: float | None, b: float | None) -> None:
         assert abs(a - b) < 1e-4
 
 
-def check(catalogue: Catalogue, rows: Rows, query: IndexQuery) -> None:
-    assert_exact(catalogue.search(rows, SCOPE, query), rows, query)
+def check(index: SegmentIndex, rows: Rows, query: IndexQuery) -> None:
+    assert_exact(index.search(rows, SCOPE, query), rows, query)
 
 
 def filled(count: int, start: int = 1) -> Rows:
@@ -148,7 +147,7 @@ def question(limit: int = 5) -> IndexQuery:
 
 def on_disk(root: Path, rows: Rows) -> Path:
     """Three segments, one of them with a dead row, and a tail."""
-    written = Catalogue(root, "store")
+    written = SegmentIndex(root, "store")
     rng = np.random.default_rng(11)
     for mid in range(1000, 1200):
         rows.put(mid, " ".join(rng.choice(WORDS, 5)), unit(rng, 1))

@@ -8,12 +8,12 @@ import pytest
 from index_rows import SCOPE, WORDS, check, filled, on_disk, question, snapshot, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import Catalogue, IndexQuery, folder, merge, rebuild
+from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, manifest
 
 
 @pytest.fixture(autouse=True)
 def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge, "FLUSH", 32)
+    monkeypatch.setattr(compaction, "FLUSH_ROWS", 32)
 
 
 def damage_truncated(place: Path) -> None:
@@ -72,12 +72,12 @@ def damage_manifest_half(place: Path) -> None:
 def test_damage_is_repaired_from_rows(damage, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     rows = filled(50)
     damage(on_disk(tmp_path, rows))
-    again = Catalogue(tmp_path, "store")
+    again = SegmentIndex(tmp_path, "store")
     assert again.verify(rows, SCOPE) != []
     check(again, rows, question())
     assert again.rebuilds == 1
     assert again.verify(rows, SCOPE) == []
-    another = Catalogue(tmp_path, "store")
+    another = SegmentIndex(tmp_path, "store")
     check(another, rows, question())
     assert another.rebuilds == 0
 
@@ -85,16 +85,16 @@ def test_damage_is_repaired_from_rows(damage, tmp_path: Path) -> None:  # type: 
 def test_a_deleted_folder_is_made_again(tmp_path: Path) -> None:
     rows = filled(50)
     place = on_disk(tmp_path, rows)
-    running = Catalogue(tmp_path, "store")
+    running = SegmentIndex(tmp_path, "store")
     check(running, rows, question())
     shutil.rmtree(place)
     check(running, rows, question())
-    check(Catalogue(tmp_path, "store"), rows, question())
+    check(SegmentIndex(tmp_path, "store"), rows, question())
     for mid in range(5000, 5040):
         rows.put(mid, "ember")
     running.maintain(rows, SCOPE)
     assert running.verify(rows, SCOPE) == []
-    fresh = Catalogue(tmp_path, "store")
+    fresh = SegmentIndex(tmp_path, "store")
     check(fresh, rows, question())
     assert fresh.rebuilds == 0
 
@@ -109,7 +109,7 @@ def test_what_was_made_for_something_else_is_not_used(change: str, tmp_path: Pat
         other.generation = 2
     if change == "dimension":
         other.dimension = None
-    opened = Catalogue(tmp_path, "another" if change == "store" else "store")
+    opened = SegmentIndex(tmp_path, "another" if change == "store" else "store")
     query = question()._replace(vector=None) if change == "dimension" else question()
     check(opened, other, query)
     assert opened.rebuilds == 1
@@ -117,7 +117,7 @@ def test_what_was_made_for_something_else_is_not_used(change: str, tmp_path: Pat
 
 def test_a_running_catalogue_follows_a_new_embedder(tmp_path: Path) -> None:
     rows = filled(100)
-    running = Catalogue(tmp_path, "store")
+    running = SegmentIndex(tmp_path, "store")
     running.maintain(rows, SCOPE)
     check(running, rows, question())
     rng = np.random.default_rng(4)
@@ -131,7 +131,7 @@ def test_rows_restored_from_a_backup_win_over_a_newer_manifest(tmp_path: Path) -
     rows = filled(50)
     on_disk(tmp_path, rows)
     older = filled(60, start=2000)
-    opened = Catalogue(tmp_path, "store")
+    opened = SegmentIndex(tmp_path, "store")
     check(opened, older, question())
     assert opened.rebuilds == 1
 
@@ -140,9 +140,9 @@ def test_a_stale_manifest_whose_files_are_gone(tmp_path: Path) -> None:
     rows = filled(50)
     place = on_disk(tmp_path, rows)
     stale = (place / "manifest.json").read_bytes()
-    late = Catalogue(tmp_path, "store")
-    late.begin(SCOPE)
-    writer = Catalogue(tmp_path, "store")
+    late = SegmentIndex(tmp_path, "store")
+    late.prefetch(SCOPE)
+    writer = SegmentIndex(tmp_path, "store")
     for mid in range(5000, 5400):
         rows.put(mid, "ember")
     writer.maintain(rows, SCOPE)
@@ -150,22 +150,22 @@ def test_a_stale_manifest_whose_files_are_gone(tmp_path: Path) -> None:
     check(late, rows, question())
     assert late.rebuilds == 0
     (place / "manifest.json").write_bytes(stale)
-    opened = Catalogue(tmp_path, "store")
+    opened = SegmentIndex(tmp_path, "store")
     check(opened, rows, question())
     assert opened.rebuilds == 1
 
 
 def test_postings_that_point_nowhere_are_rebuilt(tmp_path: Path) -> None:
     rows = filled(100)
-    written = Catalogue(tmp_path, "store")
+    written = SegmentIndex(tmp_path, "store")
     written.maintain(rows, SCOPE)
     (path,) = (tmp_path / str(SCOPE)).glob("*.seg")
-    segment = written._held[SCOPE].rows.segments[0].part
+    segment = written._open_scopes[SCOPE].rows.segments[0].part
     raw = bytearray(path.read_bytes())
     at = raw.index(segment.docs[:8].tobytes())
     raw[at : at + 32] = b"\xff" * 32
     path.write_bytes(raw)
-    opened = Catalogue(tmp_path, "store")
+    opened = SegmentIndex(tmp_path, "store")
     for word in WORDS:
         check(opened, rows, IndexQuery(text.query_terms(word), None, 5))
     assert opened.rebuilds == 1
@@ -174,7 +174,7 @@ def test_postings_that_point_nowhere_are_rebuilt(tmp_path: Path) -> None:
 
 def test_a_deleted_folder_of_many_rows_is_written_by_the_first_search(tmp_path: Path) -> None:
     rows = filled(100)
-    check(Catalogue(tmp_path, "store"), rows, question())
+    check(SegmentIndex(tmp_path, "store"), rows, question())
     assert (tmp_path / str(SCOPE) / "manifest.json").exists()
 
 
@@ -190,22 +190,22 @@ def test_a_crash_while_flushing_loses_nothing(moment: str, tmp_path: Path, monke
 
     with monkeypatch.context() as broken:
         if moment == "segment":
-            broken.setattr("commonplace.stores.sqlite.index.build._place_postings", crash)
+            broken.setattr("commonplace.stores.sqlite.index.compaction._place_postings", crash)
         elif moment == "manifest":
-            broken.setattr(folder.ScopeFolder, "_write_durably", crash)
+            broken.setattr(manifest.ScopeFolder, "_write_durably", crash)
         elif moment == "replace":
-            broken.setattr(folder.os, "replace", crash)
+            broken.setattr(manifest.os, "replace", crash)
         else:
-            broken.setattr(folder.ScopeFolder, "sweep", crash)
+            broken.setattr(manifest.ScopeFolder, "sweep", crash)
         with pytest.raises(KeyboardInterrupt):
-            Catalogue(tmp_path, "store").maintain(rows, SCOPE)
-    opened = Catalogue(tmp_path, "store")
+            SegmentIndex(tmp_path, "store").maintain(rows, SCOPE)
+    opened = SegmentIndex(tmp_path, "store")
     check(opened, rows, question())
     opened.maintain(rows, SCOPE)
     assert opened.rebuilds == 0
     assert opened.verify(rows, SCOPE) == []
-    opened.purge(rows, SCOPE)
-    named = opened._held[SCOPE].manifest
+    opened.purge_erased(rows, SCOPE)
+    named = opened._open_scopes[SCOPE].manifest
     assert named is not None
     assert {path.name for path in (tmp_path / str(SCOPE)).iterdir()} == named.files
 
@@ -215,8 +215,8 @@ def test_a_full_disk_stops_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(28, "No space left on device")
 
     rows = filled(100)
-    monkeypatch.setattr(rebuild, "write_segment", full)
-    opened = Catalogue(tmp_path, "store")
+    monkeypatch.setattr(compaction, "write_segment", full)
+    opened = SegmentIndex(tmp_path, "store")
     check(opened, rows, question())
     rows.put(500, "alpha")
     check(opened, rows, question())
@@ -224,7 +224,7 @@ def test_a_full_disk_stops_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_source_that_fails_halfway_is_read_again(tmp_path: Path) -> None:
     rows = filled(20)
-    opened = Catalogue(tmp_path, "store")
+    opened = SegmentIndex(tmp_path, "store")
     check(opened, rows, question())
     rows.put(3, "alpha alpha")
     rows.put(4, "delta")

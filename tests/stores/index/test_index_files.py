@@ -10,12 +10,12 @@ import pytest
 from index_rows import DIMENSION, SCOPE, assert_exact, check, filled, on_disk, question, snapshot, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import Catalogue, IndexQuery, folder, merge
+from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, manifest
 
 
 @pytest.fixture(autouse=True)
 def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge, "FLUSH", 32)
+    monkeypatch.setattr(compaction, "FLUSH_ROWS", 32)
 
 
 def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
     secret = unit(np.random.default_rng(77), 2)
     rows.put(900, "unrepeatable alpha", secret, user=0xDEADBEEFCAFE, expires_at=123456789)
     rows.put(901, "unrepeatably neighbour", unit(np.random.default_rng(78), 1))
-    one, two = Catalogue(tmp_path, "store"), Catalogue(tmp_path, "store")
+    one, two = SegmentIndex(tmp_path, "store"), SegmentIndex(tmp_path, "store")
     one.maintain(rows, SCOPE)
     check(two, rows, question())
     (word,) = text.query_terms("unrepeatable")
@@ -37,16 +37,16 @@ def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
     ]
     assert all(any(trace in raw for raw in _files(tmp_path)) for trace in [*traces, word.to_bytes(8, "little")])
     rows.erase(900)
-    one.purge(rows, SCOPE)
+    one.purge_erased(rows, SCOPE)
     assert not any(trace in raw for raw in _files(tmp_path) for trace in traces)
     check(one, rows, question())
     check(two, rows, question())
     assert [hit.mid for hit in one.search(rows, SCOPE, IndexQuery([only], None, 5))] == [901]
     rows.erase(901)
-    two.purge(rows, SCOPE)
+    two.purge_erased(rows, SCOPE)
     for gone in (word, only):
         assert not any(gone.to_bytes(8, "little") in raw for raw in _files(tmp_path))
-    for opened in (one, two, Catalogue(tmp_path, "store")):
+    for opened in (one, two, SegmentIndex(tmp_path, "store")):
         check(opened, rows, question())
         assert opened.verify(rows, SCOPE) == []
         assert opened.rebuilds == 0
@@ -57,7 +57,7 @@ def test_a_flush_takes_out_what_was_erased_before_it(updated_first: bool, tmp_pa
     rows = filled(500)
     secret = unit(np.random.default_rng(77), 1)
     rows.put(900, "unrepeatable", secret)
-    writer = Catalogue(tmp_path, "store")
+    writer = SegmentIndex(tmp_path, "store")
     writer.maintain(rows, SCOPE)
     if updated_first:
         rows.put(900, "something else")
@@ -82,15 +82,15 @@ def test_strays_are_swept(tmp_path: Path) -> None:
     rows = filled(50)
     place = on_disk(tmp_path, rows)
     (place / "0123.seg").write_bytes(b"left by a crash")
-    Catalogue(tmp_path, "store").purge(rows, SCOPE)
+    SegmentIndex(tmp_path, "store").purge_erased(rows, SCOPE)
     assert not (place / "0123.seg").exists()
-    check(Catalogue(tmp_path, "store"), rows, question())
+    check(SegmentIndex(tmp_path, "store"), rows, question())
 
 
 def test_a_busy_folder_is_left_alone(tmp_path: Path) -> None:
     rows = filled(100)
-    waiting = Catalogue(tmp_path, "store")
-    with folder.ScopeFolder(tmp_path, SCOPE).lock() as alone:
+    waiting = SegmentIndex(tmp_path, "store")
+    with manifest.ScopeFolder(tmp_path, SCOPE).lock() as alone:
         assert alone
         waiting.maintain(rows, SCOPE)
         check(waiting, rows, question())
@@ -101,14 +101,14 @@ def test_a_busy_folder_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_reader_takes_over_what_a_writer_flushed(tmp_path: Path) -> None:
     rows = filled(10)
-    reader, writer = Catalogue(tmp_path, "store"), Catalogue(tmp_path, "store")
+    reader, writer = SegmentIndex(tmp_path, "store"), SegmentIndex(tmp_path, "store")
     check(reader, rows, question())
     for mid in range(1000, 2000):
         rows.put(mid, "ember alpha")
         if mid % 10 == 0:
             writer.maintain(rows, SCOPE)
             reader.search(rows, SCOPE, question())
-    assert reader._held[SCOPE].rows.tail.size < 5 * merge.FLUSH
+    assert reader._open_scopes[SCOPE].rows.tail.size < 5 * compaction.FLUSH_ROWS
     check(reader, rows, question())
     assert reader.rebuilds == 0
 
@@ -117,7 +117,7 @@ def test_a_flush_in_an_older_transaction_scrubs_what_newer_searches_saw(tmp_path
     rows = filled(500)
     secret = unit(np.random.default_rng(77), 1)
     rows.put(900, "unrepeatable", secret)
-    shared = Catalogue(tmp_path, "store")
+    shared = SegmentIndex(tmp_path, "store")
     shared.maintain(rows, SCOPE)
     for mid in range(1000, 1040):
         rows.put(mid, "bravo")
@@ -131,7 +131,7 @@ def test_a_flush_in_an_older_transaction_scrubs_what_newer_searches_saw(tmp_path
 
 def test_a_manifest_newer_than_the_transaction_is_left_for_later(tmp_path: Path) -> None:
     rows = filled(500)
-    late, other = Catalogue(tmp_path, "store"), Catalogue(tmp_path, "store")
+    late, other = SegmentIndex(tmp_path, "store"), SegmentIndex(tmp_path, "store")
     late.maintain(rows, SCOPE)
     for mid in range(1000, 1040):
         rows.put(mid, "bravo")
@@ -150,7 +150,7 @@ def test_a_manifest_newer_than_the_transaction_is_left_for_later(tmp_path: Path)
 
 def test_scopes_over_the_budget_are_let_go(tmp_path: Path) -> None:
     rows = filled(200)
-    small = Catalogue(tmp_path, "store", budget_bytes=1)
+    small = SegmentIndex(tmp_path, "store", budget_bytes=1)
     for scope in (1, 2, 3):
         assert_exact(small.search(rows, scope, question()), rows, question())
     assert small.sizes()["scopes_open"] == 1
@@ -160,7 +160,7 @@ def test_scopes_over_the_budget_are_let_go(tmp_path: Path) -> None:
 
 def test_threads_share_a_catalogue(tmp_path: Path) -> None:
     rows = filled(300)
-    shared = Catalogue(tmp_path, "store")
+    shared = SegmentIndex(tmp_path, "store")
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:
@@ -184,8 +184,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import index_rows
-from commonplace.stores.sqlite.index import Catalogue, merge
-merge.FLUSH = 32
+from commonplace.stores.sqlite.index import SegmentIndex, compaction
+compaction.FLUSH_ROWS = 32
 rows = index_rows.filled(50)
 index_rows.on_disk(Path(sys.argv[1]), rows)
 """
@@ -197,9 +197,9 @@ def test_what_another_process_wrote_is_used(tmp_path: Path) -> None:
     elsewhere = tmp_path / "copy"
     rows = filled(50)
     on_disk(elsewhere, rows)
-    opened = Catalogue(tmp_path, "store")
-    opened.begin(SCOPE)
+    opened = SegmentIndex(tmp_path, "store")
+    opened.prefetch(SCOPE)
     check(opened, rows, question())
     assert opened.rebuilds == 0
-    assert len(opened._held[SCOPE].rows.segments) == 2
+    assert len(opened._open_scopes[SCOPE].rows.segments) == 2
     assert rows.dimension == DIMENSION

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from index_rows import SCOPE, WORDS, Rows, check, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import Catalogue, IndexQuery, dense, merge, rebuild
+from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, search
 
 
 def random_query(rng: np.random.Generator, rows: Rows) -> IndexQuery:
@@ -22,7 +22,6 @@ def random_query(rng: np.random.Generator, rows: Rows) -> IndexQuery:
         types=frozenset(rng.integers(0, 4, 2).tolist()) if rng.random() < 0.3 else None,
         user=int(rng.integers(0, 3)) if rng.random() < 0.2 else None,
         created_from=int(rng.integers(0, 100)) if rng.random() < 0.2 else None,
-        created_before=int(rng.integers(0, 100)) if rng.random() < 0.2 else None,
         allowed=np.unique(rng.integers(1, 400, 40)) if rng.random() < 0.2 else None,
     )
 
@@ -54,13 +53,13 @@ def random_write(rng: np.random.Generator, rows: Rows) -> None:
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_history_gives_the_exact_ranking(seed: int, exact_up_to: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Small enough that a few hundred rows flush, merge and spill; bits choose, but everything is rescored.
-    monkeypatch.setattr(merge, "FLUSH", 16)
-    monkeypatch.setattr(rebuild, "_SPILL", 50)
-    monkeypatch.setattr(dense, "EXACT", exact_up_to)
+    monkeypatch.setattr(compaction, "FLUSH_ROWS", 16)
+    monkeypatch.setattr(compaction, "SPILL_ROWS", 50)
+    monkeypatch.setattr(search, "EXACT", exact_up_to)
     rng = np.random.default_rng(seed)
     rows, rebuilt = Rows(), False
     with tempfile.TemporaryDirectory() as folder:
-        mine, other = (Catalogue(Path(folder), "store") for _ in range(2))
+        mine, other = (SegmentIndex(Path(folder), "store") for _ in range(2))
         for _ in range(int(rng.integers(1, 30))):
             for _ in range(int(rng.integers(1, 25))):
                 random_write(rng, rows)
@@ -72,12 +71,12 @@ def test_any_history_gives_the_exact_ranking(seed: int, exact_up_to: int, monkey
                 case 4:
                     mine.close()
                 case 5:
-                    other.purge(rows, SCOPE)
+                    other.purge_erased(rows, SCOPE)
                 case 6:
                     mine.rebuild(rows, SCOPE)
                     rebuilt = True  # the other finds its files gone when there is too little to write any
                 case 7:
-                    mine.begin(SCOPE)
+                    mine.prefetch(SCOPE)
             assert mine.verify(rows, SCOPE) == []
             check(mine, rows, random_query(rng, rows))
             check(other, rows, random_query(rng, rows))

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 from index_rows import SCOPE, Rows, check, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import Catalogue, IndexQuery, dense
-from commonplace.stores.sqlite.index.best import best
-from commonplace.stores.sqlite.index.merge import first_to_merge
+from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, search
+from commonplace.stores.sqlite.index.compaction import first_to_merge
+from commonplace.stores.sqlite.index.segment import signs
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +33,10 @@ def many() -> Rows:
 
 
 @pytest.fixture(scope="module")
-def built(many: Rows, tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
-    catalogue = Catalogue(tmp_path_factory.mktemp("many"), "store")
-    catalogue.maintain(many, SCOPE)
-    return catalogue
+def built(many: Rows, tmp_path_factory: pytest.TempPathFactory) -> SegmentIndex:
+    index = SegmentIndex(tmp_path_factory.mktemp("many"), "store")
+    index.maintain(many, SCOPE)
+    return index
 
 
 @pytest.mark.parametrize(
@@ -47,10 +46,9 @@ def built(many: Rows, tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
         {"allowed": np.array([17, 4_000, 19_999])},
         {"allowed": np.array([17, 4_000, 19_999]), "types": frozenset({0, 1, 2, 3}), "created_from": 1},
         {"created_from": 19_998},
-        {"created_before": 4},
     ],
 )
-def test_conditions_come_before_the_cut(built: Catalogue, many: Rows, condition: dict[str, object]) -> None:
+def test_conditions_come_before_the_cut(built: SegmentIndex, many: Rows, condition: dict[str, object]) -> None:
     vector = unit(np.random.default_rng(1), 1, 64)[0]
     for terms in (text.query_terms("plain words about item"), []):
         query = IndexQuery(terms, vector, 10, **condition)  # type: ignore[arg-type]
@@ -58,7 +56,7 @@ def test_conditions_come_before_the_cut(built: Catalogue, many: Rows, condition:
         check(built, many, query)
 
 
-def test_the_expired_are_invisible(built: Catalogue, many: Rows) -> None:
+def test_the_expired_are_invisible(built: SegmentIndex, many: Rows) -> None:
     vector = unit(np.random.default_rng(1), 1, 64)[0]
     query = IndexQuery(text.query_terms("words"), vector, 50, now=500)
     assert all(hit.mid % 2 == 0 for hit in built.search(many, SCOPE, query))
@@ -76,31 +74,33 @@ def test_bits_find_nearly_all_of_the_nearest(dimension: int, clusters: int) -> N
     for mid in range(20_000):
         rows.put(mid, "", vectors[mid][None])
     with tempfile.TemporaryDirectory() as folder:
-        catalogue = Catalogue(Path(folder), "store")
-        catalogue.maintain(rows, SCOPE)
+        index = SegmentIndex(Path(folder), "store")
+        index.maintain(rows, SCOPE)
         found = 0
         for _ in range(40):
             near = vectors[int(rng.integers(len(vectors)))] + 0.5 * unit(rng, 1, dimension)[0]
             true = set(np.argsort(-(vectors @ near))[:10].tolist())
-            found += len(true & {hit.mid for hit in catalogue.search(rows, SCOPE, IndexQuery([], near, 10))})
+            found += len(true & {hit.mid for hit in index.search(rows, SCOPE, IndexQuery([], near, 10))})
     assert found >= 396
 
 
 def test_both_ways_to_count_bits_agree() -> None:
     rng = np.random.default_rng(0)
     for dimension in (16, 64, 384, 100):
-        codes = dense.signs(unit(rng, 40_000, dimension))
-        code = dense.signs(unit(rng, 1, dimension))
-        plain = dense._hamming_numpy(codes, code)
+        codes = signs(unit(rng, 40_000, dimension))
+        code = signs(unit(rng, 1, dimension))
+        plain = search._hamming_numpy(codes, code)
         assert plain[7] == np.unpackbits(codes[7] ^ code[0]).sum()
         pytest.importorskip("simsimd")
-        assert np.array_equal(plain, dense._hamming_simsimd(codes, code))
+        assert np.array_equal(plain, search._hamming_simsimd(codes, code))
 
 
-def test_the_ranking_is_the_same_without_simsimd(built: Catalogue, many: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ranking_is_the_same_without_simsimd(
+    built: SegmentIndex, many: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     query = IndexQuery(text.query_terms("item"), unit(np.random.default_rng(1), 1, 64)[0], 10)
     usual = built.search(many, SCOPE, query)
-    monkeypatch.setattr(dense, "hamming", dense._hamming_numpy)
+    monkeypatch.setattr(search, "hamming", search._hamming_numpy)
     assert built.search(many, SCOPE, query) == usual
 
 
@@ -108,10 +108,10 @@ def test_no_embedder_and_no_vectors(tmp_path: Path) -> None:
     rows = Rows(None)
     rows.put(1, "alpha")
     rows.put(2, "alpha bravo", np.ones((1, 4), np.float32))
-    catalogue = Catalogue(tmp_path, "store")
-    hits = catalogue.search(rows, SCOPE, IndexQuery(text.query_terms("bravo"), np.ones(4, np.float32), 5))
+    index = SegmentIndex(tmp_path, "store")
+    hits = index.search(rows, SCOPE, IndexQuery(text.query_terms("bravo"), np.ones(4, np.float32), 5))
     assert [(hit.mid, hit.dense) for hit in hits] == [(2, None)]
-    assert catalogue.search(rows, SCOPE, IndexQuery([], None, 5)) == []
+    assert index.search(rows, SCOPE, IndexQuery([], None, 5)) == []
 
 
 def test_a_vector_that_is_no_number_hides_no_other(tmp_path: Path) -> None:
@@ -120,16 +120,9 @@ def test_a_vector_that_is_no_number_hides_no_other(tmp_path: Path) -> None:
     for mid in range(1, 300):
         rows.put(mid, "alpha", unit(rng, 1))
     rows.put(5, "alpha", np.full((1, 16), np.nan, np.float32))
-    catalogue = Catalogue(tmp_path, "store")
-    hits = catalogue.search(rows, SCOPE, IndexQuery([], unit(rng, 1)[0], 400))
+    index = SegmentIndex(tmp_path, "store")
+    hits = index.search(rows, SCOPE, IndexQuery([], unit(rng, 1)[0], 400))
     assert {hit.mid for hit in hits} == set(range(1, 300)) - {5}
-
-
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, -1.0]), max_size=600), st.integers(1, 4))
-def test_best_is_a_stable_sort(values: list[float], limit: int) -> None:
-    scores = np.array(values, np.float32)
-    expected = [i for i in sorted(range(len(values)), key=lambda i: (-values[i], i)) if values[i] > 0][:limit]
-    assert best(scores, limit, above=0.0).tolist() == expected
 
 
 def test_merging_keeps_few_segments_and_costs_little() -> None:

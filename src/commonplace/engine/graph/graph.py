@@ -19,7 +19,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import resolve
 from commonplace.stores.base import AuditPart, Reach, Transaction
-from commonplace.stores.graph import At, Triple
+from commonplace.stores.graph import Instant, Triple
 from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
@@ -155,11 +155,11 @@ class Graph:
         found = await self._core.primary.linked(reach, [memory.id], hops, self._at(None), _MOST_NEIGHBOURS)
         return found[memory.id]
 
-    def _at(self, as_of: int | None) -> At:
+    def _at(self, as_of: int | None) -> Instant:
         if as_of is None:
-            return At(self._core.clock())
+            return Instant(self._core.clock())
         _check_instant(as_of, "as_of")
-        return At(as_of, given=True)
+        return Instant(as_of, given=True)
 
     # ending and erasing
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from commonplace.engine.core import Core
 from commonplace.engine.recall.recall import recall as recall_memories
 from commonplace.engine.types import Hit, Query
-from commonplace.stores.base import Reach
-from commonplace.stores.importance import ImportanceDecay
+from commonplace.stores.base import ImportanceDecay, Reach
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from commonplace.engine.core import Core
 from commonplace.engine.types import Query
 from commonplace.stores.base import Reach
-from commonplace.stores.graph import At
+from commonplace.stores.graph import Instant
 
 #: So many are nearest_ids beside a hit, the nearest first.
 SUPPORTING = 20
@@ -48,7 +48,7 @@ def nearest_ids(near: Mapping[str, int], hits: Mapping[str, object]) -> list[str
     return sorted(near, key=lambda other: (near[other], other not in hits))[:SUPPORTING]
 
 
-def _instant(core: Core, query: Query) -> At:
+def _instant(core: Core, query: Query) -> Instant:
     """Which statements count: those of now, or of the past that is read."""
     at = query.snapshot.at if query.snapshot is not None else query.as_of
-    return At(core.clock()) if at is None else At(at, given=True)
+    return Instant(core.clock()) if at is None else Instant(at, given=True)

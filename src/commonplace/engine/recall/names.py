@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from commonplace.stores.stopwords import STOPWORDS
+from commonplace.stores.text import STOPWORDS
 
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")

@@ -74,7 +74,7 @@ class RecallLog:
 def _write(tx: Transaction, recalls: list[RecallEntry]) -> None:
     for r in recalls:
         if r.counted:
-            tx.recalled(r.ids, r.at)
+            tx.count_recalls(r.ids, r.at)
         salt = new_salt()
         hashed = sha256_hex(salt, r.query.encode("utf-8", "surrogatepass"))
         payload = {"query_hash": hashed, "salt": salt.hex(), "results": len(r.ids), "ids": r.ids[:_IDS_SHOWN]}

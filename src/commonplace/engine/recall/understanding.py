@@ -10,8 +10,7 @@ from typing import Any
 from commonplace.engine.recall import literals, names, times
 from commonplace.engine.recall.languages import language
 from commonplace.stores.base import AgentContext
-from commonplace.stores.stopwords import STOPWORDS
-from commonplace.stores.text import query_terms
+from commonplace.stores.text import STOPWORDS, query_terms
 
 
 @dataclass(slots=True, frozen=True)

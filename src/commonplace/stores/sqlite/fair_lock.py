@@ -26,7 +26,7 @@ _SHORTEST_POLL, _LONGEST_POLL = 0.0002, 0.002
 _OFD = fcntl is not None and sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
 
 
-class Busy(Exception):
+class LockTimeout(Exception):
     """Other processes kept the lock for the whole of the allowed time."""
 
 
@@ -82,7 +82,7 @@ class FairLock:
                 return self._set(kind, start, length)
             except (BlockingIOError, PermissionError):
                 if time.monotonic() >= deadline:
-                    raise Busy from None
+                    raise LockTimeout from None
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_POLL)
 

@@ -13,7 +13,7 @@ import apsw
 
 from commonplace.stores.base import Progress
 from commonplace.stores.sqlite import schema
-from commonplace.stores.sqlite.fair_lock import Busy, FairLock
+from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, UnusableStore
 
 log = logging.getLogger("commonplace.sqlite")
@@ -64,9 +64,8 @@ def connect(path: Path) -> apsw.Connection:
         # Never creates it: a database that someone has removed must not come back empty.
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:
-        raise OperatorActionRequired(
-            f"cannot open {path}: {error}. Check that the folder exists and is writable."
-        ) from error
+        hint = "Check that the folder exists and is writable."
+        raise OperatorActionRequired(f"cannot open {path}: {error}. {hint}") from error
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     # Without this, statements that partial indexes concern are planned anew whenever a value is bound: 5 to 50 µs each.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -83,7 +82,7 @@ def open_writable(files: StoreFiles) -> apsw.Connection:
         if not files.database.exists() or files.database.stat().st_size == 0:
             _create_private(files.database)
         elif _identity(files) not in _open.values():
-            _refuse_foreign(files)
+            _check_header(files)
         db = _open_checked(files)
         _open[db] = _identity(files)
     return db
@@ -101,31 +100,29 @@ def _identity(files: StoreFiles) -> tuple[int, int]:
 
 
 def _open_checked(files: StoreFiles) -> apsw.Connection:
-    db = None
+    db, path = None, files.database
     try:
-        db = connect(files.database)
+        db = connect(path)
         # Read to the end: a statement that answers with a row holds back those after it.
         db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON").fetchall()
         db.execute("PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864").fetchall()
-        _migrate(db, files)
+        _bring_up_to_date(db, files)
     except BaseException as error:
         if db is not None:
             db.close()
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-            raise refusal(files.database, str(error)) from error
+            raise damaged(path, str(error)) from error
         if isinstance(error, apsw.FullError):
-            raise OperatorActionRequired(
-                f"the disk that holds {files.database} is full; free some space first"
-            ) from error
+            raise OperatorActionRequired(f"the disk that holds {path} is full; free some space first") from error
         if isinstance(error, apsw.Error):
-            raise (Unavailable if isinstance(error, apsw.BusyError) else OperatorActionRequired)(
-                f"{files.database} cannot be opened for writing ({error}); is its folder, or the disk, read-only?"
-            ) from error
+            kind = Unavailable if isinstance(error, apsw.BusyError) else OperatorActionRequired
+            hint = "is its folder, or the disk, read-only?"
+            raise kind(f"{path} cannot be opened for writing ({error}); {hint}") from error
         raise
     return db
 
 
-def refusal(path: Path, why: str) -> UnusableStore:
+def damaged(path: Path, why: str) -> UnusableStore:
     return UnusableStore(
         f"{path} is damaged ({why}). Nothing was changed. Put a backup in its place, or move it away to start anew; "
         "docs/upkeep.md says how."
@@ -145,25 +142,24 @@ def _create_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
-        raise OperatorActionRequired(
-            f"cannot write {path}: {error.strerror}. Check the folder, or choose another with --data."
-        ) from error
+        hint = "Check the folder, or choose another with --data."
+        raise OperatorActionRequired(f"cannot write {path}: {error.strerror}. {hint}") from error
 
 
-def _refuse_foreign(files: StoreFiles) -> None:
+def _check_header(files: StoreFiles) -> None:
     """Looks at the bytes alone, so that a file which is not ours is never even opened for writing."""
     path = files.database
     with open(path, "rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(_MAGIC):
-        raise refusal(path, "it is not an SQLite database")
+        raise damaged(path, "it is not an SQLite database")
     version = int.from_bytes(header[60:64], "big")
     application = int.from_bytes(header[68:72], "big")
     fresh = version == 0 and application == 0  # created, but the first transaction never reached the file
     if not fresh and application != schema.APPLICATION_ID:
-        raise _foreign(path)
+        raise _other_program(path)
     if version > schema.VERSION:
-        raise newer(path, version)
+        raise newer_schema(path, version)
     # With a write-ahead log beside it the file alone may look torn; SQLite itself recovers that case.
     if not files.wal.exists():
         _check_pages(path, whole=path.stat().st_size <= _CHECKED_WHOLE, fresh=fresh)
@@ -175,7 +171,7 @@ def _check_pages(path: Path, *, whole: bool, fresh: bool) -> None:
     try:
         problems = [row[0] for row in db.execute("PRAGMA quick_check(1)")] if whole else ["ok"]
         if db.execute("SELECT count(*) FROM sqlite_schema").fetchall() != [(0,)] and fresh:
-            raise _foreign(path)  # few programs set the number by which ours are known
+            raise _other_program(path)  # few programs set the number by which ours are known
         page_count, page_size = db.pragma("page_count"), db.pragma("page_size")
         if problems == ["ok"] and page_count * page_size > path.stat().st_size:
             problems = ["the file is shorter than it says"]
@@ -184,41 +180,40 @@ def _check_pages(path: Path, *, whole: bool, fresh: bool) -> None:
     finally:
         db.close()
     if problems != ["ok"]:
-        raise refusal(path, problems[0])
+        raise damaged(path, problems[0])
 
 
-def _foreign(path: Path) -> UnusableStore:
+def _other_program(path: Path) -> UnusableStore:
     return UnusableStore(f"{path} is an SQLite database of another program. Choose another file with --data.")
 
 
-def newer(path: Path, version: int) -> UnusableStore:
+def newer_schema(path: Path, version: int) -> UnusableStore:
     return UnusableStore(
         f"{path} was written by a newer Commonplace (schema {version}; this one knows {schema.VERSION}). "
         "Nothing was changed. Upgrade commonplace, or choose another folder with --data."
     )
 
 
-def _migrate(db: apsw.Connection, files: StoreFiles) -> None:
+def _bring_up_to_date(db: apsw.Connection, files: StoreFiles) -> None:
     if db.pragma("user_version") == 0:
-        _take_steps(db, files)  # who gets the database's own lock first does it: there is nothing to copy
+        _run_migrations(db, files)  # who gets the database's own lock first does it: there is nothing to copy
     elif db.pragma("user_version") < schema.VERSION:
         lock = FairLock(files.lock)
         try:
             # One process makes the copy and takes the steps; the others wait here and find it done.
             lock.acquire(MIGRATION_SECONDS)
-            _take_steps(db, files)
-        except Busy:
-            raise Unavailable(
-                f"another process has been at work on {files.database} for {MIGRATION_SECONDS} s; try again"
-            ) from None
+            _run_migrations(db, files)
+        except LockTimeout:
+            waited = f"another process has been at work on {files.database} for {MIGRATION_SECONDS} s"
+            raise Unavailable(f"{waited}; try again") from None
         finally:
             lock.release()
             lock.close()
     if db.pragma("user_version") > schema.VERSION:
-        raise newer(files.database, db.pragma("user_version"))
+        raise newer_schema(files.database, db.pragma("user_version"))
 
 
-def _take_steps(db: apsw.Connection, files: StoreFiles) -> None:
+def _run_migrations(db: apsw.Connection, files: StoreFiles) -> None:
     before = db.pragma("user_version")
     due = list(enumerate(schema.MIGRATIONS, start=1))[before:]
     if before > 0 and due:  # what begins now has nothing to lose
@@ -229,7 +224,7 @@ def _take_steps(db: apsw.Connection, files: StoreFiles) -> None:
         try:
             if db.pragma("user_version") < number:
                 if number == 1 and db.execute("SELECT count(*) FROM sqlite_schema").fetchall() != [(0,)]:
-                    raise _foreign(files.database)
+                    raise _other_program(files.database)
                 step(db)
                 db.execute(f"PRAGMA application_id={schema.APPLICATION_ID}; PRAGMA user_version={number}")
             db.execute("COMMIT")

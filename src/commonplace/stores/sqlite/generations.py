@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import apsw
+from apsw import Connection
 
 from commonplace.stores.base import Vectors
-from commonplace.stores.sqlite import rows
+from commonplace.stores.sqlite.connections import StorePart, exclusive, read
+from commonplace.stores.sqlite.queries import fetch_one, select, to_memory
 from commonplace.wire.record import Memory
 
 _COPIED = 2000  # vectors copied per statement when the embedder stays the same
@@ -17,85 +18,96 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS memories_by_vid ON memories(vid); "
     "CREATE INDEX IF NOT EXISTS versions_by_vid ON versions(vid)"
 )
+_DROP_INDEXES = "DROP INDEX IF EXISTS memories_by_vid; DROP INDEX IF EXISTS versions_by_vid"
 
 
-def begin(db: apsw.Connection, name: str, dimension: int) -> tuple[int, bool]:
-    meta = dict(db.execute("SELECT key, value FROM meta"))
-    if meta.get("next_embedder") == name and meta.get("next_dimension") == dimension:
+class SqliteReindex(StorePart):
+    """The protocol `Reindexable`."""
+
+    @exclusive
+    def begin_generation(self, db: Connection, name: str, dimension: int) -> tuple[int, bool]:
+        meta = dict(db.execute("SELECT key, value FROM meta"))
+        if meta.get("next_embedder") == name and meta.get("next_dimension") == dimension:
+            db.execute(_INDEXES)
+            return int(meta["next_generation"]), True
+        generation = max(meta["generation"], meta.get("next_generation", 0)) + 1
+        db.execute("BEGIN IMMEDIATE")
+        if "next_generation" in meta:
+            db.execute(f"DROP TABLE IF EXISTS vectors_{meta['next_generation']}")
+        db.execute(f"CREATE TABLE vectors_{generation}(vid INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB)")
+        db.execute(
+            "INSERT OR REPLACE INTO meta VALUES('next_generation', ?), ('next_embedder', ?), ('next_dimension', ?)",
+            (generation, name, dimension),
+        )
         db.execute(_INDEXES)
-        return int(meta["next_generation"]), True
-    generation = max(meta["generation"], meta.get("next_generation", 0)) + 1
-    db.execute("BEGIN IMMEDIATE")
-    if "next_generation" in meta:
-        db.execute(f"DROP TABLE IF EXISTS vectors_{meta['next_generation']}")
-    db.execute(f"CREATE TABLE vectors_{generation}(vid INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB)")
-    db.execute(
-        "INSERT OR REPLACE INTO meta VALUES('next_generation', ?), ('next_embedder', ?), ('next_dimension', ?)",
-        (generation, name, dimension),
-    )
-    db.execute(_INDEXES)
-    db.execute("COMMIT")
-    if meta.get("embedder") == name:
-        # The same embedder: what it has made is kept, only the gaps are filled.
-        copy = (
-            f"INSERT INTO vectors_{generation} SELECT vid, data FROM vectors_{meta['generation']} "
-            "WHERE vid > ? AND data IS NOT NULL ORDER BY vid LIMIT ? RETURNING vid"
+        db.execute("COMMIT")
+        if meta.get("embedder") == name:
+            _copy_vectors(db, meta["generation"], generation)
+        return generation, False
+
+    @read
+    def without_vectors(self, db: Connection, generation: int, after: int, limit: int) -> list[tuple[int, Memory]]:
+        found: list[tuple[int, Memory]] = []
+        for table in ("memories", "versions"):
+            where = f"{_without(generation)} AND m.vid > ? ORDER BY m.vid LIMIT ?"
+            query = db.execute(select(table, extra="m.vid") + where, (after, limit))
+            found += [(row[-1], to_memory(row)) for row in query]
+        return sorted(found, key=lambda pair: pair[0])[:limit]
+
+    @read
+    def count_without_vectors(self, db: Connection, generation: int) -> int:
+        return _count_without_vectors(db, generation)
+
+    @exclusive
+    def fill_vectors(self, db: Connection, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        # Only for versions that still exist: one erased meanwhile must not come back as a vector.
+        db.executemany(
+            f"INSERT OR REPLACE INTO vectors_{generation}(vid, data) SELECT ?1, ?2 "
+            "WHERE EXISTS (SELECT 1 FROM memories WHERE vid = ?1) OR EXISTS (SELECT 1 FROM versions WHERE vid = ?1)",
+            [(vid, data.tobytes()) for vid, data in vectors],
         )
-        last = 0
-        while copied := [vid for (vid,) in db.execute(copy, (last, _COPIED))]:
-            last = max(copied)
-    return generation, False
+        db.execute("COMMIT")
 
-
-def lacking(db: apsw.Connection, generation: int, after: int, limit: int) -> list[tuple[int, Memory]]:
-    found: list[tuple[int, Memory]] = []
-    for table in ("memories", "versions"):
-        query = (
-            f"{rows.select(table, extra='m.vid')} LEFT JOIN vectors_{generation} v ON v.vid = m.vid "
-            "WHERE m.status = 'live' AND v.data IS NULL AND m.vid > ? ORDER BY m.vid LIMIT ?"
+    @exclusive
+    def switch_generation(self, db: Connection, generation: int) -> bool:
+        db.execute("BEGIN IMMEDIATE")
+        meta = dict(db.execute("SELECT key, value FROM meta"))
+        if meta.get("next_generation") != generation or _count_without_vectors(db, generation):
+            db.execute("ROLLBACK")
+            return False
+        old = meta["generation"]
+        # Numbers of versions without a vector must not be given out again by the new table.
+        last = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?"
+        (given,) = fetch_one(db, last, (f"vectors_{old}",))
+        db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (f"vectors_{generation}",))
+        db.execute("INSERT INTO sqlite_sequence VALUES(?, ?)", (f"vectors_{generation}", given))
+        db.execute(
+            "INSERT OR REPLACE INTO meta VALUES('generation', ?), ('embedder', ?), ('dimension', ?)",
+            (generation, meta["next_embedder"], meta["next_dimension"]),
         )
-        found += [(row[-1], rows.to_memory(row)) for row in db.execute(query, (after, limit))]
-    return sorted(found, key=lambda pair: pair[0])[:limit]
+        db.execute("DELETE FROM meta WHERE key IN ('next_generation', 'next_embedder', 'next_dimension')")
+        db.execute(f"DROP TABLE vectors_{old}; {_DROP_INDEXES}")
+        db.execute("COMMIT")
+        return True
 
 
-def count_lacking(db: apsw.Connection, generation: int) -> int:
-    return sum(
-        rows.one(
-            db,
-            f"SELECT count(*) FROM {table} m LEFT JOIN vectors_{generation} v ON v.vid = m.vid "
-            "WHERE m.status = 'live' AND v.data IS NULL",
-        )[0]
-        for table in ("memories", "versions")
+def _copy_vectors(db: Connection, old: int, new: int) -> None:
+    """The same embedder: what it has made is kept, only what is missing is made."""
+    copy = (
+        f"INSERT INTO vectors_{new} SELECT vid, data FROM vectors_{old} "
+        "WHERE vid > ? AND data IS NOT NULL ORDER BY vid LIMIT ? RETURNING vid"
     )
+    last = 0
+    while copied := [vid for (vid,) in db.execute(copy, (last, _COPIED))]:
+        last = max(copied)
 
 
-def fill(db: apsw.Connection, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    # Only for versions that still exist: one erased meanwhile must not come back as a vector.
-    db.executemany(
-        f"INSERT OR REPLACE INTO vectors_{generation}(vid, data) SELECT ?1, ?2 "
-        "WHERE EXISTS (SELECT 1 FROM memories WHERE vid = ?1) OR EXISTS (SELECT 1 FROM versions WHERE vid = ?1)",
-        [(vid, data.tobytes()) for vid, data in vectors],
-    )
-    db.execute("COMMIT")
+def _without(generation: int) -> str:
+    """What follows `FROM memories m` or `FROM versions m`."""
+    return f"LEFT JOIN vectors_{generation} v ON v.vid = m.vid WHERE m.status = 'live' AND v.data IS NULL"
 
 
-def switch(db: apsw.Connection, generation: int) -> bool:
-    db.execute("BEGIN IMMEDIATE")
-    meta = dict(db.execute("SELECT key, value FROM meta"))
-    if meta.get("next_generation") != generation or count_lacking(db, generation):
-        db.execute("ROLLBACK")
-        return False
-    old = meta["generation"]
-    # Numbers of versions without a vector must not be given out again by the new table.
-    (last,) = rows.one(db, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?", (f"vectors_{old}",))
-    db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (f"vectors_{generation}",))
-    db.execute("INSERT INTO sqlite_sequence VALUES(?, ?)", (f"vectors_{generation}", last))
-    db.execute(
-        "INSERT OR REPLACE INTO meta VALUES('generation', ?), ('embedder', ?), ('dimension', ?)",
-        (generation, meta["next_embedder"], meta["next_dimension"]),
-    )
-    db.execute("DELETE FROM meta WHERE key IN ('next_generation', 'next_embedder', 'next_dimension')")
-    db.execute(f"DROP TABLE vectors_{old}; DROP INDEX IF EXISTS memories_by_vid; DROP INDEX IF EXISTS versions_by_vid")
-    db.execute("COMMIT")
-    return True
+def _count_without_vectors(db: Connection, generation: int) -> int:
+    tables = ("memories", "versions")
+    return sum(fetch_one(db, f"SELECT count(*) FROM {table} m {_without(generation)}")[0] for table in tables)

@@ -1,235 +1,136 @@
-"""Statements and ties as rows: their verbs inside a transaction, and how they are read and walked."""
+"""Statements and links as rows: how they are read and traversed, and how links are derived from memories."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any
 
-import apsw
+from apsw import Connection
 
 from commonplace.stores.base import Reach
-from commonplace.stores.graph import At, Triple, folded, references, subject_of
-from commonplace.stores.sqlite import pages, reader, rows
+from commonplace.stores.graph import Instant, Triple, entity_key, name_key, references
+from commonplace.stores.sqlite.connections import StorePart, read
+from commonplace.stores.sqlite.queries import fetch_one, scope_ids, versions_in_reach
 from commonplace.stores.sqlite.sql_where import reach_sql
-from commonplace.stores.walking import FANOUT, PATH_FANOUT, Recorded, Thing, shortest, walk
+from commonplace.stores.traversal import FANOUT, PATH_FANOUT, Entity, InMemoryGraph, linked_memories, shortest_path
 from commonplace.wire.record import Memory
 
 REFERS, ABOUT = 0, 1  # kinds of rows in `links`
 #: Rows of one target looked at before what cannot be seen is left out, so that no hub is ever read whole.
 _LOOKED_AT = 8 * FANOUT
-#: Statuses under which a memory keeps its ties; which of them a reader sees is settled when it reads.
-_TIED = ("live", "archived")
+#: Statuses under which a memory keeps its links; which of them a reader sees is settled when it reads.
+_LINKED = ("live", "archived")
 
-_COLUMNS = (
-    "t.id, s.agent_id, t.subject, t.predicate, t.object, t.valid_from, t.valid_to, t.confidence, t.provenance, "
-    "t.asserted_by, t.memory_id"
+#: Of triples `t`, whose rows make a Triple.
+SELECT_TRIPLES = (
+    f"SELECT {', '.join('s.agent_id' if f.name == 'agent_id' else f't.{f.name}' for f in fields(Triple))} "
+    "FROM triples t JOIN scopes s ON s.id = t.scope_id"
 )
-_SELECT = f"SELECT {_COLUMNS} FROM triples t JOIN scopes s ON s.id = t.scope_id"
-_OF = f"{_SELECT} WHERE t.scope_id = ? AND t.subject_key = ? AND t.subject = ?"
-_ONE = f"{_OF} AND t.predicate = ?"
-_REAL = "(t.valid_to IS NULL OR t.valid_to > t.valid_from)"
+ABOUT_SUBJECT = f"{SELECT_TRIPLES} WHERE t.scope_id = ? AND t.subject_key = ? AND t.subject = ?"
+IN_ORDER = "ORDER BY t.valid_from, t.tid"
 _HOLDS = "t.valid_from <= ? AND (t.valid_to IS NULL OR t.valid_to > ?)"
-_ORDER = "ORDER BY t.valid_from, t.tid"
 
 
-def to_triple(row: tuple[Any, ...]) -> Triple:
-    return Triple(*row)
+class SqliteGraphReads(StorePart):
+    @read
+    def triples(
+        self,
+        db: Connection,
+        tenant: str,
+        agent_id: str,
+        *,
+        subject: str | None = None,
+        predicate: str | None = None,
+        at: Instant | None = None,
+        limit: int | None = None,
+    ) -> list[Triple]:
+        sql, values = f"{SELECT_TRIPLES} WHERE t.scope_id = ?", [_scope_id(db, tenant, agent_id)]
+        if subject is not None:
+            sql, values = f"{sql} AND t.subject_key = ? AND t.subject = ?", [*values, name_key(subject), subject]
+        if predicate is not None:
+            sql, values = f"{sql} AND t.predicate = ?", [*values, predicate]
+        if at is not None:
+            sql, values = f"{sql} AND {_HOLDS}", [*values, *[_resolve(db, tenant, at)] * 2]
+        found = db.execute(f"{sql} {IN_ORDER} LIMIT ?", (*values, -1 if limit is None else limit))
+        return [Triple(*row) for row in found]
 
+    @read
+    def triples_about(
+        self, db: Connection, tenant: str, agent_id: str, subject: str, mentions: bool = False
+    ) -> list[Triple]:
+        scope, key = _scope_id(db, tenant, agent_id), name_key(subject)
+        found: list[Any] = db.execute(f"{ABOUT_SUBJECT} {IN_ORDER}", (scope, key, subject)).fetchall()
+        if mentions:
+            named = "WHERE t.scope_id = ? AND t.object_key = ? AND t.object = ? AND t.subject <> ?"
+            found += db.execute(f"{SELECT_TRIPLES} {named} {IN_ORDER}", (scope, key, subject, subject)).fetchall()
+        return [Triple(*row) for row in found]
 
-# inside a transaction
-
-
-def one(db: apsw.Connection, tenant_id: int, id: str) -> Triple | None:
-    found = db.execute(f"{_SELECT} WHERE t.id = ? AND s.tenant_id = ?", (id, tenant_id)).fetchone()
-    return None if found is None else to_triple(found)
-
-
-def at(db: apsw.Connection, scope: int | None, subject: str, predicate: str, when: int) -> Triple | None:
-    # They never overlap, so of those that have begun only the last can hold: one step down the index.
-    sql = f"{_ONE} AND t.valid_from <= ? AND {_REAL} ORDER BY t.valid_from DESC, t.tid DESC LIMIT 1"
-    found = db.execute(sql, (scope, folded(subject), subject, predicate, when)).fetchone()
-    triple = None if found is None else to_triple(found)
-    return triple if triple is not None and triple.holds(when) else None
-
-
-def after(db: apsw.Connection, scope: int | None, subject: str, predicate: str, when: int) -> Triple | None:
-    sql = f"{_ONE} AND t.valid_from > ? AND {_REAL} {_ORDER} LIMIT 1"
-    found = db.execute(sql, (scope, folded(subject), subject, predicate, when)).fetchone()
-    return None if found is None else to_triple(found)
-
-
-def triples_about(db: apsw.Connection, tenant: str, agent_id: str, subject: str, mentions: bool) -> list[Triple]:
-    scope = _scope(db, tenant, agent_id)
-    key = folded(subject)
-    found = db.execute(f"{_OF} {_ORDER}", (scope, key, subject)).fetchall()
-    if mentions:
-        sql = f"{_SELECT} WHERE t.scope_id = ? AND t.object_key = ? AND t.object = ? AND t.subject <> ? {_ORDER}"
-        found += db.execute(sql, (scope, key, subject, subject)).fetchall()
-    return [to_triple(row) for row in found]
-
-
-def derived_from(db: apsw.Connection, tenant_id: int, memory_id: str) -> list[Triple]:
-    sql = f"{_SELECT} WHERE t.memory_id = ? AND s.tenant_id = ? {_ORDER}"
-    return [to_triple(row) for row in db.execute(sql, (memory_id, tenant_id))]
-
-
-def put(db: apsw.Connection, scope: int, t: Triple) -> None:
-    db.execute(
-        "INSERT INTO triples(id, scope_id, subject, predicate, object, subject_key, object_key, valid_from, valid_to, "
-        "confidence, provenance, asserted_by, memory_id) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to",
-        (t.id, scope, t.subject, t.predicate, t.object, folded(t.subject), folded(t.object), t.valid_from, t.valid_to,
-         t.confidence, t.provenance, t.asserted_by, t.memory_id),
-    )  # fmt: skip
-
-
-def erase(db: apsw.Connection, tenant_id: int, id: str) -> None:
-    db.execute(
-        "DELETE FROM triples WHERE id = ? AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = ?)", (id, tenant_id)
-    )
-    if db.changes():
-        db.execute("UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?", (id,))
-        db.execute("INSERT OR IGNORE INTO meta VALUES(?, 1)", (pages.DUE,))
-
-
-def tie(db: apsw.Connection, scope: int, mid: int, memory: Memory, fresh: bool) -> None:
-    """Write what a memory is tied to, in place of what it was."""
-    if not fresh:
-        db.execute("DELETE FROM links WHERE mid = ?", (mid,))
-    if memory.status in _TIED and (found := list(ties_of(memory))):
-        db.executemany(
-            "INSERT OR IGNORE INTO links VALUES(?, ?, ?, ?)", [(scope, kind, target, mid) for kind, target in found]
+    @read
+    def triple_counts(self, db: Connection, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
+        when = _resolve(db, tenant, at)
+        sql = (
+            f"SELECT count(*), count(*) FILTER (WHERE {_HOLDS}), count(DISTINCT t.subject) FILTER (WHERE {_HOLDS}) "
+            "FROM triples t WHERE t.scope_id = ?"
         )
+        total, active, subjects = fetch_one(db, sql, (when, when, when, when, _scope_id(db, tenant, agent_id)))
+        return total, active, subjects
+
+    @read
+    def path(
+        self, db: Connection, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant
+    ) -> list[Triple]:
+        statements = _Statements(db, _scope_id(db, tenant, agent_id), _resolve(db, tenant, at))
+        return shortest_path(statements, start, end, max_hops)
+
+    @read
+    def linked(
+        self, db: Connection, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
+    ) -> dict[str, dict[str, int]]:
+        scopes = scope_ids(db, reach.tenant, reach.agents)
+        when = _resolve(db, reach.tenant, at)
+        if reach.as_of is None:
+            return linked_memories(_IndexedLinks(db, reach, scopes, when), ids, hops, most)
+        # The past has no index: as when it is searched, what was there then is read.
+        agents = {scope: agent for agent in reach.agents for scope in scope_ids(db, reach.tenant, [agent])}
+        memories = [
+            _outline(row, agents[row[0]])
+            for table, condition, values in versions_in_reach(db, reach)
+            for row in db.execute(f"{_OUTLINE.format(table)} WHERE {condition}", values)
+        ]
+        memories.sort(key=lambda m: (m.created_at, m.id))
+        holding = f"{SELECT_TRIPLES} WHERE t.scope_id = ? AND {_HOLDS} {IN_ORDER}"
+        triples = [Triple(*row) for scope in scopes for row in db.execute(holding, (scope, when, when))]
+        return linked_memories(InMemoryGraph(memories, triples), ids, hops, most)
 
 
-def ties_of(memory: Memory) -> Iterable[tuple[int, str]]:
-    yield from ((REFERS, target) for target in references(memory))
-    if name := subject_of(memory.entity_name):
-        yield ABOUT, name
-
-
-def rebuild_links(db: apsw.Connection) -> int:
-    """Derive every tie again from the rows; how many there are."""
-    db.execute("DELETE FROM links")
-    for scope, mid, memory in _tied_rows(db):
-        tie(db, scope, mid, memory, fresh=True)
-    return int(rows.one(db, "SELECT count(*) FROM links")[0])
-
-
-def links_differ(db: apsw.Connection) -> int:
-    """How many ties are missing or say what no row says."""
-    expected = {(scope, kind, target, mid) for scope, mid, m in _tied_rows(db) for kind, target in ties_of(m)}
-    return len(expected.symmetric_difference(db.execute("SELECT scope_id, kind, target, mid FROM links").fetchall()))
-
-
-def _tied_rows(db: apsw.Connection) -> Iterable[tuple[int, int, Memory]]:
-    sql = (
-        "SELECT scope_id, mid, id, status, entity_name, supersedes, metadata FROM memories WHERE status IN (?, ?) AND "
-        "(entity_name IS NOT NULL OR supersedes IS NOT NULL OR instr(metadata, '\"references\"') > 0)"
-    )
-    found: Iterable[tuple[Any, ...]] = db.execute(sql, _TIED)
-    for scope, mid, id, status, entity_name, supersedes, metadata in found:
-        memory = Memory(id, "", "", "semantic", "", entity_name=entity_name, status=status)
-        memory.supersedes = json.loads(supersedes) if supersedes else []
-        memory.metadata = json.loads(metadata) if metadata else {}
-        yield scope, mid, memory
-
-
-# reading
-
-
-def triples(
-    db: apsw.Connection, tenant: str, agent_id: str, subject: str | None = None, predicate: str | None = None,
-    at: At | None = None, limit: int | None = None,
-) -> list[Triple]:  # fmt: skip
-    values: list[Any] = [_scope(db, tenant, agent_id)]
-    sql = f"{_SELECT} WHERE t.scope_id = ?"
-    if subject is not None:
-        sql, values = sql + " AND t.subject_key = ? AND t.subject = ?", [*values, folded(subject), subject]
-    if predicate is not None:
-        sql, values = sql + " AND t.predicate = ?", [*values, predicate]
-    if at is not None:
-        sql, values = f"{sql} AND {_HOLDS}", [*values, *[_settled(db, tenant, at)] * 2]
-    found = db.execute(f"{sql} {_ORDER} LIMIT ?", (*values, -1 if limit is None else limit))
-    return [to_triple(row) for row in found]
-
-
-def counts(db: apsw.Connection, tenant: str, agent_id: str, at: At) -> tuple[int, int, int]:
-    when = _settled(db, tenant, at)
-    sql = (
-        f"SELECT count(*), count(*) FILTER (WHERE {_HOLDS}), count(DISTINCT t.subject) FILTER (WHERE {_HOLDS}) "
-        "FROM triples t WHERE t.scope_id = ?"
-    )
-    total, active, subjects = rows.one(db, sql, (when, when, when, when, _scope(db, tenant, agent_id)))
-    return total, active, subjects
-
-
-def path(db: apsw.Connection, tenant: str, agent_id: str, start: str, end: str, hops: int, at: At) -> list[Triple]:
-    return shortest(_Statements(db, _scope(db, tenant, agent_id), _settled(db, tenant, at)), start, end, hops)
-
-
-def linked(
-    db: apsw.Connection, reach: Reach, ids: Sequence[str], hops: int, at: At, most: int
-) -> dict[str, dict[str, int]]:
-    scopes = reader.scope_ids(db, reach.tenant, reach.agents)
-    if reach.as_of is None:
-        return walk(_Indexed(db, reach, scopes, _settled(db, reach.tenant, at)), ids, hops, most)
-    # The past has no index: as when it is searched, what was there then is read.
-    agents = {scope: agent for agent in reach.agents for scope in reader.scope_ids(db, reach.tenant, [agent])}
-    memories = [
-        _outline(agents[scope], row)
-        for table, condition, values in reader.versions_in(reach, scopes)
-        for scope, *row in db.execute(_OUTLINE.format(table, condition), values)
-    ]
-    memories.sort(key=lambda m: (m.created_at, m.id))
-    then = [t for agent in reach.agents for t in triples(db, reach.tenant, agent, at=at)]
-    return walk(Recorded(memories, then), ids, hops, most)
-
-
-_OUTLINE = (
-    "SELECT m.scope_id, m.id, m.created_at, m.entity_name, m.supersedes, m.aliases, "
-    "CASE WHEN instr(m.metadata, '\"references\"') > 0 THEN m.metadata END "
-    "FROM {} m LEFT JOIN recalls r ON r.mid = m.mid WHERE {}"
-)
-
-
-def _outline(agent_id: str, row: Sequence[Any]) -> Memory:
-    """What ties a memory, and nothing else of it."""
-    id, created_at, entity_name, supersedes, aliases, metadata = row
-    memory = Memory(id, "", agent_id, "semantic", "", created_at=created_at, entity_name=entity_name)
-    memory.supersedes = json.loads(supersedes) if supersedes else []
-    memory.aliases = json.loads(aliases) if aliases else []
-    memory.metadata = json.loads(metadata) if metadata else {}
-    return memory
-
-
-def _settled(db: apsw.Connection, tenant: str, at: At) -> int:
+def _resolve(db: Connection, tenant: str, at: Instant) -> int:
     last = None if at.given else db.execute("SELECT at FROM tenants WHERE name = ?", (tenant,)).fetchone()
-    return at.settled(int(str(last[0])) if last else 0)
+    return at.resolve(int(str(last[0])) if last else 0)
 
 
-def _scope(db: apsw.Connection, tenant: str, agent_id: str) -> int:
-    return next(iter(reader.scope_ids(db, tenant, [agent_id])), -1)
+def _scope_id(db: Connection, tenant: str, agent_id: str) -> Any:
+    return next(iter(scope_ids(db, tenant, [agent_id])), -1)
 
 
 class _Statements:
-    def __init__(self, db: apsw.Connection, scope: int, when: int) -> None:
+    def __init__(self, db: Connection, scope: int, when: int) -> None:
         self._db, self._scope, self._when = db, scope, when
 
     def touching(self, name: str) -> list[Triple]:
         found: dict[str, Triple] = {}
         for key in ("subject_key", "object_key"):
-            sql = f"{_SELECT} WHERE t.scope_id = ? AND t.{key} = ? AND {_HOLDS} ORDER BY t.valid_from DESC LIMIT ?"
-            for row in self._db.execute(sql, (self._scope, name, self._when, self._when, PATH_FANOUT)):
-                found[row[0]] = to_triple(row)
+            where = f"WHERE t.scope_id = ? AND t.{key} = ? AND {_HOLDS} ORDER BY t.valid_from DESC LIMIT ?"
+            values = (self._scope, name, self._when, self._when, PATH_FANOUT)
+            found |= {row[0]: Triple(*row) for row in self._db.execute(f"{SELECT_TRIPLES} {where}", values)}
         return sorted(found.values(), key=lambda t: -t.valid_from)[:PATH_FANOUT]
 
 
-class _Indexed:
-    """Ties of the present, looked up one node at a time."""
+class _IndexedLinks:
+    """Links of the present, looked up one node at a time."""
 
-    def __init__(self, db: apsw.Connection, reach: Reach, scopes: Sequence[int], when: int) -> None:
+    def __init__(self, db: Connection, reach: Reach, scopes: Sequence[int], when: int) -> None:
         self._db, self._scopes, self._when = db, frozenset(scopes), when
         seen, self._values = reach_sql(reach)
         join = "LEFT JOIN recalls r ON r.mid = m.mid"
@@ -245,33 +146,91 @@ class _Indexed:
             f"WHERE {seen} ORDER BY m.mid DESC LIMIT {FANOUT}"
         )
 
-    def of(self, id: str) -> tuple[list[str], Thing | None]:
+    def of(self, id: str) -> tuple[list[str], Entity | None]:
         sql = "SELECT mid, scope_id, entity_name, aliases FROM memories WHERE id = ?"
-        found = self._db.execute(sql, (id,)).fetchone()
+        found: Any = self._db.execute(sql, (id,)).fetchone()
         if found is None or found[1] not in self._scopes:
             return [], None
         mid, scope, entity_name, aliases = found
-        tied = [row[0] for row in self._db.execute(self._out, (mid, *self._values))]
-        for name in (id, *(json.loads(str(aliases)) if aliases else ())):
-            tied += self._pointing(scope, REFERS, name)
-        thing = subject_of(None if entity_name is None else str(entity_name))
-        return [other for other in dict.fromkeys(tied) if other != id], (scope, thing) if thing else None
+        linked = [row[0] for row in self._db.execute(self._out, (mid, *self._values))]
+        for name in (id, *(json.loads(aliases) if aliases else ())):
+            linked += self._pointing_at(scope, REFERS, name)
+        key = entity_key(entity_name)
+        return [other for other in dict.fromkeys(linked) if other != id], (scope, key) if key else None
 
-    def about(self, thing: Thing) -> list[str]:
-        return self._pointing(thing[0], ABOUT, thing[1])
+    def about(self, entity: Entity) -> list[str]:
+        return self._pointing_at(entity[0], ABOUT, entity[1])
 
-    def beside(self, thing: Thing) -> list[Thing]:
+    def related(self, entity: Entity) -> list[Entity]:
         sql = (
             f"SELECT DISTINCT {{}} FROM (SELECT * FROM triples t WHERE t.scope_id = ? AND t.{{}} = ? AND {_HOLDS} "
             f"ORDER BY t.valid_from DESC LIMIT {FANOUT})"
         )
-        values = (*thing, self._when, self._when)
+        values = (*entity, self._when, self._when)
         found = [
             row[0]
             for ends in (("object_key", "subject_key"), ("subject_key", "object_key"))
             for row in self._db.execute(sql.format(*ends), values)
         ]
-        return [(thing[0], name) for name in dict.fromkeys(found)][:FANOUT]
+        return [(entity[0], name) for name in dict.fromkeys(found)][:FANOUT]
 
-    def _pointing(self, scope: object, kind: int, target: str) -> list[str]:
+    def _pointing_at(self, scope: object, kind: int, target: str) -> list[str]:
         return [row[0] for row in self._db.execute(self._in, (scope, kind, target, *self._values))]
+
+
+# links, derived from memories
+
+
+def write_links(db: Connection, scope: int, mid: int, memory: Memory, fresh: bool) -> None:
+    """Write what a memory is linked to, in place of what it was."""
+    if not fresh:
+        db.execute("DELETE FROM links WHERE mid = ?", (mid,))
+    if memory.status in _LINKED and (found := list(_links_of(memory))):
+        db.executemany(
+            "INSERT OR IGNORE INTO links VALUES(?, ?, ?, ?)", [(scope, kind, target, mid) for kind, target in found]
+        )
+
+
+def rebuild_links(db: Connection) -> None:
+    """Derive every link again from the rows."""
+    db.execute("DELETE FROM links")
+    for scope, mid, memory in _linked_rows(db):
+        write_links(db, scope, mid, memory, fresh=True)
+
+
+def count_wrong_links(db: Connection) -> int:
+    """How many links are missing or say what no row says."""
+    expected = {(scope, kind, target, mid) for scope, mid, m in _linked_rows(db) for kind, target in _links_of(m)}
+    return len(expected.symmetric_difference(db.execute("SELECT scope_id, kind, target, mid FROM links").fetchall()))
+
+
+def _links_of(memory: Memory) -> Iterable[tuple[int, str]]:
+    yield from ((REFERS, target) for target in references(memory))
+    if name := entity_key(memory.entity_name):
+        yield ABOUT, name
+
+
+#: What links a memory, and nothing else of it.
+_OUTLINE = (
+    "SELECT m.scope_id, m.mid, m.id, m.status, m.created_at, m.entity_name, m.supersedes, m.aliases, "
+    "CASE WHEN instr(m.metadata, '\"references\"') > 0 THEN m.metadata END "
+    "FROM {} m LEFT JOIN recalls r ON r.mid = m.mid"
+)
+
+
+def _linked_rows(db: Connection) -> Iterable[tuple[int, int, Memory]]:
+    where = (
+        "WHERE m.status IN (?, ?) AND (m.entity_name IS NOT NULL OR m.supersedes IS NOT NULL "
+        "OR instr(m.metadata, '\"references\"') > 0)"
+    )
+    for row in db.execute(f"{_OUTLINE.format('memories')} {where}", _LINKED):
+        yield row[0], row[1], _outline(row)
+
+
+def _outline(row: Sequence[Any], agent_id: str = "") -> Memory:
+    _, _, id, status, created_at, entity_name, *documents = row
+    memory = Memory(id, "", agent_id, "semantic", "", created_at=created_at, entity_name=entity_name, status=status)
+    memory.supersedes, memory.aliases, memory.metadata = (
+        json.loads(text) if text else kind() for text, kind in zip(documents, (list, list, dict), strict=True)
+    )
+    return memory

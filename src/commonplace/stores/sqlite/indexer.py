@@ -5,22 +5,27 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections.abc import Callable
 
 import apsw
 
-from commonplace.stores.sqlite.index import Catalogue
-from commonplace.stores.sqlite.reader import Readers
-from commonplace.stores.sqlite.source import rows_of
+from commonplace.stores.sqlite.connections import ReaderPool
 
 LOOK_AFTER = 512  # writes to a scope before its segments are looked at
 
 log = logging.getLogger("commonplace.sqlite")
 
+#: What is done for one scope, given a reader's connection inside a read transaction.
+ScopeWork = Callable[[apsw.Connection, int], None]
+
 
 class Indexer:
-    def __init__(self, readers: Readers, catalogue: Catalogue) -> None:
+    """`maintain` writes and merges segments when that is due; `purge` takes what was erased out of them."""
+
+    def __init__(self, readers: ReaderPool, maintain: ScopeWork, purge: ScopeWork) -> None:
         self._readers = readers
-        self._catalogue = catalogue
+        self._maintain = maintain
+        self._purge = purge
         self._due: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._queued: set[int] = set()
         self._writes: dict[int, int] = {}
@@ -29,16 +34,16 @@ class Indexer:
         self._lock = threading.Lock()
         self._closed = False
 
-    def changed(self, scopes: dict[int, int], erased: set[int]) -> None:
+    def note_commit(self, scopes: dict[int, int], erased: set[int]) -> None:
         """Called by the writer after each commit; must cost next to nothing."""
         self._erased |= erased
         for scope, writes in scopes.items():
             self._writes[scope] = self._writes.get(scope, 0) + writes
             if self._writes[scope] >= LOOK_AFTER:
                 self._writes[scope] = 0
-                self.look(scope)
+                self.schedule(scope)
 
-    def look(self, scope: int) -> None:
+    def schedule(self, scope: int) -> None:
         """Have the segments of a scope looked at, soon."""
         with self._lock:
             if scope in self._queued or self._closed:
@@ -50,29 +55,23 @@ class Indexer:
         self._due.put(scope)
 
     def close(self) -> None:
+        """Finish what is queued, then take what was erased out of the segment files."""
         with self._lock:
             self._closed = True
         if self._thread is not None:
             self._due.put(None)
             self._thread.join()
-        self.purge()
-
-    def purge(self) -> None:
-        """Take what was erased out of the segment files."""
         while self._erased:
-            self._work(self._erased.pop(), purge=True)
+            self._work(self._purge, self._erased.pop())
 
     def _run(self) -> None:
         while (scope := self._due.get()) is not None:
             with self._lock:
                 self._queued.discard(scope)
-            self._work(scope)
+            self._work(self._maintain, scope)
 
-    def _work(self, scope: int, *, purge: bool = False) -> None:
-        def work(db: apsw.Connection) -> None:
-            (self._catalogue.purge if purge else self._catalogue.maintain)(rows_of(db), scope)
-
+    def _work(self, work: ScopeWork, scope: int) -> None:
         try:
-            self._readers.now(work)
+            self._readers.run_here(lambda db: work(db, scope))
         except Exception:  # derived data: the next search rebuilds what this left undone
             log.exception("keeping the index of scope %d failed", scope)

@@ -9,14 +9,6 @@ import apsw
 
 APPLICATION_ID = 0x434D504C  # "CMPL"
 
-#: The columns of one version of a memory, in both `memories` (current) and `versions` (earlier).
-VERSION_COLUMNS = (
-    "vid", "scope_id", "id", "seq", "version", "status", "type", "kind", "content", "user_id", "project", "title",
-    "entity_name", "tags", "metadata", "confidence", "importance", "source", "provenance", "privacy", "created_at",
-    "updated_at", "expires_at", "event_time", "demotion", "session_id", "speaker", "supersedes", "merged_into",
-    "aliases", "content_hash", "salt", "terms",
-)  # fmt: skip
-
 _VERSION_DDL = """
   vid INTEGER NOT NULL, scope_id INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL,
   version INTEGER NOT NULL, status TEXT NOT NULL, type TEXT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL,
@@ -26,6 +18,10 @@ _VERSION_DDL = """
   speaker TEXT, supersedes TEXT, merged_into TEXT, aliases TEXT, content_hash TEXT NOT NULL, salt BLOB NOT NULL,
   terms BLOB NOT NULL
 """
+#: The columns of one version of a memory, in both `memories` (current) and `versions` (earlier).
+VERSION_COLUMNS = tuple(column.split()[0] for column in _VERSION_DDL.split(","))
+
+Migration = Callable[[apsw.Connection], None]
 
 
 def m001_create_tables(db: apsw.Connection) -> None:
@@ -112,7 +108,5 @@ def m004_index_shared(db: apsw.Connection) -> None:
     db.execute("CREATE INDEX memories_shared ON memories(scope_id) WHERE privacy IS NOT NULL")
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (
-    m001_create_tables, m002_add_graph, m003_index_worth, m004_index_shared,
-)  # fmt: skip
+MIGRATIONS: tuple[Migration, ...] = (m001_create_tables, m002_add_graph, m003_index_worth, m004_index_shared)
 VERSION = len(MIGRATIONS)

@@ -1,4 +1,4 @@
-"""Conditions as SQL, meaning exactly what `stores.where.matches` means."""
+"""Conditions as SQL, meaning exactly what `wire.filters.matches` means."""
 
 from __future__ import annotations
 
@@ -53,9 +53,8 @@ def _condition(c: Condition) -> Sql:
         elements, element_args = f"json_each(coalesce(m.{name}, '[]'))", []
     else:
         column = _RECALLS.get(name, f"m.{name}")
-        pair = (
-            f"CASE typeof({column}) WHEN 'null' THEN NULL WHEN 'text' THEN 'text' ELSE 'real' END AS t, {column} AS v"
-        )
+        kind = f"CASE typeof({column}) WHEN 'null' THEN NULL WHEN 'text' THEN 'text' ELSE 'real' END"
+        pair = f"{kind} AS t, {column} AS v"
         elements, element_args = "json_each('[]')", []
 
     test, test_args = _test(c, elements, element_args)

@@ -4,28 +4,52 @@ from __future__ import annotations
 
 import json
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any
 
 import apsw
 
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration
-from commonplace.stores.graph import Triple
-from commonplace.stores.sqlite import graph, pages, rows
+from commonplace.stores.graph import Triple, name_key
+from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, write_links
+from commonplace.stores.sqlite.page_scrub import DUE
+from commonplace.stores.sqlite.queries import (
+    BY_ALIAS,
+    BY_ID,
+    RECORDS,
+    fetch_memories,
+    marks,
+    to_json,
+    to_record,
+    to_row,
+)
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.errors import Conflict
 from commonplace.wire.record import Memory, altered
 
 _COLUMNS = ", ".join(VERSION_COLUMNS)
-_INSERT = f"INSERT INTO memories({_COLUMNS}) VALUES({', '.join('?' * len(VERSION_COLUMNS))})"
+_INSERT = f"INSERT INTO memories({_COLUMNS}) VALUES({marks(VERSION_COLUMNS)})"
 _UPDATE = f"UPDATE memories SET {', '.join(f'{c}=?' for c in VERSION_COLUMNS)} WHERE mid=?"
 _KEEP = f"INSERT INTO versions(mid, ended_seq, {_COLUMNS}) SELECT mid, ?, {_COLUMNS} FROM memories WHERE mid=?"
-_GET = rows.select("memories") + "WHERE m.id = ? AND s.tenant_id = ?"
 _CURRENT = (
-    "SELECT m.mid, m.version FROM memories m JOIN scopes s ON s.id = m.scope_id WHERE m.id = ? AND s.tenant_id = ?"
+    "SELECT m.mid, m.version, m.scope_id FROM memories m JOIN scopes s ON s.id = m.scope_id "
+    "WHERE m.id = ? AND s.tenant_id = ?"
 )
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+_TRIPLE_COLUMNS = [f.name for f in fields(Triple) if f.name != "agent_id"]
+_triple_values = attrgetter(*_TRIPLE_COLUMNS)
+_PUT_TRIPLE = (
+    f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(_TRIPLE_COLUMNS)}) "
+    f"VALUES(?, ?, ?, {marks(_TRIPLE_COLUMNS)}) "
+    "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to"
+)
+_NEWEST_FIRST = "ORDER BY t.valid_from DESC, t.tid DESC"
+_NOT_EMPTY = "(t.valid_to IS NULL OR t.valid_to > t.valid_from)"
+
+_AUDIT_COLUMNS = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "previous", "hash")
+_audit_values = attrgetter(*_AUDIT_COLUMNS)
 
 #: Statuses under which an alias still belongs to its memory.
 _HOLDS_ALIAS = ("live", "archived")
@@ -43,28 +67,20 @@ class TenantState:
     changed: bool = False
 
 
+@dataclass(slots=True)
 class SqliteTransaction:
     """One caller's work. Writes open a savepoint first when others share the commit."""
 
-    def __init__(
-        self,
-        db: apsw.Connection,
-        state: TenantState,
-        now: int,
-        generations: Sequence[int],
-        scopes: MutableMapping[tuple[int, str], int],
-        shared: bool,
-    ) -> None:
-        self._db = db
-        self._state = state
-        self._generations = generations  # the current one, then one being filled by a reindex, if any
-        self._scopes = scopes  # the number of each (tenant, agent) met so far
-        self._savepoint_due = shared
-        self.savepoint = False
-        self.wrote = False
-        self.touched: dict[int, int] = {}  # scopes whose index has something new, and how much
-        self.erased: set[int] = set()
-        self.now = now
+    _db: apsw.Connection
+    _state: TenantState
+    now: int
+    _generations: Sequence[int]  # the current one, then one being filled by a reindex, if any
+    _scopes: MutableMapping[tuple[int, str], int]  # the number of each (tenant, agent) met so far
+    _savepoint_due: bool
+    savepoint: bool = False
+    wrote: bool = False
+    touched: dict[int, int] = field(default_factory=dict)  # scopes whose index has something new, and how much
+    erased: set[int] = field(default_factory=set)
 
     @property
     def seq(self) -> int:
@@ -88,38 +104,31 @@ class SqliteTransaction:
     # memories
 
     def get(self, id: str) -> Memory | None:
-        for row in self._db.execute(_GET, (id, self._state.id)):
-            return rows.to_memory(row)
-        return None
+        found = fetch_memories(self._db, BY_ID, (id, self._state.id))
+        return found[0] if found else None
 
     def find(self, reach: Reach, *, limit: int | None = None) -> list[Memory]:
         sql, values = reach_sql(reach)
         scopes = [s for s in (self._scope(agent) for agent in reach.agents) if s is not None]
-        marks = ", ".join("?" * len(scopes))
-        query = f"{rows.select('memories')} WHERE m.scope_id IN ({marks}) AND {sql} ORDER BY m.created_at, m.id"
-        found = self._db.execute(query + (" LIMIT ?" if limit is not None else ""),
-                                 (*scopes, *values, *([limit] if limit is not None else [])))  # fmt: skip
-        return [rows.to_memory(row) for row in found]
+        rest = f"WHERE m.scope_id IN ({marks(scopes)}) AND {sql} ORDER BY m.created_at, m.id LIMIT ?"
+        return fetch_memories(self._db, rest, (*scopes, *values, -1 if limit is None else limit))
 
     def by_alias(self, agent_id: str, alias: str) -> Memory | None:
-        scope = self._scope(agent_id)
-        sql = rows.select("memories") + "JOIN aliases a ON a.mid = m.mid WHERE a.scope_id = ? AND a.alias = ?"
-        for row in self._db.execute(sql, (scope, alias)):
-            return rows.to_memory(row)
-        return None
+        found = fetch_memories(self._db, BY_ALIAS, (self._scope(agent_id), alias))
+        return found[0] if found else None
 
     def put(self, entry: Entry) -> Memory:
         if entry.vectors is not None and entry.generation != self._generations[0]:
             raise StaleGeneration
         memory = entry.memory
-        current = next(iter(self._db.execute(_CURRENT, (memory.id, self._state.id))), None)
+        current = self._current(memory.id)
         seq = self._next_seq()
         memory = altered(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
         scope = self._scope(memory.agent_id, create=True)
         assert scope is not None
         data = None if entry.vectors is None else entry.vectors.tobytes()
         self._db.execute(f"INSERT INTO vectors_{self._generations[0]}(data) VALUES(?)", (data,))
-        row = rows.to_row(memory, entry.terms, self._db.last_insert_rowid(), scope)
+        row = to_row(memory, entry.terms, self._db.last_insert_rowid(), scope)
         if current is None:
             try:
                 self._db.execute(_INSERT, row)
@@ -132,7 +141,7 @@ class SqliteTransaction:
             self._db.execute(_UPDATE, (*row, mid))
         if memory.aliases or current is not None:
             self._set_aliases(scope, mid, memory)
-        graph.tie(self._db, scope, mid, memory, fresh=current is None)
+        write_links(self._db, scope, mid, memory, fresh=current is None)
         self.touched[scope] = self.touched.get(scope, 0) + 1
         return memory
 
@@ -149,7 +158,7 @@ class SqliteTransaction:
         self._writing()
         self._db.executemany("UPDATE memories SET demotion = ? WHERE id = ?", [(factor, id) for id in ids])
 
-    def recalled(self, ids: Sequence[str], at: int) -> None:
+    def count_recalls(self, ids: Sequence[str], at: int) -> None:
         self._writing()
         self._db.executemany(
             "INSERT INTO recalls SELECT mid, 1, ? FROM memories WHERE id = ? ON CONFLICT(mid) DO UPDATE SET "
@@ -157,15 +166,15 @@ class SqliteTransaction:
             [(at, id) for id in ids],
         )
 
+    def _current(self, id: str) -> tuple[int, int, int] | None:
+        """(mid, version, scope) of a memory."""
+        return self._db.execute(_CURRENT, (id, self._state.id)).fetchone()
+
     def erase(self, id: str) -> None:
-        found = self._db.execute(
-            "SELECT m.mid, m.scope_id FROM memories m JOIN scopes s ON s.id = m.scope_id "
-            "WHERE m.id = ? AND s.tenant_id = ?",
-            (id, self._state.id),
-        ).fetchone()
-        if found is None:
+        current = self._current(id)
+        if current is None:
             return
-        mid, scope = found
+        mid, _, scope = current
         seq = self._next_seq()
         versions = "SELECT vid FROM memories WHERE mid = ?1 UNION ALL SELECT vid FROM versions WHERE mid = ?1"
         vids = self._db.execute(versions, (mid,)).fetchall()
@@ -173,13 +182,15 @@ class SqliteTransaction:
             self._db.executemany(f"DELETE FROM vectors_{generation} WHERE vid = ?", vids)
         for table in ("aliases", "links", "recalls", "versions", "memories"):
             self._db.execute(f"DELETE FROM {table} WHERE mid = ?", (mid,))
-        self._db.execute(
-            "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?", (id,)
-        )
+        self._erase_audit_parts(id)
         self._db.execute("INSERT INTO erasures VALUES(?, ?, ?, ?)", (scope, seq, mid, id))
-        self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, 1)", (pages.DUE,))
         self.erased.add(scope)
         self.touched[scope] = self.touched.get(scope, 0) + 1
+
+    def _erase_audit_parts(self, id: str) -> None:
+        forget = "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?"
+        self._db.execute(forget, (id,))
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, 1)", (DUE,))
 
     def _scope(self, agent_id: str, create: bool = False) -> int | None:
         key = (self._state.id, agent_id)
@@ -197,26 +208,40 @@ class SqliteTransaction:
     # statements
 
     def triple(self, id: str) -> Triple | None:
-        return graph.one(self._db, self._state.id, id)
+        return self._triple(f"{SELECT_TRIPLES} WHERE t.id = ? AND s.tenant_id = ?", (id, self._state.id))
 
     def triple_at(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
-        return graph.at(self._db, self._scope(agent_id), subject, predicate, at)
+        # They never overlap, so of those that have begun only the last can hold: one step down the index.
+        began = f"AND t.predicate = ? AND t.valid_from <= ? AND {_NOT_EMPTY} {_NEWEST_FIRST} LIMIT 1"
+        values = (self._scope(agent_id), name_key(subject), subject, predicate, at)
+        found = self._triple(f"{ABOUT_SUBJECT} {began}", values)
+        return found if found is not None and found.holds(at) else None
 
     def triple_after(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
-        return graph.after(self._db, self._scope(agent_id), subject, predicate, at)
+        begins = f"AND t.predicate = ? AND t.valid_from > ? AND {_NOT_EMPTY} {IN_ORDER} LIMIT 1"
+        values = (self._scope(agent_id), name_key(subject), subject, predicate, at)
+        return self._triple(f"{ABOUT_SUBJECT} {begins}", values)
 
     def triples_from(self, memory_id: str) -> list[Triple]:
-        return graph.derived_from(self._db, self._state.id, memory_id)
+        sql = f"{SELECT_TRIPLES} WHERE t.memory_id = ? AND s.tenant_id = ? {IN_ORDER}"
+        return [Triple(*row) for row in self._db.execute(sql, (memory_id, self._state.id))]
 
     def put_triple(self, triple: Triple) -> None:
         self._writing()
+        keys = name_key(triple.subject), name_key(triple.object)
         scope = self._scope(triple.agent_id, create=True)
-        assert scope is not None
-        graph.put(self._db, scope, triple)
+        self._db.execute(_PUT_TRIPLE, (scope, *keys, *_triple_values(triple)))
 
     def erase_triple(self, id: str) -> None:
         self._writing()
-        graph.erase(self._db, self._state.id, id)
+        ours = "scope_id IN (SELECT id FROM scopes WHERE tenant_id = ?)"
+        self._db.execute(f"DELETE FROM triples WHERE id = ? AND {ours}", (id, self._state.id))
+        if self._db.changes():
+            self._erase_audit_parts(id)
+
+    def _triple(self, sql: str, values: tuple[Any, ...]) -> Triple | None:
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else Triple(*row)
 
     # audit
 
@@ -226,45 +251,36 @@ class SqliteTransaction:
     def append_audit(self, entry: AuditEntry) -> None:
         self._writing()
         state = self._state
-        self._db.execute(
-            "INSERT INTO audit VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (state.id, entry.n, entry.at, entry.seq, entry.operation, entry.agent_id, entry.principal,
-             entry.payload_hash, entry.previous, entry.hash),
-        )  # fmt: skip
-        for i, part in enumerate(entry.parts):
-            self._db.execute(
-                "INSERT INTO audit_parts VALUES(?, ?, ?, ?, ?, ?, ?)",
-                (state.id, entry.n, i, part.memory_id, part.payload, part.salt, part.hash),
-            )
+        self._db.execute(f"INSERT INTO audit VALUES(?, {marks(_AUDIT_COLUMNS)})", (state.id, *_audit_values(entry)))
+        self._db.executemany(
+            "INSERT INTO audit_parts VALUES(?, ?, ?, ?, ?, ?, ?)",
+            [(state.id, entry.n, i, p.memory_id, p.payload, p.salt, p.hash) for i, p in enumerate(entry.parts)],
+        )
         state.audit_n, state.audit_hash, state.at = entry.n, entry.hash, self.now
 
     # records
 
     def record(self, kind: str, key: str) -> Record | None:
-        sql = "SELECT kind, key, value, about FROM records WHERE tenant_id = ? AND kind = ? AND key = ?"
-        for row in self._db.execute(sql, (self._state.id, kind, key)):
-            return to_record(row)
-        return None
+        row = self._db.execute(f"{RECORDS} AND key = ?", (self._state.id, kind, key)).fetchone()
+        return None if row is None else to_record(row)
 
     def put_record(self, record: Record) -> None:
         self.drop_record(record.kind, record.key)
-        about = _JSON(list(record.about)) if record.about else None
+        about = to_json(list(record.about)) if record.about else None
         key = (self._state.id, record.kind, record.key)
-        self._db.execute("INSERT INTO records VALUES(?, ?, ?, ?, ?)", (*key, _JSON(record.value), about))
-        self._db.executemany("INSERT OR IGNORE INTO record_subjects VALUES(?, ?, ?, ?)",
-                             [(memory_id, *key) for memory_id in record.about])  # fmt: skip
+        self._db.execute("INSERT INTO records VALUES(?, ?, ?, ?, ?)", (*key, to_json(record.value), about))
+        subjects = [(memory_id, *key) for memory_id in record.about]
+        self._db.executemany("INSERT OR IGNORE INTO record_subjects VALUES(?, ?, ?, ?)", subjects)
 
     def drop_record(self, kind: str, key: str) -> None:
         self._writing()
         where = (self._state.id, kind, key)
-        for (about,) in self._db.execute(
-            "DELETE FROM records WHERE tenant_id = ? AND kind = ? AND key = ? RETURNING about", where
-        ).fetchall():
-            for memory_id in json.loads(str(about)) if about else ():
-                self._db.execute(
-                    "DELETE FROM record_subjects WHERE memory_id = ? AND tenant_id = ? AND kind = ? AND key = ?",
-                    (memory_id, *where),
-                )
+        delete = "DELETE FROM records WHERE tenant_id = ? AND kind = ? AND key = ? RETURNING about"
+        for (about,) in self._db.execute(delete, where).fetchall():
+            self._db.executemany(
+                "DELETE FROM record_subjects WHERE memory_id = ? AND tenant_id = ? AND kind = ? AND key = ?",
+                [(memory_id, *where) for memory_id in (json.loads(str(about)) if about else ())],
+            )
 
     def records_about(self, memory_id: str) -> list[Record]:
         sql = (
@@ -273,8 +289,3 @@ class SqliteTransaction:
             "WHERE s.memory_id = ? AND s.tenant_id = ?"
         )
         return [to_record(row) for row in self._db.execute(sql, (memory_id, self._state.id))]
-
-
-def to_record(row: tuple[Any, ...]) -> Record:
-    kind, key, value, about = row
-    return Record(kind, key, json.loads(value), tuple(json.loads(about)) if about else ())

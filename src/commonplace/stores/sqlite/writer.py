@@ -15,9 +15,9 @@ from typing import Any
 import apsw
 
 from commonplace.stores.sqlite import schema
-from commonplace.stores.sqlite.fair_lock import Busy, FairLock
-from commonplace.stores.sqlite.files import StoreFiles, newer, refusal
-from commonplace.stores.sqlite.rows import one
+from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
+from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema
+from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
 from commonplace.wire.record import Clock
@@ -27,6 +27,9 @@ GROUP_SECONDS = 0.010
 WAIT_SECONDS = 30.0
 
 log = logging.getLogger("commonplace.sqlite")
+
+#: Told which scopes changed, by how many writes, and in which something was erased.
+OnCommit = Callable[[dict[int, int], set[int]], None]
 
 
 @dataclass(slots=True)
@@ -51,7 +54,7 @@ class _Group:
 
 
 @dataclass(slots=True)
-class _Known:
+class _CommittedState:
     """What the last commit left, worth reading again only once someone else has written."""
 
     data_version: int = -1
@@ -61,46 +64,36 @@ class _Known:
 
 
 class Writer:
-    def __init__(
-        self,
-        db: apsw.Connection,
-        files: StoreFiles,
-        clock: Clock,
-        committed: Callable[[dict[int, int], set[int]], None],
-    ) -> None:
+    def __init__(self, db: apsw.Connection, files: StoreFiles, clock: Clock, on_commit: OnCommit) -> None:
         self._db = db
         self._files = files
         self._clock = clock
-        self._committed = committed  # told which scopes changed, and in which something was erased
+        self._on_commit = on_commit
         self._lock = FairLock(files.lock)
         self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._gathering: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-        self._known = _Known()
-        self._handing = threading.Lock()  # nothing may be handed over after the order to stop
+        self._committed = _CommittedState()
+        self._handover_lock = threading.Lock()  # nothing may be handed over after the order to stop
         self._closed = False
         self._stopping = False
-        self.groups = 0
-        self.writes = 0
         self._thread = threading.Thread(target=self._run, name="commonplace-writer", daemon=True)
         self._thread.start()
 
     async def submit(self, tenant: str | None, work: Callable[[Any], Any]) -> Any:
         loop = asyncio.get_running_loop()
         job = Job(tenant, work, loop, loop.create_future())
-        with self._handing:
+        with self._handover_lock:
             if self._closed:
                 raise Unavailable("this store is closed")
-            gathering = self._gathering.get(loop)
-            if gathering is None:
+            jobs = self._gathering.setdefault(loop, [])
+            if not jobs:
                 # Hand over only after every task that is ready now has run, so that they share one commit.
-                self._gathering[loop] = [job]
                 loop.call_soon(self._hand_over, loop)
-            else:
-                gathering.append(job)
+            jobs.append(job)
         return await job.future
 
     def close(self) -> None:
-        with self._handing:
+        with self._handover_lock:
             if self._closed:
                 return
             self._closed = True
@@ -112,7 +105,7 @@ class Writer:
         self._lock.close()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        with self._handing:
+        with self._handover_lock:
             jobs = self._gathering.pop(loop, None)
             if jobs is not None:
                 self._inbox.put(jobs)
@@ -129,10 +122,10 @@ class Writer:
                 try:
                     if waiting[0].tenant is None:
                         group.jobs.append(waiting.pop(0))
-                        self._maintain(group.jobs[0])
+                        self._run_exclusive(group.jobs[0])
                         self._deliver(group.jobs)
                     else:
-                        self._serve(group, waiting)
+                        self._commit_group(group, waiting)
                 except BaseException as error:  # without this thread every later write would wait for ever
                     log.exception("the writer failed")
                     self._refuse(group.jobs + waiting, error)
@@ -143,11 +136,11 @@ class Writer:
             job.error = job.error or self._fault(error)
         self._deliver(jobs)
 
-    def _serve(self, group: _Group, waiting: list[Job]) -> None:
+    def _commit_group(self, group: _Group, waiting: list[Job]) -> None:
         """Commit one group off the front; what does not go into it stays waiting."""
         try:
             self._lock.acquire(WAIT_SECONDS)
-        except (Busy, OSError) as error:
+        except (LockTimeout, OSError) as error:
             self._refuse(waiting, error)
             waiting.clear()
             return
@@ -155,11 +148,9 @@ class Writer:
             self._begin()
             self._fill(group, waiting)
             self._finish(group)
-            self.groups += 1
-            self.writes += len(group.jobs)
         except BaseException as error:
             self._roll_back()
-            self._known = _Known()
+            self._committed = _CommittedState()
             if not group.jobs and waiting:  # not even begun: the first in line is told, the others try again
                 group.jobs.append(waiting.pop(0))
             for job in group.jobs:
@@ -169,7 +160,7 @@ class Writer:
             self._lock.release()
         if group.changed:
             try:
-                self._committed(group.changed, group.erased)
+                self._on_commit(group.changed, group.erased)
             except Exception:  # derived data: what is committed stands, and its callers must hear so
                 log.exception("the index was not told of a commit")
         self._deliver(group.jobs)
@@ -194,14 +185,14 @@ class Writer:
 
     def _begin(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
-        (version,) = one(self._db, "PRAGMA data_version")
-        if version != self._known.data_version:
-            (there,) = one(self._db, "PRAGMA user_version")
+        (version,) = fetch_one(self._db, "PRAGMA data_version")
+        if version != self._committed.data_version:
+            (there,) = fetch_one(self._db, "PRAGMA user_version")
             if there > schema.VERSION:  # a newer program has been here: what it derives from rows we would not
-                raise newer(self._files.database, there)
+                raise newer_schema(self._files.database, there)
             meta = dict(self._db.execute("SELECT key, value FROM meta WHERE key IN ('generation', 'next_generation')"))
             generations = [meta["generation"], *([meta["next_generation"]] if "next_generation" in meta else [])]
-            self._known = _Known(version, generations)
+            self._committed = _CommittedState(version, generations)
 
     def _perform(self, job: Job, group: _Group) -> None:
         if job.future.cancelled():
@@ -212,8 +203,8 @@ class Writer:
         state = group.states.get(job.tenant) or self._tenant_state(job.tenant)
         before = replace(state)
         now = max(self._clock(), state.at)
-        scopes: ChainMap[tuple[int, str], int] = ChainMap({}, group.scopes, self._known.scopes)
-        tx = SqliteTransaction(self._db, state, now, self._known.generations, scopes, shared)
+        scopes: ChainMap[tuple[int, str], int] = ChainMap({}, group.scopes, self._committed.scopes)
+        tx = SqliteTransaction(self._db, state, now, self._committed.generations, scopes, shared)
         try:
             job.result = job.work(tx)
         except apsw.Error:
@@ -238,13 +229,13 @@ class Writer:
         group.erased |= tx.erased
 
     def _tenant_state(self, tenant: str) -> TenantState:
-        if tenant in self._known.states:
-            return replace(self._known.states[tenant])
+        if tenant in self._committed.states:
+            return replace(self._committed.states[tenant])
         sql = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = ?"
         for row in self._db.execute(sql, (tenant,)):
             return TenantState(*row)
         self._db.execute("INSERT INTO tenants(name) VALUES(?)", (tenant,))
-        return TenantState(*one(self._db, sql, (tenant,)))
+        return TenantState(*fetch_one(self._db, sql, (tenant,)))
 
     def _finish(self, group: _Group) -> None:
         for state in group.states.values():
@@ -255,13 +246,13 @@ class Writer:
                 )
         self._db.execute("COMMIT")
         for tenant, state in group.states.items():
-            self._known.states[tenant] = replace(state, changed=False)
-        self._known.scopes.update(group.scopes)
+            self._committed.states[tenant] = replace(state, changed=False)
+        self._committed.scopes.update(group.scopes)
 
-    def _maintain(self, job: Job) -> None:
+    def _run_exclusive(self, job: Job) -> None:
         try:
             self._lock.acquire(WAIT_SECONDS)
-            self._known = _Known()
+            self._committed = _CommittedState()
             try:
                 job.result = job.work(self._db)
             finally:
@@ -280,12 +271,12 @@ class Writer:
     def _fault(self, error: BaseException) -> BaseException:
         path = self._files.database
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-            return refusal(path, str(error))
+            return damaged(path, str(error))
         if isinstance(error, apsw.FullError):
             return OperatorActionRequired(f"the disk that holds {path} is full; nothing was written")
         if isinstance(error, apsw.BusyError):
             return Unavailable(f"{path} is locked by another program; nothing was written, try again")
-        if isinstance(error, Busy):
+        if isinstance(error, LockTimeout):
             return Unavailable(
                 f"other processes kept {path} locked for {WAIT_SECONDS:.0f} s; "
                 "nothing was written, try again (`commonplace status` shows the store)"

@@ -1,8 +1,11 @@
-"""Search over the memories of one scope: segments derived from rows, shared by processes, rebuilt when in doubt."""
+"""Search over the memories of one scope: segments derived from rows, shared by processes, rebuilt when in doubt.
+
+It knows rows by number and nothing of SQL, memories or the engine.
+"""
 
 from __future__ import annotations
 
-from commonplace.stores.sqlite.index.catalogue import Catalogue
-from commonplace.stores.sqlite.index.query import Hit, IndexQuery, IndexRow, Source
+from commonplace.stores.sqlite.index.query import Hit, IndexQuery, IndexRow, IndexSource
+from commonplace.stores.sqlite.index.segment_index import SegmentIndex
 
-__all__ = ["Catalogue", "Hit", "IndexQuery", "IndexRow", "Source"]
+__all__ = ["Hit", "IndexQuery", "IndexRow", "IndexSource", "SegmentIndex"]

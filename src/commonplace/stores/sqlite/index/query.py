@@ -1,4 +1,4 @@
-"""What the index is told and asked: rows come in through a `Source`, questions as `IndexQuery`."""
+"""What goes into the index and what it is asked: rows come from an `IndexSource`, questions are an `IndexQuery`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,11 @@ class IndexRow(NamedTuple):
     vectors: bytes | None  # float32, parts x dimension
 
 
-class Source(Protocol):
+class IndexSource(Protocol):
     """The rows of a store as one read transaction sees them."""
 
-    @property
-    def generation(self) -> int: ...
-
-    @property
-    def dimension(self) -> int | None: ...
+    generation: int
+    dimension: int | None
 
     def changes(self, scope: int, after_seq: int) -> Iterable[IndexRow]:
         """Rows whose current sequence is past `after_seq`, in its order, whatever their status."""
@@ -55,7 +52,6 @@ class IndexQuery(NamedTuple):
     types: frozenset[int] | None = None
     user: int | None = None
     created_from: int | None = None
-    created_before: int | None = None
     allowed: NDArray[np.int64] | None = None  # ascending
 
 

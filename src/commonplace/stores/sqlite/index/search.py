@@ -1,36 +1,49 @@
-"""A question put to a view: conditions first, then the best by meaning and the best by words, with both scores."""
+"""A question put to a snapshot: conditions first, then the best by meaning and the best by words, with both scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import dense
-from commonplace.stores.sqlite.index.best import best
-from commonplace.stores.sqlite.index.query import Flags, Hit, IndexQuery
-from commonplace.stores.sqlite.index.segment import Segment
-from commonplace.stores.sqlite.index.tail import TailPart
-from commonplace.stores.sqlite.index.view import Shard, View
+from commonplace.stores.exact_search import top, top_with_ties
+from commonplace.stores.sqlite.index.query import Flags, Hit, IndexQuery, Vectors
+from commonplace.stores.sqlite.index.scope import Shard, Snapshot
+from commonplace.stores.sqlite.index.segment import Part, Segment, signs
 
+try:
+    import simsimd
+except ImportError:  # an extra
+    simsimd = None  # type: ignore[assignment]
+
+#: Up to so many vectors are compared one by one.
+EXACT = 10_000
+_BLOCK = 16_384
+_FAR = np.uint16(65_535)
+
+Codes = NDArray[np.uint8]
+Distances = NDArray[np.uint16]
 Scores = NDArray[np.float32]
+Masks = Sequence[Flags | None]  # for each shard, as `_visible` gives it
+_Candidates = tuple[int, NDArray[Any] | None, Scores]  # shard, rows (None for all), scores
 
 
-def search(view: View, query: IndexQuery) -> list[Hit]:
-    if query.limit <= 0 or not view.count:
+def search(snapshot: Snapshot, query: IndexQuery) -> list[Hit]:
+    if query.limit <= 0 or not snapshot.count:
         return []
-    masks = [visible(shard, query) for shard in view.shards]
+    masks = [_visible(shard, query) for shard in snapshot.shards]
     chosen: set[tuple[int, int]] = set()
     if query.vector is not None:
-        chosen.update(dense.nearest(view.shards, masks, query.vector, query.limit))
-    scores: list[Scores | None] = [None] * len(view.shards)
+        chosen.update(_nearest(snapshot.shards, masks, query.vector, query.limit))
+    scores: list[Scores | None] = [None] * len(snapshot.shards)
     if len(query.terms):
-        scores = keyword_scores(view, query.terms)
-        chosen.update(_best_by_words(view.shards, masks, scores, query.limit))
+        scores = _keyword_scores(snapshot, query.terms)
+        chosen.update(_best_by_keywords(snapshot.shards, masks, scores, query.limit))
     hits: list[Hit] = []
-    for i, shard in enumerate(view.shards):
+    for i, shard in enumerate(snapshot.shards):
         docs = np.array(sorted(doc for j, doc in chosen if j == i), np.int64)
         if not len(docs):
             continue
@@ -38,12 +51,12 @@ def search(view: View, query: IndexQuery) -> list[Hit]:
         keywords = found[docs].tolist() if found is not None else None
         if keywords is None:
             keywords = [0.0 if len(query.terms) else None] * len(docs)
-        cosines = dense.of_documents(shard.part, docs, query.vector)
+        cosines = _cosines_of(shard.part, docs, query.vector)
         hits += map(Hit, shard.part.mids[docs].tolist(), cosines, keywords)
     return hits
 
 
-def visible(shard: Shard, query: IndexQuery) -> Flags | None:
+def _visible(shard: Shard, query: IndexQuery) -> Flags | None:
     """Which rows the question may see (one flag more, as in `Shard`); None for all of them."""
     part = shard.part
     tests = []
@@ -55,8 +68,6 @@ def visible(shard: Shard, query: IndexQuery) -> Flags | None:
         tests.append(part.users == np.uint64(query.user))
     if query.created_from is not None:
         tests.append(part.created >= query.created_from)
-    if query.created_before is not None:
-        tests.append(part.created < query.created_before)
     if query.now is not None and 0 < part.first_expiry <= query.now:
         tests.append((part.expires == 0) | (part.expires > query.now))
     if query.allowed is not None:
@@ -69,7 +80,7 @@ def visible(shard: Shard, query: IndexQuery) -> Flags | None:
     return mask
 
 
-def _allowed(part: Segment | TailPart, allowed: NDArray[np.int64]) -> Flags:
+def _allowed(part: Part, allowed: NDArray[np.int64]) -> Flags:
     flags = np.zeros(part.size, bool)
     if not len(allowed):
         return flags
@@ -81,42 +92,180 @@ def _allowed(part: Segment | TailPart, allowed: NDArray[np.int64]) -> Flags:
     return np.equal(allowed[at], part.mids, out=flags)
 
 
-def keyword_scores(view: View, terms: Sequence[int]) -> list[Scores | None]:
+def _keyword_scores(snapshot: Snapshot, terms: Sequence[int]) -> list[Scores | None]:
     """BM25 of every row of each shard; None where no term occurs. Statistics are those of all that lives."""
     wanted = np.array(terms, np.uint64)
-    postings = [shard.part.postings(wanted) for shard in view.shards]
-    table = text.impact_table(view.total_length / view.count)
-    scores: list[Scores | None] = [None] * len(view.shards)
+    postings = [shard.part.postings(wanted) for shard in snapshot.shards]
+    table = text.impact_table(snapshot.total_length / snapshot.count)
+    scores: list[Scores | None] = [None] * len(snapshot.shards)
     for k in range(len(wanted)):
         found = [(i, lists[k]) for i, lists in enumerate(postings)]
         containing = 0
         for i, lists in found:
             if lists is not None:
-                shard = view.shards[i]
+                shard = snapshot.shards[i]
                 whole = shard.alive == shard.part.size
                 containing += len(lists[0]) if whole else int(np.count_nonzero(shard.live[lists[0]]))
-        weights = np.float32(text.idf(view.count, containing)) * table
+        weights = np.float32(text.idf(snapshot.count, containing)) * table
         for i, lists in found:
             if lists is not None:
                 held = scores[i]
                 if held is None:
-                    held = scores[i] = np.zeros(view.shards[i].part.size + 1, np.float32)
+                    held = scores[i] = np.zeros(snapshot.shards[i].part.size + 1, np.float32)
                 docs, codes = lists
                 held[docs] += weights[codes]
     return scores
 
 
-def _best_by_words(
-    shards: Sequence[Shard], masks: Sequence[Flags | None], scores: Sequence[Scores | None], limit: int
+def _best_by_keywords(
+    shards: Sequence[Shard], masks: Masks, scores: Sequence[Scores | None], limit: int
 ) -> list[tuple[int, int]]:
     ranked: list[tuple[float, int, int, int]] = []
     for i, (shard, mask, held) in enumerate(zip(shards, masks, scores, strict=True)):
         if held is None:
             continue
         usable = held[:-1] if mask is None else held[:-1] * mask[:-1]
-        docs = best(usable, limit, above=0.0)
+        docs = top(usable, limit, above=0.0)
         mids = shard.part.mids[docs].tolist()
         values = usable[docs].tolist()
         ranked += [(-v, mid, i, doc) for v, mid, doc in zip(values, mids, docs.tolist(), strict=True)]
     ranked.sort()
     return [(i, doc) for _, _, i, doc in ranked[:limit]]
+
+
+# by meaning: exact for few vectors; for many, one bit per dimension first and the best of those exactly
+
+
+def rescore_count(vectors: int, limit: int, dimension: int) -> int:
+    """How many of the nearest by bits are compared exactly, so that nearly all of the true best are among them.
+
+    Measured with real questions on MiniLM vectors of 67,000 texts: 2,000 give a recall of .998 at 10, and 4,000 give
+    .990 at 80; with those vectors spread to a million, 10,000 give .999 and .991.
+    Fewer dimensions are fewer bits to tell rows apart by, and cheaper to compare.
+    """
+    return max(2_000, vectors // 100, 50 * limit) * max(1, 384 // dimension)
+
+
+# Products are taken row by row (`vecdot`): a row scores the same wherever it is stored, and no thread pool that
+# `@` would wake competes with other processes for the cores.
+
+
+def _nearest(shards: Sequence[Shard], masks: Masks, vector: Vectors, limit: int) -> list[tuple[int, int]]:
+    """(shard, row) of the best `limit`."""
+    usable = [i for i, s in enumerate(shards) if len(s.part.vector_docs) and s.part.vectors.shape[1] == len(vector)]
+    coarse = [i for i in usable if shards[i].part.codes is not None]
+    if sum(len(shards[i].part.vector_docs) for i in coarse) <= EXACT:
+        coarse = []
+    candidates = [_score_all(i, shards[i], masks[i], vector) for i in usable if i not in coarse]
+    if coarse:
+        candidates += _score_nearest_codes(coarse, shards, masks, vector, limit)
+    return _best_of(candidates, shards, limit)
+
+
+def _best_of(candidates: Sequence[_Candidates], shards: Sequence[Shard], limit: int) -> list[tuple[int, int]]:
+    """The best of all shards together, equal ones in order of `mid`."""
+    if not candidates:
+        return []
+    scores = np.concatenate([scores for _, _, scores in candidates])
+    starts = np.cumsum([0, *(len(scores) for _, _, scores in candidates[:-1])])
+    at = top_with_ties(scores, limit)
+    place = np.searchsorted(starts, at, "right") - 1
+    rows = at - starts[place]
+    mids = np.empty(len(at), np.int64)
+    for one in set(place.tolist()):
+        i, docs, _ = candidates[one]
+        here = place == one
+        if docs is not None:
+            rows[here] = docs[rows[here]]
+        mids[here] = shards[i].part.mids[rows[here]]
+    order = np.lexsort((mids, -scores[at]))[:limit]
+    return [(candidates[one][0], doc) for one, doc in zip(place[order].tolist(), rows[order].tolist(), strict=True)]
+
+
+def _cosines_of(part: Part, docs: NDArray[np.int64], vector: Vectors | None) -> list[float | None]:
+    """The cosine of each document's best part; None where it has none."""
+    if vector is None or not len(part.vector_docs) or part.vectors.shape[1] != len(vector):
+        return [None] * len(docs)
+    if part.single:
+        return np.vecdot(part.vectors[docs], vector).tolist()  # type: ignore[no-any-return]
+    first = np.searchsorted(part.vector_docs, docs, "left").tolist()
+    last = np.searchsorted(part.vector_docs, docs, "right").tolist()
+    return [
+        float(np.vecdot(part.vectors[start:end], vector).max()) if start < end else None
+        for start, end in zip(first, last, strict=True)
+    ]
+
+
+def _score_all(i: int, shard: Shard, mask: Flags | None, vector: Vectors) -> _Candidates:
+    rows = None if mask is None else np.flatnonzero(_vector_mask(shard.part, mask))
+    if rows is not None and len(rows) == len(shard.part.vector_docs):
+        rows = None
+    return _score_rows(i, shard.part, rows, vector)
+
+
+def _vector_mask(part: Part, mask: Flags) -> Flags:
+    return mask[:-1] if part.single else mask[part.vector_docs]
+
+
+def _score_rows(i: int, part: Part, rows: NDArray[np.intp] | None, vector: Vectors) -> _Candidates:
+    """Of these vectors; None for all of them."""
+    scores = np.vecdot(part.vectors if rows is None else part.vectors.take(rows, axis=0), vector)
+    if part.single:
+        return i, rows, scores
+    return i, *_best_parts(part.vector_docs if rows is None else part.vector_docs[rows], scores)
+
+
+def _best_parts(docs: NDArray[Any], scores: NDArray[np.float32]) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    """One score for each document, of its best part; `docs` ascends."""
+    if not len(docs):
+        return docs, scores
+    starts = np.flatnonzero(np.concatenate(([True], docs[1:] != docs[:-1])))
+    return docs[starts], np.maximum.reduceat(scores, starts)
+
+
+def _score_nearest_codes(
+    coarse: Sequence[int], shards: Sequence[Shard], masks: Masks, vector: Vectors, limit: int
+) -> list[_Candidates]:
+    wanted = {i: None if (mask := masks[i]) is None else _vector_mask(shards[i].part, mask) for i in coarse}
+    total = sum(len(shards[i].part.vector_docs) if w is None else int(np.count_nonzero(w)) for i, w in wanted.items())
+    keep = rescore_count(total, limit, len(vector))
+    if total <= 2 * keep:
+        return [_score_all(i, shards[i], masks[i], vector) for i in coarse]
+    code = signs(vector[None, :])
+    distances = {}
+    for i, flags in wanted.items():
+        codes = shards[i].part.codes
+        assert codes is not None
+        distances[i] = hamming(codes, code)
+        if flags is not None:
+            distances[i][~flags] = _FAR
+    return [_score_rows(i, shards[i].part, rows, vector) for i, rows in _cut(distances, keep, len(vector))]
+
+
+def _cut(distances: dict[int, Distances], keep: int, bits: int) -> list[tuple[int, NDArray[np.intp]]]:
+    """The `keep` nearest rows: a count of how many lie at each distance tells where to cut."""
+    counted = (np.bincount(d, minlength=bits + 1)[: bits + 1] for d in distances.values())  # without those out of sight
+    reach = int(np.searchsorted(np.cumsum(sum(counted)), keep))
+    return [(i, np.flatnonzero(d <= min(reach, bits))) for i, d in distances.items()]
+
+
+def _hamming_numpy(codes: Codes, code: Codes) -> Distances:
+    words, wanted = codes.view(np.uint64), code.view(np.uint64)[0]
+    distances = np.zeros(len(codes), np.uint16)
+    for start in range(0, len(words), _BLOCK):
+        counts = np.bitwise_count(words[start : start + _BLOCK] ^ wanted)
+        held = distances[start : start + _BLOCK]
+        for column in range(counts.shape[1]):
+            held += counts[:, column]
+    return distances
+
+
+def _hamming_simsimd(codes: Codes, code: Codes) -> Distances:
+    distances = np.empty(len(codes), np.uint16)
+    for start in range(0, len(codes), _BLOCK):
+        block = simsimd.cdist(code, codes[start : start + _BLOCK], "hamming", dtype="bin8")
+        distances[start : start + _BLOCK] = np.asarray(block)[0]
+    return distances
+
+
+hamming = _hamming_simsimd if simsimd else _hamming_numpy

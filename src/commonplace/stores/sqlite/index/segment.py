@@ -1,15 +1,17 @@
 """The segment file: a header, then aligned arrays that are searched where they lie.
 
 Rows are in order of `mid`. A file never changes once a manifest names it, except that erased rows are
-overwritten in place (see `scrub`); its size never changes.
+overwritten in place (`erase_rows`); its size never changes.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,16 @@ _HEADER = struct.Struct("<8sII16sqIQQQQqqQ")
 _HEADER_BYTES = 192
 _ALIGN = 64
 
+#: What each row has, in the order of the file.
+ROW_COLUMNS = dict.fromkeys(("mids", "seqs", "created", "expires"), "<i8")
+ROW_COLUMNS |= {"users": "<u8", "lengths": "<u4", "types": "u1"}
+
 Postings = tuple[NDArray[np.uint32], NDArray[np.uint8]]
+#: Terms ascending, a number for each, then documents and weights of all of them.
+TermLists = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
 
 
-class Damaged(Exception):
+class IndexDamage(Exception):
     """A file is not what the manifest or the store says it is; the scope is rebuilt from rows."""
 
 
@@ -57,17 +65,18 @@ def code_bytes(dimension: int) -> int:
     return -(-dimension // 64) * 8
 
 
+def signs(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """The codes of vectors: one bit per dimension, padded to whole words."""
+    bits = np.packbits(vectors > 0, axis=1)
+    missing = code_bytes(vectors.shape[1]) - bits.shape[1]
+    return np.pad(bits, ((0, 0), (0, missing))) if missing else bits
+
+
 def layout(counts: Counts, dimension: int) -> tuple[dict[str, tuple[str, tuple[int, ...], int]], int]:
     """(dtype, shape, offset) of every array, and the size of the file."""
-    n, v = counts.rows, counts.vectors
+    v = counts.vectors
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        "mids": ("<i8", (n,)),
-        "seqs": ("<i8", (n,)),
-        "created": ("<i8", (n,)),
-        "expires": ("<i8", (n,)),
-        "users": ("<u8", (n,)),
-        "lengths": ("<u4", (n,)),
-        "types": ("u1", (n,)),
+        **{name: (kind, (counts.rows,)) for name, kind in ROW_COLUMNS.items()},
         "vector_docs": ("<u4", (v,)),
         "codes": ("u1", (v, code_bytes(dimension))),
         "vectors": ("<f4", (v, dimension)),
@@ -84,11 +93,11 @@ def layout(counts: Counts, dimension: int) -> tuple[dict[str, tuple[str, tuple[i
     return placed, at
 
 
-def header(identity: Identity, counts: Counts, first_expiry: int, last_seq: int, size: int) -> bytes:
-    packed = _HEADER.pack(
-        MAGIC, FORMAT, ANALYSER, identity.digest(), identity.generation, identity.dimension,
-        counts.rows, counts.vectors, counts.terms, counts.postings, first_expiry, last_seq, size,
-    )  # fmt: skip
+def header(identity: Identity, counts: Counts, expires: NDArray[np.int64], last_seq: int, size: int) -> bytes:
+    given = expires[expires > 0]
+    first_expiry = int(given.min()) if len(given) else 0
+    made_for = (identity.digest(), identity.generation, identity.dimension)
+    packed = _HEADER.pack(MAGIC, FORMAT, ANALYSER, *made_for, *astuple(counts), first_expiry, last_seq, size)
     return (packed + struct.pack("<I", zlib.crc32(packed))).ljust(_HEADER_BYTES, b"\0")
 
 
@@ -100,13 +109,48 @@ def arrays(buffer: Any, counts: Counts, dimension: int) -> dict[str, NDArray[Any
     }
 
 
-def one_vector_each(vector_docs: NDArray[np.uint32], rows: int) -> bool:
-    """The usual case, in which vectors and rows have the same numbers."""
-    return len(vector_docs) == rows and bool((vector_docs == np.arange(rows, dtype=np.uint32)).all())
+class Part:
+    """What a segment and the tail have in common: an array for each column, one place per row or per vector."""
+
+    name: str
+    size: int  # rows
+    nbytes: int
+    first_expiry: int
+    mids: NDArray[np.int64]
+    seqs: NDArray[np.int64]
+    created: NDArray[np.int64]
+    expires: NDArray[np.int64]
+    users: NDArray[np.uint64]
+    types: NDArray[np.uint8]
+    lengths: NDArray[np.uint32]
+    vector_docs: NDArray[np.uint32]
+    vectors: NDArray[np.float32]
+    codes: NDArray[np.uint8] | None
+    weights: NDArray[np.uint8]
+    single: bool  # one vector each, the usual case, in which vectors and rows have the same numbers
+
+    def _set_columns(self, columns: dict[str, NDArray[Any]]) -> None:
+        vars(self).update(columns)
+        self.size = len(self.mids)
+        docs = self.vector_docs
+        self.single = len(docs) == self.size and bool((docs == np.arange(self.size, dtype=np.uint32)).all())
+
+    def postings(self, terms: NDArray[np.uint64]) -> list[Postings | None]:
+        """The documents that have each term; None for a term that does not occur."""
+        raise NotImplementedError
+
+    def posting_lists(self) -> TermLists:
+        """All of them, with where those of each term start, and the end."""
+        raise NotImplementedError
 
 
-class Segment:
+class Segment(Part):
     """One file, mapped. Deaths of its rows are kept elsewhere."""
+
+    codes: NDArray[np.uint8]
+    terms: NDArray[np.uint64]
+    offsets: NDArray[np.uint64]
+    docs: NDArray[np.uint32]
 
     def __init__(self, path: Path, identity: Identity, *, writable: bool = False) -> None:
         try:
@@ -114,46 +158,32 @@ class Segment:
                 access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
                 self.map = mmap.mmap(file.fileno(), 0, access=access)
         except ValueError as error:  # an empty file cannot be mapped
-            raise Damaged(f"{path.name}: {error}") from None
+            raise IndexDamage(f"{path.name}: {error}") from None
         self.name = path.name
         self.counts, self.first_expiry, self.last_seq = self._checked_header(identity)
-        held = arrays(self.map, self.counts, identity.dimension)
-        self.mids: NDArray[np.int64] = held["mids"]
-        self.seqs: NDArray[np.int64] = held["seqs"]
-        self.created: NDArray[np.int64] = held["created"]
-        self.expires: NDArray[np.int64] = held["expires"]
-        self.users: NDArray[np.uint64] = held["users"]
-        self.types: NDArray[np.uint8] = held["types"]
-        self.vector_docs: NDArray[np.uint32] = held["vector_docs"]
-        self.codes: NDArray[np.uint8] = held["codes"]
-        self.vectors: NDArray[np.float32] = held["vectors"]
-        self.terms: NDArray[np.uint64] = held["terms"]
-        self.offsets: NDArray[np.uint64] = held["offsets"]
-        self.docs: NDArray[np.uint32] = held["docs"]
-        self.weights: NDArray[np.uint8] = held["weights"]
-        # A copy: another process may scrub the file before this one has heard of the erasure.
-        self.lengths: NDArray[np.uint32] = held["lengths"] if writable else held["lengths"].copy()
-        self.size = self.counts.rows
         self.nbytes = len(self.map)
-        self.single = one_vector_each(self.vector_docs, self.size)
+        self._set_columns(arrays(self.map, self.counts, identity.dimension))
+        if not writable:
+            # A copy: another process may erase from the file before this one has heard of the erasure.
+            self.lengths = self.lengths.copy()
 
     def _checked_header(self, identity: Identity) -> tuple[Counts, int, int]:
         raw = self.map[:_HEADER_BYTES]
         if len(raw) < _HEADER_BYTES:
-            raise Damaged(f"{self.name}: shorter than a header")
+            raise IndexDamage(f"{self.name}: shorter than a header")
         packed = raw[: _HEADER.size]
         (crc,) = struct.unpack_from("<I", raw, _HEADER.size)
         magic, fmt, analyser, store, generation, dimension, *rest = _HEADER.unpack(packed)
         if magic != MAGIC or fmt != FORMAT or crc != zlib.crc32(packed):
-            raise Damaged(f"{self.name}: not a segment of this format")
+            raise IndexDamage(f"{self.name}: not a segment of this format")
         if analyser != ANALYSER or store != identity.digest():
-            raise Damaged(f"{self.name}: made by another analyser or for another store")
+            raise IndexDamage(f"{self.name}: made by another analyser or for another store")
         if generation != identity.generation or dimension != identity.dimension:
-            raise Damaged(f"{self.name}: made with another embedder")
+            raise IndexDamage(f"{self.name}: made with another embedder")
         counts = Counts(*rest[:4])
         first_expiry, last_seq, size = rest[4:]
         if size != len(self.map) or layout(counts, dimension)[1] != size:
-            raise Damaged(f"{self.name}: has {len(self.map)} bytes, not {size}")
+            raise IndexDamage(f"{self.name}: has {len(self.map)} bytes, not {size}")
         return counts, first_expiry, last_seq
 
     def find(self, mids: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -173,3 +203,50 @@ class Segment:
             else:
                 found.append(None)
         return found
+
+    def posting_lists(self) -> TermLists:
+        return self.terms, self.offsets.astype(np.int64), self.docs, self.weights
+
+
+def erase_rows(path: Path, identity: Identity, erased: Sequence[tuple[int, int]]) -> None:
+    """Overwrite all that came from these (mid, seq), where it lies: erasing one row does not rewrite a million.
+
+    The mid itself stays: it keeps the order, and says no more than the erasure mark does.
+    """
+    if not erased:
+        return
+    segment = Segment(path, identity, writable=True)
+    marks = dict(erased)
+    rows = segment.find(np.unique(np.array(list(marks), np.int64)))
+    rows = np.array([at for at in rows.tolist() if 0 < segment.seqs[at] <= marks[int(segment.mids[at])]], np.int64)
+    if not len(rows):
+        return
+    gone = np.zeros(segment.size + 1, bool)
+    gone[rows] = True
+    vectors = np.flatnonzero(gone[segment.vector_docs])
+    segment.vectors[vectors] = 0
+    segment.codes[vectors] = 0
+    _erase_postings(segment, gone)
+    for column in (segment.created, segment.expires, segment.users, segment.lengths, segment.types):
+        column[rows] = 0
+    segment.seqs[rows] = 0  # last: a row that still has one is erased again
+    start = header(identity, segment.counts, segment.expires, segment.last_seq, segment.nbytes)
+    if start != segment.map[: len(start)]:
+        segment.map[: len(start)] = start
+    segment.map.flush()
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def _erase_postings(segment: Segment, gone: NDArray[np.bool_]) -> None:
+    hit = np.flatnonzero(gone[segment.docs])
+    segment.docs[hit] = segment.size
+    segment.weights[hit] = 0
+    touched = np.unique(np.searchsorted(segment.offsets, hit.astype(np.uint64), "right") - 1)
+    for at in touched.tolist():
+        span = slice(int(segment.offsets[at]), int(segment.offsets[at + 1]))
+        if (segment.docs[span] == segment.size).all():
+            # The word was only there. Its neighbour's hash keeps the order, and the neighbour is found first.
+            word, neighbour = segment.terms[at], segment.terms[at - 1] if at else np.uint64(0)
+            end = int(np.searchsorted(segment.terms, word, "right"))
+            segment.terms[at:end] = neighbour  # also where the word stood in for others erased before

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores.sqlite.index.build import posting_lists
-from commonplace.stores.sqlite.index.dense import signs
-from commonplace.stores.sqlite.index.query import IndexRow, Source
-from commonplace.stores.sqlite.index.segment import Identity, Segment
-from commonplace.stores.sqlite.index.tail import Tail
-from commonplace.stores.sqlite.index.view import Shard
-
-_BATCH = 4096
-_COLUMNS = ("seqs", "created", "expires", "users", "types", "lengths")
+from commonplace.stores.sqlite.index.query import IndexRow, IndexSource
+from commonplace.stores.sqlite.index.scope import Shard, Tail, batches
+from commonplace.stores.sqlite.index.segment import ROW_COLUMNS, Identity, Part, Segment, signs
 
 
-def problems(source: Source, scope: int, identity: Identity, watermark: int, shards: Sequence[Shard]) -> list[str]:
+def problems(source: IndexSource, scope: int, identity: Identity, watermark: int, shards: Sequence[Shard]) -> list[str]:
     """What differs; rows changed after the watermark are not in the files and not looked at."""
     found = [f"{s.part.name}: mids are not in order" for s in shards if (np.diff(s.part.mids) <= 0).any()]
     if found:
@@ -27,18 +20,11 @@ def problems(source: Source, scope: int, identity: Identity, watermark: int, sha
     later = {mid for mid, _ in source.erasures(scope, watermark)}
     sums = [_posting_sums(shard.part) for shard in shards]
     seen = 0
-    batch: list[IndexRow] = []
-    for row in source.changes(scope, 0):
-        if row.seq > watermark:
-            later.add(row.mid)
-        elif row.searchable:
-            batch.append(row)
-        if len(batch) == _BATCH:
-            seen += len(batch)
-            found += _compare(batch, identity, shards, sums)
-            batch = []
-    found += _compare(batch, identity, shards, sums)
-    seen += len(batch)
+    for rows in batches(source.changes(scope, 0)):
+        later |= {row.mid for row in rows if row.seq > watermark}
+        written = [row for row in rows if row.seq <= watermark and row.searchable]
+        found += _compare(written, identity, shards, sums)
+        seen += len(written)
     alive = sum(int((~np.isin(s.part.mids[s.live[:-1]], list(later))).sum()) for s in shards)
     if alive != seen:
         found.append(f"{alive} rows live in the segments, {seen} in the store")
@@ -64,7 +50,7 @@ def _compare(
         here = (part.mids[at] == expected.mids) & shard.live[at] if part.size else np.zeros(len(rows), bool)
         missing &= ~here
         mine, theirs = np.flatnonzero(here), at[here]
-        for name in _COLUMNS:
+        for name in ROW_COLUMNS:
             if not np.array_equal(getattr(expected, name)[mine], getattr(part, name)[theirs]):
                 found.append(f"{part.name}: {name} differ from the rows")
         if not np.array_equal(expected_sums[mine], held[theirs]):
@@ -76,7 +62,7 @@ def _compare(
     return found
 
 
-def _same_vectors(expected: Any, mine: NDArray[np.intp], part: Segment, theirs: NDArray[np.intp]) -> bool:
+def _same_vectors(expected: Part, mine: NDArray[np.intp], part: Segment, theirs: NDArray[np.intp]) -> bool:
     for doc, other in zip(mine.tolist(), theirs.tolist(), strict=True):
         wanted = expected.vectors[slice(*np.searchsorted(expected.vector_docs, [doc, doc + 1]))]
         span = slice(*np.searchsorted(part.vector_docs, [other, other + 1]))
@@ -85,9 +71,9 @@ def _same_vectors(expected: Any, mine: NDArray[np.intp], part: Segment, theirs: 
     return True
 
 
-def _posting_sums(part: Any) -> NDArray[np.uint64]:
+def _posting_sums(part: Part) -> NDArray[np.uint64]:
     """For each row a number that any change to its postings changes."""
-    terms, offsets, docs, weights = posting_lists(part)
+    terms, offsets, docs, weights = part.posting_lists()
     owners = np.repeat(terms, np.diff(offsets))
     mixed = (owners ^ (weights.astype(np.uint64) << np.uint64(40))) * np.uint64(0x9E3779B97F4A7C15)
     sums = np.zeros(part.size + 1, np.uint64)

@@ -10,14 +10,15 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from commonplace.stores.sqlite.index.query import Flags
-from commonplace.stores.sqlite.index.segment import Damaged, Identity, Segment
-from commonplace.stores.sqlite.index.view import Shard
+from commonplace.stores.sqlite.index.scope import Shard
+from commonplace.stores.sqlite.index.segment import Identity, IndexDamage, Segment
 from commonplace.stores.text import ANALYSER
 
 _FORMAT = 1
@@ -26,7 +27,7 @@ _RETRIES = 5
 
 
 @dataclass(slots=True, frozen=True)
-class Listed:
+class SegmentEntry:
     name: str
     rows: int
     dead: str | None = None
@@ -38,17 +39,24 @@ class Manifest:
     """Every change up to `watermark` is in these segments."""
 
     watermark: int
-    segments: tuple[Listed, ...]
+    segments: tuple[SegmentEntry, ...]
     raw: bytes
 
     @property
     def files(self) -> set[str]:
-        named = {listed.name for listed in self.segments}
-        return named | {listed.dead for listed in self.segments if listed.dead} | {_MANIFEST}
+        named = {entry.name for entry in self.segments}
+        return named | {entry.dead for entry in self.segments if entry.dead} | {_MANIFEST}
+
+
+def _made_for(identity: Identity) -> dict[str, Any]:
+    """What a manifest says of where it comes from; one that says otherwise is of no use."""
+    store = {"store": identity.store_id, "generation": identity.generation, "dimension": identity.dimension}
+    return {"format": _FORMAT, "analyser": ANALYSER, **store}
 
 
 class ScopeFolder:
     def __init__(self, root: Path, scope: int) -> None:
+        self.scope = scope
         self._root = root
         self.path = root / str(scope)
         self._lock_path = root / f"{scope}.lock"
@@ -67,55 +75,54 @@ class ScopeFolder:
         try:
             body, crc = raw.rsplit(b"\n", 1)
             if zlib.crc32(body) != int(crc, 16):
-                raise Damaged("manifest: wrong checksum")
+                raise IndexDamage("manifest: wrong checksum")
             held = json.loads(body)
-            made_for = [held[key] for key in ("format", "analyser", "store", "generation", "dimension")]
-            segments = tuple(Listed(*listed) for listed in held["segments"])
-            watermark = int(held["watermark"])
+            segments = tuple(SegmentEntry(*entry) for entry in held["segments"])
+            manifest = Manifest(int(held["watermark"]), segments, raw)
+            fits = all(held[key] == value for key, value in _made_for(identity).items())
         except (ValueError, KeyError, TypeError) as error:
-            raise Damaged(f"manifest: {error}") from None
-        if made_for != [_FORMAT, ANALYSER, identity.store_id, identity.generation, identity.dimension]:
-            raise Damaged("manifest: made for another store, embedder or version")
-        return Manifest(watermark, segments, raw)
+            raise IndexDamage(f"manifest: {error}") from None
+        if not fits:
+            raise IndexDamage("manifest: made for another store, embedder or version")
+        return manifest
 
     def open(
-        self, identity: Identity, known: Mapping[str, Segment], foreseen: bytes | None = None
+        self, identity: Identity, opened: Mapping[str, Segment], prefetched: bytes | None = None
     ) -> tuple[Manifest | None, list[Shard]]:
-        """The manifest (first as `foreseen`) and its segments; again when it is replaced at this very moment."""
+        """The manifest (first as `prefetched`) and its segments; again when it is replaced at this very moment."""
         for attempt in range(_RETRIES):
-            raw = foreseen if foreseen is not None and attempt == 0 else self.raw()
+            raw = prefetched if prefetched is not None and attempt == 0 else self.raw()
             manifest = self.parse(raw, identity) if raw is not None else None
             try:
-                return manifest, self.shards(manifest, identity, known) if manifest else []
-            except Damaged:
+                return manifest, self.shards(manifest, identity, opened) if manifest else []
+            except IndexDamage:
                 if self.raw() == raw:
                     raise
-        raise Damaged("the manifest never stood still")
+        raise IndexDamage("the manifest never stood still")
 
-    def shards(self, manifest: Manifest, identity: Identity, known: Mapping[str, Segment]) -> list[Shard]:
-        """The segments of a manifest, those in `known` without opening them again."""
+    def shards(self, manifest: Manifest, identity: Identity, opened: Mapping[str, Segment]) -> list[Shard]:
+        """The segments of a manifest, those in `opened` without opening them again."""
         shards = []
-        for listed in manifest.segments:
+        for entry in manifest.segments:
             try:
-                part = known.get(listed.name) or Segment(self.path / listed.name, identity)
+                part = opened.get(entry.name) or Segment(self.path / entry.name, identity)
             except FileNotFoundError:
-                raise Damaged(f"{listed.name}: missing") from None
-            if part.size != listed.rows:
-                raise Damaged(f"{listed.name}: {part.size} rows, not {listed.rows}")
-            shards.append(Shard.of(part, self._living(listed)))
+                raise IndexDamage(f"{entry.name}: missing") from None
+            if part.size != entry.rows:
+                raise IndexDamage(f"{entry.name}: {part.size} rows, not {entry.rows}")
+            shards.append(Shard.of(part, self._live_flags(entry)))
         return shards
 
-    def _living(self, listed: Listed) -> Flags:
-        live = np.ones(listed.rows + 1, bool)
-        live[-1] = False
-        if listed.dead:
-            try:
-                raw = (self.path / listed.dead).read_bytes()
-            except FileNotFoundError:
-                raise Damaged(f"{listed.dead}: missing") from None
-            if len(raw) != -(-listed.rows // 8) or zlib.crc32(raw) != listed.dead_crc:
-                raise Damaged(f"{listed.dead}: not what the manifest says")
-            live[:-1] = np.unpackbits(np.frombuffer(raw, np.uint8), count=listed.rows) == 0
+    def _live_flags(self, entry: SegmentEntry) -> Flags:
+        if not entry.dead:
+            return np.ones(entry.rows, bool)
+        try:
+            raw = (self.path / entry.dead).read_bytes()
+        except FileNotFoundError:
+            raise IndexDamage(f"{entry.dead}: missing") from None
+        if len(raw) != -(-entry.rows // 8) or zlib.crc32(raw) != entry.dead_crc:
+            raise IndexDamage(f"{entry.dead}: not what the manifest says")
+        live: Flags = np.unpackbits(np.frombuffer(raw, np.uint8), count=entry.rows) == 0
         return live
 
     def new_name(self, kind: str) -> str:
@@ -125,34 +132,25 @@ class ScopeFolder:
 
     def write(self, identity: Identity, watermark: int, shards: Sequence[Shard]) -> Manifest:
         """Make these what counts, and remove the rest."""
-        listed = tuple(self._listed(shard) for shard in shards)
-        body = json.dumps(
-            {
-                "format": _FORMAT,
-                "analyser": ANALYSER,
-                "store": identity.store_id,
-                "generation": identity.generation,
-                "dimension": identity.dimension,
-                "watermark": watermark,
-                "segments": [[one.name, one.rows, one.dead, one.dead_crc] for one in listed],
-            }
-        ).encode()
+        entries = tuple(self._entry_of(shard) for shard in shards)
+        content = {**_made_for(identity), "watermark": watermark, "segments": [astuple(entry) for entry in entries]}
+        body = json.dumps(content).encode()
         raw = body + b"\n%08x" % zlib.crc32(body)
         draft = self.new_name("draft")
         self._write_durably(draft, raw)
         os.replace(self.path / draft, self.path / _MANIFEST)
         self._sync_folder()
-        manifest = Manifest(watermark, listed, raw)
+        manifest = Manifest(watermark, entries, raw)
         self.sweep(manifest)
         return manifest
 
-    def _listed(self, shard: Shard) -> Listed:
+    def _entry_of(self, shard: Shard) -> SegmentEntry:
         if shard.alive == shard.part.size:
-            return Listed(shard.part.name, shard.part.size)
+            return SegmentEntry(shard.part.name, shard.part.size)
         raw = np.packbits(~shard.live[:-1]).tobytes()
         name = self.new_name("dead")
         self._write_durably(name, raw)
-        return Listed(shard.part.name, shard.part.size, name, zlib.crc32(raw))
+        return SegmentEntry(shard.part.name, shard.part.size, name, zlib.crc32(raw))
 
     def _write_durably(self, name: str, raw: bytes) -> None:
         with (self.path / name).open("xb") as file:
@@ -161,6 +159,7 @@ class ScopeFolder:
             os.fsync(file.fileno())
 
     def _sync_folder(self) -> None:
+        # A file that was renamed is there after a power cut only once its folder is on disk, too.
         if os.name == "posix":
             handle = os.open(self.path, os.O_RDONLY)
             try:
@@ -197,11 +196,11 @@ class ScopeFolder:
             try:
                 yield held
             finally:
-                if held:
+                if held:  # not left to closing the file: a child that was forked meanwhile has it open, too
                     _release(file.fileno())
 
 
-def measured(root: Path) -> tuple[int, int]:
+def disk_usage(root: Path) -> tuple[int, int]:
     """How many files lie below, and their bytes; one that is swept away meanwhile does not count."""
     files = size = 0
     for folder, _, names in os.walk(root):

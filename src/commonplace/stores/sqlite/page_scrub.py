@@ -1,4 +1,4 @@
-"""Clears the unused part of every page.
+"""Overwrites the unused space of every page, for the last byte of what was erased.
 
 SQLite's `secure_delete` overwrites what is deleted, but when it spreads rows over pages anew it leaves copies of them
 in the gap between a page's directory and its rows. A copy of an erased row could stay there for years.
@@ -12,32 +12,32 @@ from pathlib import Path
 import apsw
 
 from commonplace.stores.sqlite.files import StoreFiles
-from commonplace.stores.sqlite.rows import one
+from commonplace.stores.sqlite.queries import fetch_one
 
 log = logging.getLogger("commonplace.sqlite")
 
-#: The note in `meta` that something was erased since the gaps were last cleared.
+#: The key in `meta` that says something was erased since the pages were last scrubbed.
 DUE = "gaps_to_clear"
 _CHUNK = 8 << 20
 _HEADER = {2: 12, 5: 12, 10: 8, 13: 8}  # bytes, by the kind of b-tree page
 _MOST_PAGES = 1 << 25  # from here on the page number that starts an overflow page could look like a kind
 
 
-def due(db: apsw.Connection) -> bool:
-    return bool(one(db, "SELECT count(*) FROM meta WHERE key = ?", (DUE,))[0])
+def is_due(db: apsw.Connection) -> bool:
+    return bool(fetch_one(db, "SELECT count(*) FROM meta WHERE key = ?", (DUE,))[0])
 
 
-def clear_gaps(db: apsw.Connection, files: StoreFiles) -> bool:
+def scrub_pages(db: apsw.Connection, files: StoreFiles) -> bool:
     """For the last moments of a connection. False when it could not be; the note stays for whoever closes next."""
     try:
-        if not due(db):
+        if not is_due(db):
             return True
-        if one(db, "PRAGMA wal_checkpoint(TRUNCATE)")[0]:
+        if fetch_one(db, "PRAGMA wal_checkpoint(TRUNCATE)")[0]:
             return False  # others are reading what the log still holds
         db.execute("BEGIN IMMEDIATE")
         alone = files.wal.stat().st_size == 0  # with nothing in the log, nobody writes to the file itself
         if alone:
-            _clear(files.database, db.pragma("page_size"))
+            _overwrite_gaps(files.database, db.pragma("page_size"))
             # A change in the log also makes every other process read its pages again, now without the copies.
             db.execute("DELETE FROM meta WHERE key = ?", (DUE,))
         db.execute("COMMIT")
@@ -49,7 +49,7 @@ def clear_gaps(db: apsw.Connection, files: StoreFiles) -> bool:
         return False
 
 
-def _clear(path: Path, page_size: int) -> None:
+def _overwrite_gaps(path: Path, page_size: int) -> None:
     # Through SQLite's own file layer: closing a plain handle would drop every lock this process has on the file.
     file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
     try:

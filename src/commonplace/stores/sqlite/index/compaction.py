@@ -1,4 +1,4 @@
-"""Writing a segment from others and from the tail; only what lives goes in."""
+"""Which segments are merged and when; and writing a segment from others and the tail, or from all rows of a scope."""
 
 from __future__ import annotations
 
@@ -11,16 +11,58 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.stores.sqlite.index.dense import signs
-from commonplace.stores.sqlite.index.segment import Counts, Identity, Segment, arrays, header, layout
-from commonplace.stores.sqlite.index.tail import TailPart
-from commonplace.stores.sqlite.index.view import Shard
+from commonplace.stores.sqlite.index import segment
+from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder
+from commonplace.stores.sqlite.index.query import IndexSource
+from commonplace.stores.sqlite.index.scope import ScopeRows, Shard
+from commonplace.stores.sqlite.index.segment import Identity, Segment, TermLists
 
+#: Rows the tail may hold before it becomes a segment.
+FLUSH_ROWS = 1024
+#: So many rows are held in memory before they go into a file.
+SPILL_ROWS = 65_536
 _CHUNK = 8192
-_COLUMNS = ("mids", "seqs", "created", "expires", "users", "lengths", "types")
+_Arrays = dict[str, NDArray[Any]]  # of the file that is written, by name
 
-#: Terms, how many postings each has, and the postings, with documents already renumbered.
-_Lists = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
+
+def first_to_merge(sizes: Sequence[int]) -> int:
+    """Everything from this one on becomes one segment; the last size is the tail's.
+
+    A segment is rewritten only together with at least twice its own size of newer rows, so it at least triples
+    each time: few segments, and each row is rewritten a logarithmic number of times.
+    """
+    newer = 0
+    start = len(sizes) - 1
+    for i in range(len(sizes) - 1, -1, -1):
+        if 2 * sizes[i] <= newer:
+            start = i
+        newer += sizes[i]
+    return start
+
+
+def write_shard(folder: ScopeFolder, identity: Identity, shards: Sequence[Shard], last_seq: int) -> Shard:
+    path = folder.path / folder.new_name("seg")
+    write_segment(path, shards, identity, last_seq)
+    return Shard.all_live(Segment(path, identity))
+
+
+def rebuild(source: IndexSource, folder: ScopeFolder, identity: Identity) -> tuple[ScopeRows, Manifest | None]:
+    """One new segment of all rows; none when they are few. With the folder's lock."""
+    folder.sweep(None)
+    rows = ScopeRows(identity.dimension)
+    rows.advance(source, folder.scope, spill=lambda: _spill(rows, folder, identity))
+    if not rows.segments and rows.tail.size < FLUSH_ROWS:
+        return rows, None
+    shard = write_shard(folder, identity, [*rows.segments, rows.tail_shard()], rows.seq)
+    return ScopeRows(identity.dimension, [shard], rows.seq), folder.write(identity, rows.seq, [shard])
+
+
+def _spill(rows: ScopeRows, folder: ScopeFolder, identity: Identity) -> None:
+    if rows.tail.size >= SPILL_ROWS:
+        rows.replace_tail(write_shard(folder, identity, [rows.tail_shard()], rows.seq))
+
+
+# writing one file: only what lives goes in
 
 
 def write_segment(path: Path, shards: Sequence[Shard], identity: Identity, last_seq: int) -> None:
@@ -28,22 +70,20 @@ def write_segment(path: Path, shards: Sequence[Shard], identity: Identity, last_
     numbers, rows = _renumbered(shards, kept)
     vector_rows = [np.flatnonzero(shard.live[shard.part.vector_docs]) for shard in shards]
     vector_docs = [new[s.part.vector_docs[at]] for s, new, at in zip(shards, numbers, vector_rows, strict=True)]
-    lists = [_living(shard, new) for shard, new in zip(shards, numbers, strict=True)]
+    lists = [_live_postings(shard, new) for shard, new in zip(shards, numbers, strict=True)]
     terms = np.unique(np.concatenate([held[0] for held in lists]))
-    counts = Counts(rows, sum(map(len, vector_docs)), len(terms), sum(len(held[2]) for held in lists))
-    _, size = layout(counts, identity.dimension)
+    counts = segment.Counts(rows, sum(map(len, vector_docs)), len(terms), sum(len(held[2]) for held in lists))
+    _, size = segment.layout(counts, identity.dimension)
     with path.open("x+b") as file:
         _reserve(file, size)
         mapped = mmap.mmap(file.fileno(), size)
-        out = arrays(mapped, counts, identity.dimension)
+        out = segment.arrays(mapped, counts, identity.dimension)
         for shard, at, new in zip(shards, kept, numbers, strict=True):
-            for name in _COLUMNS:
+            for name in segment.ROW_COLUMNS:
                 out[name][new[at]] = getattr(shard.part, name)[at]
         _place_vectors(out, shards, vector_rows, vector_docs)
         _place_postings(out, terms, lists)
-        expiries = out["expires"][out["expires"] > 0]
-        first_expiry = int(expiries.min()) if len(expiries) else 0
-        start = header(identity, counts, first_expiry, last_seq, size)
+        start = segment.header(identity, counts, out["expires"], last_seq, size)
         mapped[: len(start)] = start
         mapped.flush()
         os.fsync(file.fileno())
@@ -75,10 +115,7 @@ def _renumbered(shards: Sequence[Shard], kept: Sequence[NDArray[np.intp]]) -> tu
 
 
 def _place_vectors(
-    out: dict[str, NDArray[Any]],
-    shards: Sequence[Shard],
-    rows: Sequence[NDArray[np.intp]],
-    docs: Sequence[NDArray[np.uint32]],
+    out: _Arrays, shards: Sequence[Shard], rows: Sequence[NDArray[np.intp]], docs: Sequence[NDArray[np.uint32]]
 ) -> None:
     joined = np.concatenate(docs)
     order = np.argsort(joined, kind="stable")
@@ -92,13 +129,14 @@ def _place_vectors(
             where = target[start + first : start + first + len(some)]
             vectors = shard.part.vectors[some]
             out["vectors"][where] = vectors
-            out["codes"][where] = signs(vectors)
+            out["codes"][where] = segment.signs(vectors)
         start += len(at)
 
 
-def _living(shard: Shard, numbers: NDArray[np.uint32]) -> _Lists:
-    terms, offsets, docs, weights = posting_lists(shard.part)
-    if shard.alive < shard.part.size or (isinstance(shard.part, Segment) and (docs == shard.part.size).any()):
+def _live_postings(shard: Shard, numbers: NDArray[np.uint32]) -> TermLists:
+    """With the number of postings of each term, and documents renumbered."""
+    terms, offsets, docs, weights = shard.part.posting_lists()
+    if shard.alive < shard.part.size or (docs == shard.part.size).any():
         keep = shard.live[docs]
         before = np.concatenate(([0], np.cumsum(keep)))
         counts = before[offsets[1:]] - before[offsets[:-1]]
@@ -109,19 +147,7 @@ def _living(shard: Shard, numbers: NDArray[np.uint32]) -> _Lists:
     return terms[used], counts[used], numbers[docs], weights
 
 
-def posting_lists(
-    part: Segment | TailPart,
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]:
-    """Terms ascending, where each one's postings start (and the end), documents, weights."""
-    if isinstance(part, Segment):
-        return part.terms, part.offsets.astype(np.int64), part.docs, part.weights
-    order = np.argsort(part.hashes, kind="stable")
-    hashes = part.hashes[order]
-    starts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1]))) if len(hashes) else order
-    return hashes[starts], np.append(starts, len(hashes)), part.owners[order], part.weights[order]
-
-
-def _place_postings(out: dict[str, NDArray[Any]], terms: NDArray[np.uint64], lists: Sequence[_Lists]) -> None:
+def _place_postings(out: _Arrays, terms: NDArray[np.uint64], lists: Sequence[TermLists]) -> None:
     places = [np.searchsorted(terms, held[0]) for held in lists]
     totals = np.zeros(len(terms), np.int64)
     for place, (_, counts, _, _) in zip(places, lists, strict=True):

@@ -1,0 +1,120 @@
+"""Verbs of a primary that follow from its other verbs, for backends to inherit until they have something faster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from commonplace.stores.base import AgentContext, Candidate, Entry, ImportanceDecay, Reach, Search, Store, Transaction
+from commonplace.stores.graph import Instant, Triple
+from commonplace.stores.traversal import InMemoryGraph, linked_memories, shortest_path
+from commonplace.wire.filters import Condition
+from commonplace.wire.record import Memory
+
+
+class TransactVerbs:
+    """What follows from `transact` and `agents`."""
+
+    transact: Callable[..., Any]
+    agents: Callable[[str], Awaitable[dict[str, int]]]
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            await self.transact(entry.memory.tenant, lambda tx, entry=entry: tx.put(entry))
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        def work(tx: Transaction) -> int:
+            present = [id for id in ids if tx.get(id) is not None]
+            for id in present:
+                tx.erase(id)
+            return len(present)
+
+        count: int = await self.transact(tenant, work)
+        return count
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        return sorted(await self.agents(tenant))
+
+    async def delete_migration_backups(self) -> None:
+        """Nothing to do for a store that makes none."""
+
+
+class ScanReads:
+    """`context`, `most_important` and `neighbours_in_session` by reading everything in reach."""
+
+    async def context(self: Store, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
+        memories = await scan_all(self, Reach(tenant, tuple(agents), now=now))
+        replaced = {old: m.id for m in memories for old in m.supersedes}
+        return AgentContext(frozenset(m.speaker for m in memories if m.speaker), replaced)
+
+    async def most_important(self: Store, reach: Reach, decay: ImportanceDecay, at: int, limit: int) -> list[Memory]:
+        return decay.order(await scan_all(self, reach), at)[:limit]
+
+    async def neighbours_in_session(
+        self: Store, search: Search, ids: Sequence[str], each: int
+    ) -> list[list[Candidate]]:
+        named = [m for m in await self.get(search.reach.tenant, ids) if m.session_id is not None]
+        runs: list[list[str]] = []
+        for agent, session in sorted({(m.agent_id, str(m.session_id)) for m in named}):
+            where = (*search.reach.where, Condition(("session_id",), "eq", session))
+            spoken = [m.id for m in await scan_all(self, replace(search.reach, agents=(agent,), where=where))]
+            runs += _runs_around(spoken, [spoken.index(m.id) for m in named if m.id in spoken], each)
+        wanted = [id for run in runs for id in run]
+        only = (*search.reach.where, Condition(("id",), "in", wanted))
+        scored = await self.search(replace(search, reach=replace(search.reach, where=only), limit=len(wanted)))
+        by_id = {c.memory.id: c for c in scored}
+        return [[by_id[id] for id in run if id in by_id] for run in runs]
+
+
+class _Scanned(Store, Protocol):
+    triples: Callable[..., Awaitable[list[Triple]]]
+
+
+class ScanGraphReads:
+    """The graph by reading everything in reach, and what follows from `triples`."""
+
+    async def triples_about(
+        self: _Scanned, tenant: str, agent_id: str, subject: str, mentions: bool = False
+    ) -> list[Triple]:
+        about = await self.triples(tenant, agent_id, subject=subject)
+        naming = await self.triples(tenant, agent_id) if mentions else []
+        return about + [t for t in naming if subject == t.object and subject != t.subject]
+
+    async def triple_counts(self: _Scanned, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
+        holding = await self.triples(tenant, agent_id, at=at)
+        return len(await self.triples(tenant, agent_id)), len(holding), len({t.subject for t in holding})
+
+    async def path(
+        self: _Scanned, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant
+    ) -> list[Triple]:
+        return shortest_path(InMemoryGraph((), await self.triples(tenant, agent_id, at=at)), start, end, max_hops)
+
+    async def linked(
+        self: _Scanned, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
+    ) -> dict[str, dict[str, int]]:
+        holding = [t for agent in reach.agents for t in await self.triples(reach.tenant, agent, at=at)]
+        return linked_memories(InMemoryGraph(await scan_all(self, reach), holding), ids, hops, most)
+
+
+def _runs_around(spoken: Sequence[str], positions: Sequence[int], each: int) -> list[list[str]]:
+    """Slices of `spoken` that reach `each` to both sides of the positions; those that overlap are one."""
+    runs: list[tuple[int, int]] = []
+    for position in sorted(set(positions)):
+        start, end = max(position - each, 0), min(position + each + 1, len(spoken))
+        if runs and start < runs[-1][1]:
+            start = runs.pop()[0]
+        runs.append((start, end))
+    return [list(spoken[start:end]) for start, end in runs]
+
+
+async def scan_all(store: Store, reach: Reach) -> list[Memory]:
+    """All in reach, oldest first."""
+    memories: list[Memory] = []
+    cursor = None
+    while True:
+        page = await store.scan(reach, limit=1000, cursor=cursor, newest_first=False)
+        memories += page.memories
+        cursor = page.next_cursor
+        if cursor is None:
+            return memories

@@ -1,0 +1,102 @@
+"""The two ways to the database: many readers, each read one consistent view, and the one writer (see `writer`)."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import apsw
+
+from commonplace.stores.sqlite.files import StoreFiles, connect, damaged
+from commonplace.wire.errors import Unavailable, ValidationError
+
+if TYPE_CHECKING:
+    from commonplace.stores.sqlite.writer import Writer
+
+T = TypeVar("T")
+P = ParamSpec("P")
+S = TypeVar("S", bound="StorePart")
+Read = Callable[[apsw.Connection], T]
+Method = Callable[Concatenate[S, apsw.Connection, P], T]
+AwaitedMethod = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
+
+
+class ReaderPool:
+    """A few threads, each with a connection that only ever reads."""
+
+    def __init__(self, files: StoreFiles, threads: int = 4) -> None:
+        self._files = files
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="commonplace-reader")
+        self._local = threading.local()
+        self._all: list[apsw.Connection] = []
+        self._lock = threading.Lock()
+
+    async def run(self, read: Read[T], before: Read[None] | None = None) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self.run_here, read, before)
+
+    def run_here(self, read: Read[T], before: Read[None] | None = None) -> T:
+        """Read on the calling thread, inside one read transaction; `before` runs ahead of it."""
+        db = self._connection()
+        try:
+            if before is not None:
+                before(db)
+            db.execute("BEGIN")
+            try:
+                return read(db)
+            finally:
+                db.execute("COMMIT")
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise damaged(self._files.database, str(error)) from error
+        except UnicodeEncodeError:  # of a name or an id that was asked for: nothing is kept that is not text
+            raise ValidationError("what was asked for holds half of a surrogate pair, which is not text") from None
+        except apsw.Error as error:
+            raise Unavailable(f"{self._files.database} could not be read: {error}") from error
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)
+        for db in self._all:
+            db.close()
+
+    def _connection(self) -> apsw.Connection:
+        db: apsw.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            db = connect(self._files.database)
+            db.execute("PRAGMA query_only=ON")
+            self._local.db = db
+            with self._lock:
+                self._all.append(db)
+        return db
+
+
+class StorePart:
+    """What the parts of a store have in common; `read` and `exclusive` make their methods."""
+
+    files: StoreFiles
+    _readers: ReaderPool
+    _writer: Writer
+
+
+def read(method: Method[S, P, T]) -> AwaitedMethod[S, P, T]:
+    """A method that is awaited and runs on a reader's thread, given its connection inside one read transaction."""
+
+    @functools.wraps(method)
+    async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._readers.run(lambda db: method(self, db, *args, **kwargs))
+
+    return run
+
+
+def exclusive(method: Method[S, P, T]) -> AwaitedMethod[S, P, T]:
+    """A method that is awaited and runs alone on the writer's thread, given the writer's connection outside any
+    transaction, while this process holds the write lock."""
+
+    @functools.wraps(method)
+    async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = await self._writer.submit(None, lambda db: method(self, db, *args, **kwargs))
+        return result
+
+    return run

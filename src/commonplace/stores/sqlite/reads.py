@@ -1,0 +1,160 @@
+"""The reads of a primary: each is one method, in one read transaction, and never waits for whoever writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from apsw import Connection
+
+from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
+from commonplace.stores.sqlite import queries
+from commonplace.stores.sqlite.connections import StorePart, read
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.record import Memory
+
+_AGENTS = (
+    "SELECT s.agent_id{} FROM scopes s WHERE s.tenant_id = ? "
+    "AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_id = s.id) ORDER BY s.agent_id"
+)
+_LIVE_OF_AGENT = ", (SELECT count(*) FROM memories m WHERE m.scope_id = s.id AND m.status = 'live')"
+
+
+class SqliteReads(StorePart):
+    @read
+    def get(self, db: Connection, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        owner = queries.tenant_id(db, tenant)
+        return [m for id in ids for m in queries.fetch_memories(db, queries.BY_ID, (id, owner))]
+
+    @read
+    def history(self, db: Connection, tenant: str, id: str) -> list[Memory]:
+        current = queries.fetch_memories(db, queries.BY_ID, (id, queries.tenant_id(db, tenant)))
+        earlier = "WHERE m.mid = (SELECT mid FROM memories WHERE id = ?) ORDER BY m.version"
+        return [*queries.fetch_memories(db, earlier, (id,), "versions"), *current] if current else []
+
+    @read
+    def find_alias(self, db: Connection, tenant: str, agents: Sequence[str], alias: str) -> list[Memory]:
+        scopes = queries.scope_ids(db, tenant, agents)
+        return [m for scope in scopes for m in queries.fetch_memories(db, queries.BY_ALIAS, (scope, alias))]
+
+    @read
+    def scan(
+        self, db: Connection, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
+    ) -> Page:
+        direction, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
+        found: list[Memory] = []
+        for table, condition, values in queries.versions_in_reach(db, reach):
+            if cursor is not None:
+                condition += f" AND (m.created_at, m.id) {beyond} (?, ?)"
+                values = [*values, *_decode_cursor(cursor)]
+            rest = f"WHERE {condition} ORDER BY m.created_at {direction}, m.id {direction} LIMIT ?"
+            found += queries.fetch_memories(db, rest, (*values, limit + 1), table)
+        found.sort(key=lambda m: (m.created_at, m.id), reverse=newest_first)
+        page = found[:limit]
+        return Page(page, f"{page[-1].created_at:x}.{page[-1].id}" if page and len(found) > limit else None)
+
+    @read
+    def count(self, db: Connection, reach: Reach) -> int:
+        total = 0
+        for table, condition, values in queries.versions_in_reach(db, reach):
+            sql = f"SELECT count(*) FROM {table} m LEFT JOIN recalls r ON r.mid = m.mid WHERE {condition}"
+            total += queries.fetch_one(db, sql, values)[0]
+        return total
+
+    @read
+    def tenants(self, db: Connection) -> list[str]:
+        return [name for (name,) in db.execute("SELECT name FROM tenants ORDER BY name") if name]
+
+    @read
+    def agents(self, db: Connection, tenant: str) -> dict[str, int]:
+        return dict(db.execute(_AGENTS.format(_LIVE_OF_AGENT), (queries.tenant_id(db, tenant),)))
+
+    @read
+    def agent_names(self, db: Connection, tenant: str) -> list[str]:
+        return [str(name) for (name,) in db.execute(_AGENTS.format(""), (queries.tenant_id(db, tenant),))]
+
+    @read
+    def sequence(self, db: Connection, tenant: str, at: int | None = None) -> int:
+        owner = queries.tenant_id(db, tenant)
+        row = db.execute("SELECT seq, audit_n FROM tenants WHERE id = ?", (owner,)).fetchone()
+        if row is None:
+            return 0
+        seq, last = row
+        if at is None:
+            return int(seq)
+        # Every change has its audit entry, and their times never decrease: halve the chain until the instant is found.
+        entry = "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?"
+        low, high, result = 1, last, 0
+        while low <= high:
+            middle = (low + high) // 2
+            when, its_seq = queries.fetch_one(db, entry, (owner, middle))
+            if when <= at:
+                low, result = middle + 1, its_seq
+            else:
+                high = middle - 1
+        return int(result)
+
+    @read
+    def audit(
+        self,
+        db: Connection,
+        tenant: str,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        agent_id: str | None = None,
+        operation: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+    ) -> list[AuditEntry]:
+        owner = queries.tenant_id(db, tenant)
+        filters = {"agent_id = ?": agent_id, "operation = ?": operation, "at >= ?": since, "at <= ?": until}
+        given = {sql: value for sql, value in filters.items() if value is not None}
+        where = " AND ".join(["tenant_id = ?", "n > ?", *given])
+        found = db.execute(
+            "SELECT n, at, seq, operation, agent_id, principal, payload_hash, previous, hash FROM audit "
+            f"WHERE {where} ORDER BY n LIMIT ?",
+            (owner, after, *given.values(), limit),
+        )
+        entries = [AuditEntry(*row) for row in found]
+        parts = "SELECT memory_id, payload, salt, hash FROM audit_parts WHERE tenant_id = ? AND n = ? ORDER BY i"
+        for entry in entries:
+            entry.parts = [AuditPart(*row) for row in db.execute(parts, (owner, entry.n))]
+        return entries
+
+    @read
+    def audit_head(self, db: Connection, tenant: str) -> tuple[int, str]:
+        head = db.execute("SELECT audit_n, audit_hash FROM tenants WHERE name = ?", (tenant,)).fetchone()
+        return head or (0, "")
+
+    @read
+    def record(self, db: Connection, tenant: str, kind: str, key: str) -> Record | None:
+        row = db.execute(f"{queries.RECORDS} AND key = ?", (queries.tenant_id(db, tenant), kind, key)).fetchone()
+        return None if row is None else queries.to_record(row)
+
+    @read
+    def records(self, db: Connection, tenant: str, kind: str) -> list[Record]:
+        return [
+            queries.to_record(row)
+            for row in db.execute(f"{queries.RECORDS} ORDER BY key", (queries.tenant_id(db, tenant), kind))
+        ]
+
+    @read
+    def embedder(self, db: Connection) -> EmbedderInfo | None:
+        return queries.embedder_of(db)
+
+    @read
+    def health(self, db: Connection) -> dict[str, Any]:
+        (count,) = queries.fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
+        return {"status": "ok", "memories": count, "database": str(self.files.database)}
+
+
+def _decode_cursor(cursor: str) -> tuple[int, str]:
+    head, _, tail = cursor.partition(".")
+    try:
+        at = int(head, 16)
+        if abs(at) < 2**63:
+            return at, tail
+    except ValueError:
+        pass
+    raise ValidationError(f"invalid cursor {cursor!r}; pass back next_cursor as it came", field="cursor")

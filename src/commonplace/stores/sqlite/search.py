@@ -1,0 +1,186 @@
+"""A search of the index turned back into memories; and rows as the index wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from apsw import Connection
+
+from commonplace.stores import exact_search
+from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
+from commonplace.stores.sqlite import queries
+from commonplace.stores.sqlite.connections import StorePart, read
+from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
+from commonplace.stores.sqlite.indexer import Indexer
+from commonplace.stores.text import matched_terms, packed_terms, query_terms
+from commonplace.wire.filters import Condition
+from commonplace.wire.record import MEMORY_TYPES
+
+_TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}
+_Scores = dict[int, tuple[float | None, float | None]]  # by mid: dense, keyword
+
+
+class RowSource:
+    """The rows of one read transaction, as the index reads them."""
+
+    def __init__(self, db: Connection) -> None:
+        info = queries.embedder_of(db)
+        self._db = db
+        self.generation = info.generation if info else 1
+        self.dimension = info.dimension if info else None
+
+    def changes(self, scope: int, after_seq: int) -> Iterator[IndexRow]:
+        found = self._db.execute(
+            "SELECT m.mid, m.seq, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data "
+            f"FROM memories m LEFT JOIN vectors_{self.generation} v ON v.vid = m.vid "
+            "WHERE m.scope_id = ? AND m.seq > ? ORDER BY m.seq",
+            (scope, after_seq),
+        )
+        for mid, seq, live, type, user_id, created, expires, terms, data in found:
+            yield IndexRow(mid, seq, bool(live), _TYPES[type], _user_code(user_id), created, expires or 0, terms, data)
+
+    def erasures(self, scope: int, after_seq: int) -> Iterable[tuple[int, int]]:
+        sql = "SELECT mid, seq FROM erasures WHERE scope_id = ? AND seq > ? ORDER BY seq"
+        yield from self._db.execute(sql, (scope, after_seq))
+
+    def count(self, scope: int) -> int:
+        sql = "SELECT count(*) FROM memories WHERE scope_id = ? AND status = 'live'"
+        return int(queries.fetch_one(self._db, sql, (scope,))[0])
+
+    def vectors(self, data: bytes) -> Vectors:
+        return np.frombuffer(data, np.float32).reshape(-1, self.dimension or 1)
+
+
+class SqliteSearch(StorePart):
+    index: SegmentIndex
+    _indexer: Indexer
+
+    async def search(self, search: Search) -> list[Candidate]:
+        scopes: list[int] = []
+
+        def prefetch(db: Connection) -> None:
+            # The index looks at its files before the rows are read, so that they are never ahead of them.
+            scopes.extend(queries.scope_ids(db, search.reach.tenant, search.reach.agents))
+            for scope in scopes:
+                self.index.prefetch(scope)
+
+        found = await self._readers.run(lambda db: self._search(db, search, scopes), before=prefetch)
+        for scope in scopes:
+            if self.index.maintenance_due(scope):
+                self._indexer.schedule(scope)
+        return found
+
+    def _search(self, db: Connection, search: Search, scopes: list[int]) -> list[Candidate]:
+        source, reach = _checked_source(db, search), search.reach
+        terms = query_terms(search.text) if search.text else []
+        if reach.as_of is not None or reach.statuses != ("live",):
+            return _search_exactly(db, source, search, terms)
+        masks, rest = _index_masks(reach)
+        scores: _Scores = {}
+        for scope in scopes:
+            allowed = np.fromiter(queries.mids_in_reach(db, reach, scope), np.int64) if rest else None
+            query = IndexQuery(terms, search.vector, search.limit, reach.now, allowed=allowed, **masks)
+            for hit in self.index.search(source, scope, query):
+                scores[hit.mid] = (hit.dense, hit.keyword)
+        return list(_candidates(db, reach, scopes, scores, terms).values())
+
+    @read
+    def neighbours_in_session(
+        self, db: Connection, search: Search, ids: Sequence[str], each: int
+    ) -> list[list[Candidate]]:
+        """Scored from their rows: these few are not worth another pass of the index, which missed them by words."""
+        source, reach = _checked_source(db, search), search.reach
+        scopes = queries.scope_ids(db, reach.tenant, reach.agents)
+        runs = [mids for scope in scopes for mids in _session_runs(db, scope, ids, each)]
+        terms = query_terms(search.text) if search.text else []
+        by_mid = _candidates(db, reach, scopes, {mid: (None, None) for mids in runs for mid in mids}, terms)
+        if search.vector is not None and by_mid:
+            sql = (
+                f"SELECT m.mid, v.data FROM memories m JOIN vectors_{source.generation} v ON v.vid = m.vid "
+                f"WHERE m.mid IN ({queries.marks(by_mid)})"
+            )
+            found = {mid: source.vectors(data) for mid, data in db.execute(sql, tuple(by_mid)) if data}
+            cosines = exact_search.dense_scores(list(found.values()), search.vector)
+            for mid, cosine in zip(found, cosines.tolist(), strict=True):
+                by_mid[mid].dense = cosine
+        return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
+
+
+def _checked_source(db: Connection, search: Search) -> RowSource:
+    source = RowSource(db)
+    if search.generation is not None and search.generation != source.generation:
+        raise StaleGeneration
+    return source
+
+
+def _candidates(
+    db: Connection, reach: Reach, scopes: Sequence[int], scores: _Scores, terms: Sequence[int]
+) -> dict[int, Candidate]:
+    """By mid."""
+    wanted = packed_terms(terms)
+    return {
+        row[-1]: Candidate(queries.to_memory(row), *scores[row[-1]], matched_terms(row[-2], wanted))
+        for row in queries.rows_in_reach(db, reach, scopes, list(scores), extra="m.terms, m.mid")
+    }
+
+
+def _index_masks(reach: Reach) -> tuple[dict[str, Any], list[Condition]]:
+    """The conditions that the index answers by itself, and the rest, which need the rows."""
+    masks: dict[str, Any] = {}
+    rest = []
+    for c in reach.where:
+        if c.path == ("type",) and c.op in ("eq", "in") and "types" not in masks:
+            wanted = c.value if c.op == "in" else [c.value]
+            masks["types"] = frozenset(_TYPES[t] for t in wanted if isinstance(t, str) and t in _TYPES)
+        elif c.path == ("user_id",) and c.op == "eq" and isinstance(c.value, str) and "user" not in masks:
+            masks["user"] = _user_code(c.value)
+        elif c.path == ("created_at",) and c.op == "gte" and type(c.value) is int and "created_from" not in masks:
+            masks["created_from"] = c.value
+        else:
+            rest.append(c)
+    return masks, rest
+
+
+def _user_code(user_id: str | None) -> int:
+    if user_id is None:
+        return 0
+    return int.from_bytes(blake2b(user_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
+
+
+def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Sequence[int]) -> list[Candidate]:
+    """Every version the reach sees, scored one by one: for instants in the past, which no segment holds."""
+    found: list[tuple[Any, ...]] = []
+    for table, condition, values in queries.versions_in_reach(db, search.reach):
+        join = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid"
+        found += db.execute(f"{queries.select(table, extra='m.terms, v.data')} {join} WHERE {condition}", values)
+    # Which table a version lies in changes with later writes; which of equals are among the best must not.
+    found.sort(key=lambda row: row[0])
+    derived = [(row[-2], None if row[-1] is None else source.vectors(row[-1])) for row in found]
+    ranked = exact_search.rank(derived, terms, search.vector, search.limit)
+    wanted = packed_terms(terms)
+    # Only the best are made memories: of an agent with many, that is what takes the time.
+    return [Candidate(queries.to_memory(found[i]), d, k, matched_terms(found[i][-2], wanted)) for i, d, k in ranked]
+
+
+def _session_runs(db: Connection, scope: int, ids: Sequence[str], each: int) -> list[list[int]]:
+    """Numbers of live memories, in the order written: these and up to `each` around them in their sessions."""
+    sql = f"SELECT mid, session_id FROM memories WHERE id IN ({queries.marks(ids)}) AND +scope_id = ?"
+    named = sorted((session, mid) for mid, session in db.execute(sql, (*ids, scope)) if session is not None)
+    beside = "SELECT mid FROM memories WHERE scope_id = ? AND session_id = ? AND status = 'live' AND mid {} LIMIT ?"
+    before, after = beside.format("< ? ORDER BY mid DESC"), beside.format("> ? ORDER BY mid")
+    found: list[tuple[str, list[int]]] = []
+    for session, mid in named:
+        if found and found[-1][0] == session and mid in found[-1][1]:
+            run = found.pop()[1]  # within reach of the one before: they share a run
+            run = run[: run.index(mid)]
+        else:
+            run = [m for (m,) in db.execute(before, (scope, session, mid, each))][::-1]
+            if found and found[-1][0] == session and run and run[0] in found[-1][1]:
+                earlier = found.pop()[1]
+                run = earlier[: earlier.index(run[0])] + run
+        run += [mid, *(m for (m,) in db.execute(after, (scope, session, mid, each)))]
+        found.append((session, run))
+    return [run for _, run in found]
