@@ -18,8 +18,14 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from commonplace.wire import errors
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
-from commonplace.wire.message import Message
-from commonplace.wire.models import ExpireResponse, ForgetResponse, MergeResponse, RecallResponse, RememberResponse
+from commonplace.wire.models import (
+    ExpireResponse,
+    ForgetResponse,
+    MergeResponse,
+    Message,
+    RecallResponse,
+    RememberResponse,
+)
 from commonplace.wire.validate import parse
 
 M = TypeVar("M", bound=Message)

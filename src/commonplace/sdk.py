@@ -22,8 +22,10 @@ from commonplace.engine import Engine, Progress, Settings
 from commonplace.judges.registry import open_judge
 from commonplace.stores.base import Primary
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.knowledge import AssertRequest, EraseRequest, RetractRequest
 from commonplace.wire.models import (
+    AssertRequest,
+    DecideRequest,
+    EraseRequest,
     ExpireRequest,
     ExpireResponse,
     ForgetRequest,
@@ -34,6 +36,7 @@ from commonplace.wire.models import (
     RecallResponse,
     RememberRequest,
     RememberResponse,
+    RetractRequest,
     UpdateRequest,
 )
 from commonplace.wire.record import Clock, Principal, system_clock
@@ -280,9 +283,7 @@ class Memory:
     ) -> dict[str, Any]:
         """Let a staged write happen, as it was asked or as `request` changes it. A new memory may join another
         (`apply={"merge_into": id}`) or take the place of others (`apply={"forget": [ids]}`) as it is approved."""
-        from commonplace.wire.surface import ReviewApply
-
-        joined = None if apply is None else parse(ReviewApply, apply)
+        joined = None if apply is None else parse(DecideRequest, {"approved": True, "apply": apply}).apply
         return await (await self._wire()).decide(review_id, True, reviewer or self._who.name, reason, request, joined)
 
     async def reject(self, review_id: str, *, reviewer: str | None = None, reason: str | None = None) -> dict[str, Any]:

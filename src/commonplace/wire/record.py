@@ -17,6 +17,7 @@ SHARED_AGENT = "shared"
 LOCAL_TENANT = "local"
 EVERYONE = "*"  # among those a memory is shared with
 MAX_CONTENT_CHARS = 262_144
+MAX_TERM_CHARS = 1024  # of a subject, predicate, object or provenance in the graph
 
 #: The one clock: integer milliseconds since the epoch.
 Clock = Callable[[], int]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from jsonschema_rs import Draft202012Validator
 
-    from commonplace.wire.message import Message
+    from commonplace.wire.models import Message
 
     M = TypeVar("M", bound=Message)
 
@@ -49,13 +49,9 @@ def check(name: str, document: Any) -> None:
 
 
 def parse(model: type[M], data: Any) -> M:
-    """The document as a message, or the same refusal that `check` gives."""
-    try:
-        return model.model_validate(data)
-    except ValueError as refusal:  # pydantic's own error is one
-        if model.schema_name:
-            check(model.schema_name, data)
-        raise _in_pydantic_words(refusal) from None
+    """The document as a message, or the refusal that `check` gives: models know types, only schemas know rules."""
+    check(model.schema_name, data)
+    return model.model_validate(data)
 
 
 def portable_schema(name: str, *, nulls: bool = True) -> dict[str, Any]:
@@ -162,13 +158,3 @@ def _check_plain(document: dict[str, Any]) -> None:
         except ValueError as why:
             name = field if isinstance(field, str) and field.isascii() else ascii(field)
             raise ValidationError(f"{name:.80} {why}", field=name) from None
-
-
-def _in_pydantic_words(refusal: Any) -> ValidationError:
-    from commonplace.wire.sentences import spell
-
-    first = refusal.errors(include_url=False, include_context=False, include_input=False)[0]
-    field = spell(first["loc"]) or refusal.title
-    what = first["msg"].removeprefix("Value error, ")
-    joint = " " if what.startswith(("is ", "has ", "holds ")) else ": "
-    return ValidationError(field + joint + what, field=field)
