@@ -18,7 +18,7 @@ from commonplace.cli.plain import emit, line, note, plural
 from commonplace.cli.session import Session
 
 if TYPE_CHECKING:
-    from commonplace.dialects.mrp.comments import Asked
+    from commonplace.dialects.mrp.comments import CommentRequest
     from commonplace.engine import Engine
     from commonplace.serve.mrp_files import Answered
     from commonplace.wire.record import Principal
@@ -74,7 +74,7 @@ def comment(
 
         raise ValidationError("give the comment, or `-` for stdin", field="text")
     written = " ".join(text) if text and text != ["-"] else values.text_file(Path("-"), "-")
-    found = comments.find(written)
+    found = comments.find_requests(written)
     replies: list[dict[str, Any]] = []
     with Session(data, agent, existing=True) as run:
         engine = run(run.memory.engine())
@@ -89,12 +89,12 @@ def comment(
 
 
 async def _reply(
-    engine: Engine, asked: Asked, author: str, agent: str | None, author_is_trusted: bool
+    engine: Engine, asked: CommentRequest, author: str, agent: str | None, author_is_trusted: bool
 ) -> list[dict[str, Any]]:
     """The reply to one request; none when it is to someone else."""
     import uuid
 
-    from commonplace.dialects.mrp import Mrp, authors, replies
+    from commonplace.dialects.mrp import Mrp, authors, comments
     from commonplace.wire.errors import Fault
     from commonplace.wire.times import iso
 
@@ -118,11 +118,11 @@ async def _reply(
             trusted = authors.vouched_for(trust_context, attestation)
             return trusted.vouchers if trusted is not None else []
 
-        shown = replies.reply_of(response, author, vouchers)
+        shown = comments.reply_of(response, author, vouchers)
         reply["response"] = response
     except Fault as fault:
-        shown = replies.refusal(author, fault.message)
-    return [{**reply, "text": replies.render(shown)}]
+        shown = comments.refusal(author, fault.message)
+    return [{**reply, "text": comments.render(shown)}]
 
 
 def _caller(engine: Engine, trusted: bool) -> Principal:

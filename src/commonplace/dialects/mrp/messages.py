@@ -57,3 +57,22 @@ def check_time(header: Document, now: int) -> int:
 
 def new_id() -> str:
     return str(uuid.uuid4())
+
+
+def message(type: str, header: Document, **parts: Any) -> Document:
+    """A message of MRP with its envelope; `type` names its schema, too."""
+    schema = type.removeprefix("memory_").replace("_", "-")
+    return {"$schema": f"{SCHEMAS}{schema}-v01.json", "type": type, "version": VERSION, "header": header, **parts}
+
+
+def memory_request(
+    header: Document, requester: str, natural: str, structured: Document, preferences: Document
+) -> Document:
+    """A MEMORY_REQUEST; what is empty is left out."""
+    query: Document = {"natural": natural} if natural else {}
+    if structured:
+        query["structured"] = structured
+    request = message("memory_request", header, requester={"agent_id": requester}, query=query)
+    if preferences:
+        request["response_preferences"] = preferences
+    return request
