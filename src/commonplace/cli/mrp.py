@@ -94,7 +94,7 @@ async def _reply(
     """The reply to one request; none when it is to someone else."""
     import uuid
 
-    from commonplace.dialects.mrp import Mrp, authors, comments
+    from commonplace.dialects.mrp import Mrp, attestations, comments
     from commonplace.wire.errors import Fault
     from commonplace.wire.times import iso
 
@@ -115,7 +115,7 @@ async def _reply(
         trust_context = await engine.peers.trust_context(who.tenant)
 
         def vouchers(attestation: dict[str, Any]) -> list[str]:
-            trusted = authors.vouched_for(trust_context, attestation)
+            trusted = attestations.vouched_for(trust_context, attestation)
             return trusted.vouchers if trusted is not None else []
 
         shown = comments.reply_of(response, author, vouchers)

@@ -1,9 +1,10 @@
-"""What MRP's messages have in common: their headers, how long they hold, and who sent them."""
+"""What MRP's messages have in common: their envelope, how long they hold, who sent them and who answers."""
 
 from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commonplace.dialects.mrp import signatures
@@ -24,13 +25,28 @@ AHEAD_MS = 60_000  # how far in the future a request may be dated
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.IGNORECASE)
 
 
-async def requester(
-    engine: Engine, who: Principal, authenticated: bool, agent: str | None, message: Document
-) -> Requester:
-    """Whom a message is from; a wrong signature is refused."""
-    claimed = (message.get("requester") or {}).get("agent_id", "")
-    proved = signatures.verify_request(message)
-    return await engine.peers.requester(who, authenticated=authenticated, agent=agent, claimed=claimed, proved=proved)
+@dataclass(slots=True, frozen=True)
+class Responder:
+    """Who answers: `agent`, or the whole server, to a caller that its transport knows as `who`."""
+
+    engine: Engine
+    who: Principal
+    agent: str | None
+    authenticated: bool
+
+    @property
+    def name(self) -> str:
+        return self.agent or self.engine.settings.mrp.name
+
+    async def requester(self, message: Document) -> Requester:
+        """Whom a message is from; a wrong signature is refused."""
+        return await self.engine.peers.requester(
+            self.who,
+            authenticated=self.authenticated,
+            agent=self.agent,
+            claimed=(message.get("requester") or {}).get("agent_id", ""),
+            proved=signatures.verify_request(message),
+        )
 
 
 def check_id(value: str, field: str) -> None:
