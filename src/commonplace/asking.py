@@ -18,14 +18,14 @@ from urllib.parse import urlencode
 from commonplace.dialects.mrp import Mrp, signatures
 from commonplace.dialects.mrp.examining import Examined, examine
 from commonplace.dialects.mrp.messages import SCHEMAS, VERSION, Document, new_id
-from commonplace.remote import Line
 from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.http_client import JsonClient
 from commonplace.wire.record import system_clock
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check
 
 CHECKS = ("signature", "evidence", "vouches", "freshness", "consistency")
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 TIMEOUT_SECONDS = 60.0
 
 
@@ -36,20 +36,20 @@ class Peer:
         self, url: str, token: str | None = None, *, agent: str | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> None:
         base = url.rstrip("/").removesuffix("/request").removesuffix("/mrp")
-        self._line = Line(base, token, timeout, connections=4, most_bytes=MOST_BYTES)
+        self._client = JsonClient(base, token, timeout, connections=4, max_bytes=MAX_BYTES)
         self.agent = agent
 
     async def request(self, document: Document) -> Any:
-        return await self._line.call("POST", self._path("request"), document)
+        return await self._client.call("POST", self._path("request"), document)
 
     async def verify(self, document: Document) -> Any:
-        return await self._line.call("POST", self._path("verify"), document)
+        return await self._client.call("POST", self._path("verify"), document)
 
     async def vouch(self, vouch: Document) -> Any:
-        return await self._line.call("POST", "/mrp/vouches", {"vouch": vouch})
+        return await self._client.call("POST", "/mrp/vouches", {"vouch": vouch})
 
     async def vouches(self, subject: str) -> Any:
-        return await self._line.call("GET", f"/mrp/vouches?{urlencode({'subject': subject})}")
+        return await self._client.call("GET", f"/mrp/vouches?{urlencode({'subject': subject})}")
 
     def _path(self, operation: str) -> str:
         return f"/mrp/{operation}?{urlencode({'agent': self.agent})}" if self.agent else f"/mrp/{operation}"
@@ -60,7 +60,7 @@ class Peer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._line.close()
+        self._client.close()
 
 
 def question(

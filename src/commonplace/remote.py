@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import http.client
 import json
 import os
-import select
-import socket
-import ssl
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
-from commonplace.wire import errors
-from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Unavailable, fault_of
+from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.models import (
     ExpireResponse,
     ForgetResponse,
@@ -30,14 +23,6 @@ from commonplace.wire.validate import parse
 
 M = TypeVar("M", bound=Message)
 
-DEFAULT_URL = "http://127.0.0.1:8420"
-_FAULTS: dict[str, type[Fault]] = {
-    kind.code: kind
-    for kind in (
-        errors.ValidationError, errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.Conflict,
-        errors.PayloadTooLarge, errors.SecretLeakage, errors.RateLimited, errors.Unavailable,
-    )
-}  # fmt: skip
 _DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason")  # also under `decision`
 _HERE = "run `commonplace {command}` where the data is: a server does not do this for others"
 
@@ -59,7 +44,7 @@ class RemoteMemory:
         connections: int = 8,
     ) -> None:
         self.agent_id = agent_id or os.environ.get("COMMONPLACE_AGENT") or "default"
-        self._line = Line(url, token or os.environ.get("COMMONPLACE_TOKEN"), timeout, connections)
+        self._client = JsonClient(url, token or os.environ.get("COMMONPLACE_TOKEN"), timeout, connections)
 
     # the five operations
 
@@ -69,9 +54,9 @@ class RemoteMemory:
     async def remember_batch(self, items: Sequence[str | dict[str, Any]]) -> list[RememberResponse | Fault]:
         wholes = [{"content": item} if isinstance(item, str) else dict(item) for item in items]
         body = {"items": [self._request({"type": "semantic", **whole}) for whole in wholes]}
-        answer = await self._line.call("POST", "/v0/remember/batch", body)
+        answer = await self._client.call("POST", "/v0/remember/batch", body)
         return [
-            _fault(result) if "error" in result else parse(RememberResponse, result) for result in answer["results"]
+            fault_of(result) if "error" in result else parse(RememberResponse, result) for result in answer["results"]
         ]
 
     async def recall(self, query: str, *, k: int = 5, **fields: Any) -> RecallResponse:
@@ -119,7 +104,7 @@ class RemoteMemory:
         )  # fmt: skip
 
     async def update(self, id: str, **fields: Any) -> dict[str, Any]:
-        return await self._line.call("PATCH", f"/v0/memories/{_segment(id)}", self._request(fields))
+        return await self._client.call("PATCH", f"/v0/memories/{_segment(id)}", self._request(fields))
 
     async def history(self, id: str, *, agent_id: str | None = None) -> Any:
         return (await self._read(f"memories/{_segment(id)}/history", agent_id=agent_id or self.agent_id))["versions"]
@@ -144,7 +129,7 @@ class RemoteMemory:
         return await self._decide(review_id, {"approved": False, "reviewer": reviewer, "reason": reason})
 
     async def _decide(self, review_id: str, decision: dict[str, Any]) -> dict[str, Any]:
-        decided = await self._line.call("POST", f"/v0/reviews/{_segment(review_id)}", _given(decision))
+        decided = await self._client.call("POST", f"/v0/reviews/{_segment(review_id)}", _given(decision))
         return {name: value for name, value in decided.items() if name not in _DECIDED_TWICE}
 
     # the knowledge graph
@@ -223,7 +208,7 @@ class RemoteMemory:
     # life
 
     async def close(self) -> None:
-        self._line.close()
+        self._client.close()
 
     async def __aenter__(self) -> RemoteMemory:
         return self
@@ -239,118 +224,17 @@ class RemoteMemory:
         return {"agent_id": self.agent_id, **_given(fields)}
 
     async def _post(self, answer: type[M], operation: str, fields: dict[str, Any]) -> M:
-        return parse(answer, await self._line.call("POST", f"/v0/{operation}", self._request(fields)))
+        return parse(answer, await self._client.call("POST", f"/v0/{operation}", self._request(fields)))
 
     async def _change(self, path: str, fields: dict[str, Any]) -> dict[str, Any]:
-        return await self._line.call("POST", f"/v0/{path}", self._request(fields))
+        return await self._client.call("POST", f"/v0/{path}", self._request(fields))
 
     async def _preview(self, operation: str, fields: dict[str, Any]) -> dict[str, Any]:
-        return await self._line.call("POST", f"/v0/preview/{operation}", self._request(fields))
+        return await self._client.call("POST", f"/v0/preview/{operation}", self._request(fields))
 
     async def _read(self, path: str, **query: Any) -> dict[str, Any]:
         asked = urlencode(_given(query))
-        return await self._line.call("GET", f"/v0/{path}?{asked}" if asked else f"/v0/{path}")
-
-
-class Line:
-    """A few kept connections, each used by one thread at a time. Not more than `most_bytes` of an answer are read."""
-
-    def __init__(
-        self, url: str, token: str | None, timeout: float, connections: int, most_bytes: int | None = None
-    ) -> None:
-        wrong = ValidationError(f"{url!r} is not a server's address; write for example {DEFAULT_URL}", field="url")
-        try:
-            parts = urlsplit(url)
-            self._port = parts.port
-        except ValueError:  # a port or an address that cannot be one
-            raise wrong from None
-        plain = url.isprintable() and " " not in url and parts.path.isascii()
-        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
-            raise wrong
-        if token and not (token.isascii() and token.isprintable() and " " not in token):
-            raise ValidationError("the token holds a character that no token has; copy it again", field="token")
-        self._host, self._base = parts.hostname, parts.path.rstrip("/")
-        self._secure = parts.scheme == "https"
-        self._timeout = timeout
-        self._most_bytes = most_bytes
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
-        self._pool = ThreadPoolExecutor(connections, thread_name_prefix="commonplace-remote")
-        self._idle: list[http.client.HTTPConnection] = []
-        self._lock = threading.Lock()
-
-    async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        loop = asyncio.get_running_loop()
-        status, answer = await loop.run_in_executor(self._pool, self._exchange, method, self._base + path, data)
-        try:
-            document = json.loads(answer)
-        except (ValueError, RecursionError):
-            raise Unavailable(f"{self._host} answered {status} with something that is not JSON") from None
-        if status >= 400:
-            raise _fault(document)
-        found: dict[str, Any] = document
-        return found
-
-    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
-        connection = self._take()
-        try:
-            connection.request(method, path, data, self._headers)
-            response = connection.getresponse()
-            answer = response.read(None if self._most_bytes is None else self._most_bytes + 1)
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            why = getattr(error, "strerror", None) or type(error).__name__
-            raise Unavailable(f"{self._host} could not be reached: {why}") from error
-        if self._most_bytes is not None and len(answer) > self._most_bytes:
-            connection.close()
-            raise Unavailable(f"{self._host} answered with more than {self._most_bytes:,} bytes")
-        if response.will_close:
-            connection.close()
-        else:
-            with self._lock:
-                self._idle.append(connection)
-        return response.status, answer
-
-    def _take(self) -> http.client.HTTPConnection:
-        with self._lock:
-            while self._idle:
-                connection = self._idle.pop()
-                # Readable before anything was asked means the server has hung up: a request sent now would be lost.
-                if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
-                    return connection
-                connection.close()
-        if self._secure:
-            return http.client.HTTPSConnection(
-                self._host, self._port, timeout=self._timeout, context=ssl.create_default_context()
-            )
-        return _Prompt(self._host, self._port, timeout=self._timeout)
-
-    def close(self) -> None:
-        self._pool.shutdown()
-        for connection in self._idle:
-            connection.close()
-        self._idle.clear()
-
-
-class _Prompt(http.client.HTTPConnection):
-    """Headers and body leave at once: waiting to fill a packet would cost tens of milliseconds a call."""
-
-    def connect(self) -> None:
-        super().connect()
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-def _fault(document: Any) -> Fault:
-    error = document.get("error") if isinstance(document, dict) else None
-    if not isinstance(error, dict):
-        return Unavailable("the server answered with an error of an unknown shape")
-    kind = _FAULTS.get(str(error.get("code", "")), Unavailable)
-    fault = kind(str(error.get("message", "the server gave no reason")))
-    if isinstance(error.get("details"), dict):
-        fault.details = error["details"]
-    return fault
+        return await self._client.call("GET", f"/v0/{path}?{asked}" if asked else f"/v0/{path}")
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:

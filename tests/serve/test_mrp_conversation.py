@@ -414,7 +414,7 @@ def test_an_answer_that_is_no_answer_is_said_plainly(town: Town, answer: bytes) 
 
 
 def test_an_answer_without_an_end_is_not_read_to_it(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("commonplace.asking.MOST_BYTES", 1000)
+    monkeypatch.setattr("commonplace.asking.MAX_BYTES", 1000)
 
     async def run(url: str) -> None:
         async with Peer(url) as peer:
