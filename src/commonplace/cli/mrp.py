@@ -255,7 +255,7 @@ def vouch(
     Example:
       commonplace mrp vouch http://127.0.0.1:8420 --subject assistant --domain memory --statement "Found what I needed"
     """
-    from commonplace import asking
+    from commonplace.dialects.mrp import client
     from commonplace.wire.record import system_clock
     from commonplace.wire.times import iso
 
@@ -263,13 +263,13 @@ def vouch(
     ends = None if until is None else iso(values.instant(until, "--expires", now, direction=1))
 
     async def send(engine: Engine, me: str) -> tuple[dict[str, Any], Any]:
-        made = asking.vouch_for(
+        made = client.vouch_for(
             me, subject, domain=domain, statement=statement, level=level, now=now,
             private=engine.peers.identity.keypair().private, subject_key=subject_key,
             context=context, refs=ref or (), confidence=(confidence, "") if confidence else None,
             valid_until=ends,
         )  # fmt: skip
-        async with asking.Peer(url, token) as peer:
+        async with client.Peer(url, token) as peer:
             return made, await peer.vouch(made)
 
     with Session(data, agent) as run, waiting(url), admitted(url, token):

@@ -19,6 +19,7 @@ Document = dict[str, Any]
 
 VERSION = "0.1"
 SCHEMAS = "https://anamnesis.dev/schemas/mrp/"
+CHECKS = ("signature", "evidence", "vouches", "freshness", "consistency")  # of MEMORY_VERIFY
 TTL_SECONDS = 300
 SKEW_MS = 5_000  # how much later than its TTL a request is still answered: clocks differ
 AHEAD_MS = 60_000  # how far in the future a request may be dated

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from commonplace.dialects.mrp import attestations, messages, signatures
-from commonplace.dialects.mrp.messages import Document, Responder
+from commonplace.dialects.mrp.messages import CHECKS, Document, Responder
 from commonplace.engine import Engine, Requester
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory
 from commonplace.wire.times import DAY_MS, iso, milliseconds
 from commonplace.wire.validate import check
 
-CHECKS = ("signature", "evidence", "vouches", "freshness", "consistency")
 #: How much each check weighs in the score.
 WEIGHTS = {"signature": 0.3, "evidence": 0.2, "vouches": 0.2, "freshness": 0.15, "consistency": 0.15}
 ACCEPT, REJECT = 0.75, 0.4
