@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.dialects.trusty import drawers
+from commonplace.dialects.trusty import records
 from commonplace.dialects.trusty.operations import LIST_LIMIT, TOP_K, Trusty
-from commonplace.dialects.trusty.published import VERSION
+from commonplace.dialects.trusty.tools import VERSION
 from commonplace.engine import Palace
 from commonplace.serve import envelope as ours
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
@@ -105,7 +105,7 @@ class Routes:
         return {
             "id": name, "name": name, "description": palace.description, "drawer_count": count,
             "vector_count": vectors, "kg_triple_count": facts, "wing_count": 0,
-            "created_at": drawers.moment(palace.created_at),
+            "created_at": records.timestamp(palace.created_at),
         }  # fmt: skip
 
     # drawers
@@ -114,12 +114,12 @@ class Routes:
         trusty, asked = self._trusty(call), call.query
         limit = int(asked.get("limit", LIST_LIMIT))
         found = await trusty.listing(call.path["id"], asked.get("room"), asked.get("tag"), limit)
-        return Reply([drawers.whole(memory, trusty.now) for memory in found])
+        return Reply([records.drawer(memory, trusty.now) for memory in found])
 
     async def create_drawer(self, call: Call) -> Reply:
         body, palace = _body(call, "drawer"), call.path["id"]
         await self._trusty(call).open_to_write(palace)
-        draft = drawers.to_draft(
+        draft = records.to_draft(
             palace, body["content"], body.get("room"), body.get("tags", []), body.get("importance")
         )
         receipt = await call.engine.remember(call.who, draft)
@@ -143,8 +143,12 @@ class Routes:
         deep = asked.get("deep", "false") == "true"
         found = await trusty.recall(call.path["id"], asked["q"], int(asked.get("top_k", TOP_K)), deep=deep)
         now = trusty.now
-        first = [{"drawer": drawers.identity(found.identity, now), "score": 1.0, "layer": 0}] if found.identity else []
-        rest = [{"drawer": drawers.whole(place.memory, now), "score": round(place.score, 4), "layer": place.layer}
+        first = (
+            [{"drawer": records.identity_drawer(found.identity, now), "score": 1.0, "layer": 0}]
+            if found.identity
+            else []
+        )
+        rest = [{"drawer": records.drawer(place.memory, now), "score": round(place.score, 4), "layer": place.layer}
                 for place in found.hits]  # fmt: skip
         return Reply(first + rest)
 
