@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMP  := $(VENV)/.installed
+# Tests start the program hundreds of times: compiled files are kept, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup model serve demo test test-fast lint format bench bench-quality docs clean
 
@@ -30,11 +32,12 @@ demo: setup
 serve: setup
 	@$(BIN)/commonplace serve
 
+# On all cores; the files of one folder share servers and models, so a file stays with one worker.
 test: setup
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-fast: setup
-	@$(BIN)/python -m pytest -m 'not slow'
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow and not process'
 
 lint: $(STAMP)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -64,7 +64,7 @@ def read(found: Sequence[Case], judge: Judge | None = None, *, judged: int = JUD
         ids = [label(r) for r in case.ranked[:K] if r.dense is not None]
         question = case.question
         labels = [None if id in question.beside else id in question.gold for id in ids]
-        texts = [evidence.readable(analysed, r.memory) for r in case.ranked[:judged]]
+        texts = [evidence.text_for_judge(analysed, r.memory) for r in case.ranked[:judged]]
         result.append(Read(case, seen, labels, judge.judge(question.text, texts) if judge else []))
     return result
 
@@ -83,13 +83,13 @@ def fit_hits(reads: Sequence[Read], weights: Sequence[float] | None = None) -> L
 
 
 def fit_wholes(reads: Sequence[Read], weights: Sequence[float] | None = None) -> Logistic:
-    rows = [relevance.whole_features(r.seen, NEAR, r.logits) for r in reads]
+    rows = [relevance.answer_features(r.seen, NEAR, r.logits) for r in reads]
     names = WHOLE_JUDGED if reads[0].logits else WHOLE
     return fitting.logistic(rows, [r.answerable for r in reads], names, weights)
 
 
 def wholes(fit: Logistic, reads: Sequence[Read]) -> np.ndarray:
-    return np.array([fit(relevance.whole_features(r.seen, NEAR, r.logits)) for r in reads])
+    return np.array([fit(relevance.answer_features(r.seen, NEAR, r.logits)) for r in reads])
 
 
 def judged_first(reads: Sequence[Read], count: int) -> list[Read]:

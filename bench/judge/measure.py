@@ -24,6 +24,7 @@ from commonplace.engine.recall.ranking import RankedCandidate
 from commonplace.engine.recall.relevance import Assessment, Mode, assess
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import analyse
+from commonplace.engine.types import Query
 from commonplace.judges.base import Judge
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach
@@ -48,16 +49,8 @@ class Answer:
 
 async def answers(found: Sequence[Case], judge: Judge, embedder_name: str, mode: Mode) -> list[Answer]:
     async def one(case: Case, min_score: float | None) -> Assessment[RankedCandidate]:
-        return await assess(
-            judge,
-            analyse(case.question.text),
-            case.ranked,
-            k=K,
-            mode=mode,
-            min_score=min_score,
-            embedder_name=embedder_name,
-            explain=True,
-        )
+        query = Query((), case.question.text, k=K, judge=mode, min_score=min_score, explain=True)
+        return await assess(judge, analyse(case.question.text), case.ranked, query, embedder_name)
 
     return [Answer(c, await one(c, None), await one(c, 0.0)) for c in found]
 
@@ -132,7 +125,8 @@ async def timed(spaces: Sequence[Space], embedder: Embedder, judge: Judge, split
             start = time.perf_counter()
             found = await search(engine._core, reach, question.text, fusion.OVERFETCH * K)
             searched = time.perf_counter()
-            result = await assess(judge, found.question, found.ranked, k=K, embedder_name=embedder.name)
+            query = Query((agent,), question.text, k=K)
+            result = await assess(judge, found.question, found.ranked, query, embedder.name)
             end = time.perf_counter()
             recall_ms.append((end - start) * 1e3)
             if result.judged:

@@ -115,13 +115,13 @@ def main(chosen: argparse.Namespace) -> None:
 
 def asked(spaces: Sequence[Space]) -> list[Asked]:
     from commonplace.embedders.minilm import MiniLM
-    from commonplace.engine.recall.evidence import readable
+    from commonplace.engine.recall.evidence import text_for_judge
     from commonplace.engine.recall.understanding import analyse
 
     embedder = KeptVectors(MiniLM(), RESULTS)
     chance = random.Random(7)
     found = []
-    texts = [[readable(analyse(""), memory) for memory in space.memories] for space in spaces]
+    texts = [[text_for_judge(analyse(""), memory) for memory in space.memories] for space in spaces]
     vectors = [embedder.embed(each) for each in texts]
     for n, space in enumerate(spaces):
         places = {memory.id: i for i, memory in enumerate(space.memories)}

@@ -52,7 +52,7 @@ async def naive_rrf(held: Stocked, space: Space, question: Question) -> list[str
 
 async def names_out(held: Stocked, space: Space, question: Question) -> list[str]:
     known = await held.core.primary.context(WHO.tenant, (space.name,))
-    text = names.without(question.text, names.match_names(question.text, known.speakers))
+    text = names.without_names(question.text, names.match_names(question.text, known.speakers))
     return await _leg(held, space, question, text, "dense")
 
 

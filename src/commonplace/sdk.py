@@ -12,8 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from commonplace import config as configuration
-from commonplace import plugins
+from commonplace import config as configuration, plugins
 from commonplace.__about__ import __version__
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.base import Embedder

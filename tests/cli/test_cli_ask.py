@@ -19,8 +19,7 @@ from commonplace.wire.times import iso
 from commonplace.wire.validate import check
 
 sys.path.append(str(Path(__file__).parents[1] / "serve"))
-from running import Running, running, token
-from running import cli as command
+from running import Running, cli as command, running, token
 
 
 @pytest.fixture(scope="module")

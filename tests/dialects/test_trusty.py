@@ -10,8 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.dialects.trusty import records

@@ -10,8 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from bert_in_numpy import sentence_vector
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from commonplace.embedders import model_files

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from commonplace.engine import procedures
 from commonplace.engine.memory import expire
@@ -93,7 +92,9 @@ DAYS = {"older_than_days": 30, "confidence_below": 0.5, "no_recall_in_days": 7}
 def test_what_a_policy_means(policy: dict[str, Any], fields: dict[str, Any], due: bool) -> None:
     asked = Expire("agent", **policy)
     candidate = memory("a", **fields)
-    assert (matches(candidate, expire.conditions(asked, NOW)) and expire.stale(candidate, asked, NOW)) is due
+    assert (
+        matches(candidate, expire.conditions(asked, NOW)) and expire.not_recalled_lately(candidate, asked, NOW)
+    ) is due
 
 
 # procedures

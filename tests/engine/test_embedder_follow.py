@@ -249,7 +249,7 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
         held._worker.shutdown = shutdown  # type: ignore[method-assign, assignment]
         first.batches, first.between = 1, switch
         texts = [f"text {i}" for i in range(100)]
-        vectors, info = await asyncio.wait_for(engine._core.embedded(texts), 20)
+        vectors, info = await asyncio.wait_for(engine._core.embed_with_info(texts), 20)
         assert vectors is not None
         assert vectors == pytest.approx(second.embed(texts))
         assert info == engine._core.embedder_info

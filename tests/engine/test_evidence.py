@@ -3,10 +3,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.evidence import Evidence, gather, readable
+from commonplace.engine.recall.evidence import Evidence, gather, text_for_judge
 from commonplace.engine.recall.understanding import analyse
 from commonplace.wire.record import Memory
 
@@ -105,10 +104,10 @@ def test_evidence_of_anything_stays_in_range(question: str, content: str, cosine
 def test_a_long_memory_is_read_by_its_best_passage() -> None:
     filler = "The weather was fine and nothing happened that day. " * 40
     content = f"{filler}The spare key lies under the blue pot. {filler}"
-    text = readable(analyse("Where is the spare key?"), memory(content))
+    text = text_for_judge(analyse("Where is the spare key?"), memory(content))
     assert "blue pot" in text
     assert len(text) < 1200
-    assert readable(analyse("Where is the spare key?"), memory("short")) == "short"
+    assert text_for_judge(analyse("Where is the spare key?"), memory("short")) == "short"
 
 
 @pytest.mark.parametrize(
@@ -122,4 +121,4 @@ def test_a_long_memory_is_read_by_its_best_passage() -> None:
     ],
 )
 def test_a_judge_reads_who_said_it_and_when(fields: dict[str, object], shown: str) -> None:
-    assert readable(analyse("?"), memory("tea", **fields)) == shown
+    assert text_for_judge(analyse("?"), memory("tea", **fields)) == shown

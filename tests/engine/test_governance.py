@@ -35,9 +35,9 @@ def test_a_pending_memory_cannot_be_touched(over: Over) -> None:
         assert run(s.gone(ref))
         assert run(s.forget(ref)).ids == []
         assert run(s.forget(ref, hard_delete=True)).ids == []
-        for parties in ((ref, other), (other, ref)):
+        for resolve_parties in ((ref, other), (other, ref)):
             with pytest.raises(NotFound):
-                run(s.merge(*parties))
+                run(s.merge(*resolve_parties))
         with pytest.raises(NotFound):
             run(s.update(ref, content="x"))
         with pytest.raises(NotFound):

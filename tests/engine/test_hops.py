@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from commonplace.engine.recall import hops
 from commonplace.engine.types import Query
@@ -217,7 +216,7 @@ def test_what_a_memory_refers_to_is_read_leniently() -> None:
     ({"a": {"b": 3, "c": 1}, "b": {"a": 3}, "c": {"a": 1}}, {"a": 1, "b": 3, "c": 1}),
 ])  # fmt: skip
 def test_only_others_that_were_found_raise(linked: Any, nearest: Any) -> None:
-    assert hops.smallest(linked) == nearest
+    assert hops.smallest_distances(linked) == nearest
 
 
 def test_without_hops_no_tie_is_looked_at(over: Over, monkeypatch: pytest.MonkeyPatch) -> None:

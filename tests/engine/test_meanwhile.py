@@ -58,13 +58,13 @@ def test_a_demotion_meanwhile_is_not_lost(over: Over, change: str) -> None:
     s, run = over
     core = s.engine._core
     a, b = run(s.remember("one")), run(s.remember("two"))
-    plain = core.entries
+    plain = core.make_entries
 
     async def demoting(*args: Any) -> Any:
         await core.transact("local", lambda tx: tx.demote([a, b], 0.25))
         return await plain(*args)
 
-    core.entries = demoting  # type: ignore[method-assign]
+    core.make_entries = demoting  # type: ignore[method-assign]
     if change == "update":
         run(s.update(a, content="three"))
     else:

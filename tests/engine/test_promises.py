@@ -10,7 +10,7 @@ import pytest
 from commonplace.dialects.memorywire.records import entry_to_wire
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.memory import expire
-from commonplace.engine.memory.retention import bound, promised_end
+from commonplace.engine.memory.retention import inherit_retention, promised_end
 from commonplace.engine.types import Draft, Expire, Forget, Merge
 from commonplace.testing.subject import DAY_MS, START, WHO, Subject
 from commonplace.wire.errors import NotFound
@@ -34,11 +34,11 @@ def test_the_strictest_promise_binds() -> None:
         return Memory(id, "t", "a", "semantic", id, privacy=privacy, expires_at=expires_at)
 
     plain, brief, strict, lax = memory("p", None, None), memory("b", None, 3), memory("s", 9, 5), memory("l", 2, 8)
-    held = bound(plain, [lax, plain, strict, brief])
+    held = inherit_retention(plain, [lax, plain, strict, brief])
     assert (held.expires_at, held.privacy) == (5, {"retain": 9, "user_consent_id": "s"})
-    assert bound(lax, [lax, strict]).privacy == {"retain": 9, "user_consent_id": "l"}
-    assert bound(brief, [strict]).expires_at == 3
-    assert bound(brief, [plain]) is brief
+    assert inherit_retention(lax, [lax, strict]).privacy == {"retain": 9, "user_consent_id": "l"}
+    assert inherit_retention(brief, [strict]).expires_at == 3
+    assert inherit_retention(brief, [plain]) is brief
 
 
 @pytest.mark.parametrize("later", [None, END + 1])

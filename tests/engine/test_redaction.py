@@ -13,17 +13,15 @@ from random import Random
 from urllib.parse import quote
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from redaction_corpus.benign import benign, paragraphs
 from redaction_corpus.credentials import ALNUM, BY_FORM, card, pem, some, words
 from redaction_corpus.positives import Positive, held_out, positives
 
 from commonplace.config import RedactionConfig
-from commonplace.engine.redaction import Redactor, Secrets
-from commonplace.engine.redaction import scanning as scan
-from commonplace.engine.redaction.phrases import PHRASES
-from commonplace.engine.redaction.tokens import TOKENS
+from commonplace.engine.redaction import Redactor, Secrets, scanner as scan
+from commonplace.engine.redaction.phrase_rules import PHRASES
+from commonplace.engine.redaction.token_rules import TOKENS
 from commonplace.engine.types import Draft
 from commonplace.wire.errors import SecretLeakage, ValidationError
 
@@ -193,7 +191,7 @@ def test_off_means_off() -> None:
     assert OFF.text(f"{KEY} {TOKEN}") == (f"{KEY} {TOKEN}", [])
     assert not OFF.active
     draft = Draft("a", "semantic", KEY)
-    assert OFF.record(draft)[0] is draft
+    assert OFF.redact_record(draft)[0] is draft
 
 
 # markers
@@ -400,11 +398,11 @@ def test_a_value_is_a_secret_by_the_name_it_goes_by() -> None:
 
 
 def test_whether_anything_would_change_can_be_asked() -> None:
-    assert ON.would_change({"claim": {"content": f"key {KEY}"}})
-    assert ON.would_change(f"key {KEY}")
-    assert not ON.would_change({"claim": {"content": "nothing here"}, "hash": "sha256:" + "0f" * 32})
-    assert ON.would_change({"x": "my own secret words"}, Secrets.of({"w": "my own secret words"}))
-    assert not OFF.would_change(KEY)
+    assert ON.holds_secret({"claim": {"content": f"key {KEY}"}})
+    assert ON.holds_secret(f"key {KEY}")
+    assert not ON.holds_secret({"claim": {"content": "nothing here"}, "hash": "sha256:" + "0f" * 32})
+    assert ON.holds_secret({"x": "my own secret words"}, Secrets.of({"w": "my own secret words"}))
+    assert not OFF.holds_secret(KEY)
 
 
 def draft(**fields: object) -> Draft:
@@ -416,17 +414,17 @@ def test_every_field_that_is_shown_is_searched() -> None:
         content=f"key {KEY}", title=TOKEN, entity_name=TOKEN, tags=["a", TOKEN], metadata={"k": {"deep": [TOKEN]}},
         source=TOKEN, speaker=TOKEN, provenance={"why": TOKEN}, embedding=[0.1],
     )  # fmt: skip
-    clean, labels = ON.record(given)
+    clean, labels = ON.redact_record(given)
     assert TOKEN not in repr(clean)
     assert KEY not in repr(clean)
     assert labels == ["aws_access_key", "github_token"]
     assert clean.embedding is None
-    assert ON.record(clean) == (clean, [])
+    assert ON.redact_record(clean) == (clean, [])
 
 
 def test_an_embedding_stays_with_a_text_that_stays() -> None:
     given = draft(content="Alice plays the violin", embedding=[0.5])
-    assert ON.record(given)[0] is given
+    assert ON.redact_record(given)[0] is given
 
 
 @pytest.mark.parametrize("field", ["agent_id", "user_id", "project", "session_id", "kind"])
@@ -435,7 +433,7 @@ def test_a_name_that_holds_a_secret_is_refused(field: str) -> None:
         named = draft()
         setattr(named, field, f"x-{TOKEN}")
         with pytest.raises(SecretLeakage) as refused:
-            redactor.record(named)
+            redactor.redact_record(named)
         assert refused.value.details == {"labels": ["github_token"], "fields": [field]}
         assert TOKEN not in refused.value.message
 
@@ -449,18 +447,18 @@ def test_ordinary_names_are_no_secrets() -> None:
         "https://a:b1c2d3e4@host",
         "0198c1f2-7b3e-7d10-9a55",
     ):
-        assert ON.record(draft(user_id=name, session_id=name))[0].user_id == name
+        assert ON.redact_record(draft(user_id=name, session_id=name))[0].user_id == name
 
 
 def test_reject_names_labels_and_fields_and_never_the_secret() -> None:
     with pytest.raises(SecretLeakage) as refused:
-        REJECT.record(draft(content=f"a {KEY}", tags=[TOKEN]))
+        REJECT.redact_record(draft(content=f"a {KEY}", tags=[TOKEN]))
     assert refused.value.code == "secret_leakage"
     assert refused.value.details == {"labels": ["aws_access_key", "github_token"], "fields": ["content", "tags"]}
     said = json.dumps(refused.value.to_wire())
     assert KEY not in said
     assert TOKEN not in said
-    assert REJECT.record(draft(content="nothing to see"))[1] == []
+    assert REJECT.redact_record(draft(content="nothing to see"))[1] == []
 
 
 # how long it takes

@@ -21,7 +21,7 @@ from commonplace.embedders.hashing import Hashing
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.governance.reviews import Decision
-from commonplace.engine.redaction import Secrets, scanning
+from commonplace.engine.redaction import Secrets, scanner
 from commonplace.engine.types import Draft, Forget, Merge, Query, Receipt
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
@@ -176,13 +176,13 @@ def test_a_merge_drops_what_was_registered_since(over: Over) -> None:
 def test_a_large_document_is_searched_beside_the_event_loop(over: Over, monkeypatch: pytest.MonkeyPatch) -> None:
     s, run = over
     threads: list[threading.Thread] = []
-    clean = scanning.clean
+    clean = scanner.redact
 
     def watched(*arguments: Any) -> Any:
         threads.append(threading.current_thread())
         return clean(*arguments)
 
-    monkeypatch.setattr(scanning, "clean", watched)
+    monkeypatch.setattr(scanner, "redact", watched)
     large = {"log": ["token=" * 100] * 40, "key": KEY}
     assert run(s.engine.remember(WHO, told(content="x", metadata=large))).redacted == ["aws_access_key"]
     beside = set(threads)

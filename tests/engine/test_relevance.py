@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from commonplace.embedders import model_files
 from commonplace.embedders.minilm import NAME, MiniLM
 from commonplace.engine.recall import relevance
 from commonplace.engine.recall.evidence import Evidence
-from commonplace.engine.recall.relevance import Assessment, assess, fitted, hit_features, whole_features, worth_judging
+from commonplace.engine.recall.relevance import Assessment, answer_features, assess, fitted, hit_features, judge_count
 from commonplace.engine.recall.understanding import analyse
+from commonplace.engine.types import Query
 from commonplace.judges.minilm import MiniLMJudge
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
@@ -60,8 +60,9 @@ def found(*cosines: float | None) -> list[Found]:
 
 
 def assessed(judge: Any, ranked: Sequence[Found], **options: Any) -> Assessment[Found]:
-    chosen = {"k": 5, "embedder_name": NAME, **options}
-    return asyncio.run(assess(judge, analyse(QUESTION), ranked, **chosen))
+    name = options.pop("embedder_name", NAME)
+    query = Query(("a",), QUESTION, **{"judge": options.pop("mode", "auto"), **options})
+    return asyncio.run(assess(judge, analyse(QUESTION), ranked, query, name))
 
 
 def ids(assessment: Assessment[Found]) -> list[str]:
@@ -114,9 +115,9 @@ def test_nearer_and_better_judged_is_never_less_answerable(cosine: float, more: 
     fit = fitted(NAME)
     assert fit is not None
     less, nearer = (Evidence(c, 0.5, 0.1, 0.0, 0.0) for c in (cosine, cosine + more))
-    assert fit.whole(whole_features([less], fit.near)) <= fit.whole(whole_features([nearer], fit.near)) + 1e-12
-    one = fit.whole_judged(whole_features([less], fit.near, [logit]))
-    assert one <= fit.whole_judged(whole_features([less], fit.near, [logit + more])) + 1e-12
+    assert fit.whole(answer_features([less], fit.near)) <= fit.whole(answer_features([nearer], fit.near)) + 1e-12
+    one = fit.whole_judged(answer_features([less], fit.near, [logit]))
+    assert one <= fit.whole_judged(answer_features([less], fit.near, [logit + more])) + 1e-12
 
 
 def test_a_question_nothing_answers_is_left_empty_and_says_why() -> None:
@@ -171,7 +172,7 @@ def test_a_certain_one_needs_no_judge() -> None:
     fit = fitted(NAME)
     assert fit is not None
     sure = replace(fit, certain=0.6)
-    assert [worth_judging("auto", p, sure) for p in (0.0, fit.hopeless, 0.59, 0.6)] == [0, 3, 3, 0]
+    assert [judge_count("auto", p, sure) for p in (0.0, fit.hopeless, 0.59, 0.6)] == [0, 3, 3, 0]
 
 
 def test_min_score_cuts_at_that_relevance_instead() -> None:
@@ -229,7 +230,7 @@ def test_a_judges_own_note_is_passed_on() -> None:
 
 def test_fits_are_read_per_embedder() -> None:
     entry = json.loads(relevance.FITTED.read_text())[NAME]
-    assert relevance.parsed(entry) == fitted(NAME)
+    assert relevance.parse_fit(entry) == fitted(NAME)
 
 
 def test_a_few_questions_of_the_corpus_end_to_end() -> None:
@@ -245,7 +246,7 @@ def test_a_few_questions_of_the_corpus_end_to_end() -> None:
             Found(Memory(e["id"], "local", "coding", "semantic", e["text"]), float(c), float(c))
             for c, e in sorted(zip(cosines, coding, strict=True), key=lambda pair: -pair[0])
         ]
-        return asyncio.run(assess(judge, analyse(question), ranked[:20], k=5, embedder_name=embedder.name))
+        return asyncio.run(assess(judge, analyse(question), ranked[:20], Query(("coding",), question), embedder.name))
 
     answered = ask("What happens to stored readings when the disk buffer on a gateway is full?")
     assert answered.hits[0].found.memory.id == "cod-027"

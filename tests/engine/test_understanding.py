@@ -3,8 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from commonplace.engine.recall import literals, names, times
 from commonplace.engine.recall.languages import language

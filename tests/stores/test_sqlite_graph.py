@@ -13,8 +13,7 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from commonplace.wire.canonical import IdMinter, canonical, content_hash, is_uuid, mint_id, new_salt, sha256_hex
 

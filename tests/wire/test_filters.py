@@ -6,8 +6,7 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from commonplace.stores.base import Entry, Reach
 from commonplace.stores.sqlite import reader, schema

@@ -4,93 +4,48 @@
 out of the rooms behind it.
 """
 
-from commonplace.engine.core import Settings, require_role
-from commonplace.engine.engine import Engine
-from commonplace.engine.governance.reviews import Decision, ReviewOutcome
-from commonplace.engine.memory.read import tagged
-from commonplace.engine.memory.write import MAX_BATCH
-from commonplace.engine.palaces.palace_recall import PalaceRecall, effective_importance
-from commonplace.engine.palaces.palaces import Palace
-from commonplace.engine.peers.asking import MOST_ASKED, Match, PeerQuery, in_domain
-from commonplace.engine.peers.identity import Identity
-from commonplace.engine.peers.peers import Peers, Requester, TrustContext
-from commonplace.engine.peers.request_dedup import RequestIdReused, slot
-from commonplace.engine.peers.trust import Peer, author_level
-from commonplace.engine.peers.vouches import VouchedTrust
-from commonplace.engine.rate_limit import Budget, refuse
-from commonplace.engine.recall.recall import shown_relevance
-from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.run_notes import RunNote
-from commonplace.engine.runs.runs import BACKENDS, Run, check_secrets
-from commonplace.engine.tokens import Token, authenticate
-from commonplace.engine.types import (
-    BatchItem,
-    Draft,
-    Expire,
-    Forget,
-    ForgetResult,
-    Hit,
-    Merge,
-    MergeResult,
-    Query,
-    RecallResult,
-    Receipt,
-    SearchResult,
-    Snapshot,
-    UpsertResult,
+from commonplace.engine.core import Settings as Settings, require_role as require_role
+from commonplace.engine.engine import Engine as Engine
+from commonplace.engine.governance.reviews import Decision as Decision, ReviewOutcome as ReviewOutcome
+from commonplace.engine.memory.read import tagged as tagged
+from commonplace.engine.memory.write import MAX_BATCH as MAX_BATCH
+from commonplace.engine.palaces.palace_recall import (
+    PalaceRecall as PalaceRecall,
+    effective_importance as effective_importance,
 )
-from commonplace.stores.base import AuditEntry, Progress
-from commonplace.stores.graph import Triple
-
-__all__ = [
-    "BACKENDS",
-    "MAX_BATCH",
-    "MOST_ASKED",
-    "AuditEntry",
-    "BatchItem",
-    "Budget",
-    "Decision",
-    "Draft",
-    "Engine",
-    "Expire",
-    "Forget",
-    "ForgetResult",
-    "Hit",
-    "Identity",
-    "Match",
-    "MemoryScope",
-    "Merge",
-    "MergeResult",
-    "Palace",
-    "PalaceRecall",
-    "Peer",
-    "PeerQuery",
-    "Peers",
-    "Progress",
-    "Query",
-    "RecallResult",
-    "Receipt",
-    "RequestIdReused",
-    "Requester",
-    "ReviewOutcome",
-    "Run",
-    "RunNote",
-    "SearchResult",
-    "Settings",
-    "Snapshot",
-    "Token",
-    "Triple",
-    "TrustContext",
-    "UpsertResult",
-    "VouchedTrust",
-    "authenticate",
-    "author_level",
-    "check_secrets",
-    "effective_importance",
-    "in_domain",
-    "refuse",
-    "require_role",
-    "shown_relevance",
-    "slot",
-    "tagged",
-]
+from commonplace.engine.palaces.palaces import Palace as Palace
+from commonplace.engine.peers.asking import (
+    MOST_ASKED as MOST_ASKED,
+    Match as Match,
+    PeerQuery as PeerQuery,
+    in_domain as in_domain,
+)
+from commonplace.engine.peers.identity import Identity as Identity
+from commonplace.engine.peers.peers import Peers as Peers, Requester as Requester, TrustContext as TrustContext
+from commonplace.engine.peers.request_dedup import RequestIdReused as RequestIdReused, slot as slot
+from commonplace.engine.peers.trust import Peer as Peer, author_level as author_level
+from commonplace.engine.peers.vouches import VouchedTrust as VouchedTrust
+from commonplace.engine.rate_limit import Budget as Budget, refuse as refuse
+from commonplace.engine.recall.recall import shown_relevance as shown_relevance
+from commonplace.engine.runs.refs import MemoryScope as MemoryScope
+from commonplace.engine.runs.run_notes import RunNote as RunNote
+from commonplace.engine.runs.runs import BACKENDS as BACKENDS, Run as Run, check_secrets as check_secrets
+from commonplace.engine.tokens import Token as Token, authenticate as authenticate
+from commonplace.engine.types import (
+    BatchItem as BatchItem,
+    Draft as Draft,
+    Expire as Expire,
+    Forget as Forget,
+    ForgetResult as ForgetResult,
+    Hit as Hit,
+    Merge as Merge,
+    MergeResult as MergeResult,
+    Query as Query,
+    RecallResult as RecallResult,
+    Receipt as Receipt,
+    SearchResult as SearchResult,
+    Snapshot as Snapshot,
+    UpsertResult as UpsertResult,
+)
+from commonplace.stores.base import AuditEntry as AuditEntry, Progress as Progress
+from commonplace.stores.graph import Triple as Triple

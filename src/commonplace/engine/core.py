@@ -99,18 +99,18 @@ class Core:
     def redact_text(self, text: str, field: str = "text", extra: Secrets | None = None) -> str:
         """A text that is about to be kept, without secrets; refused instead where the operator has chosen that.
         `extra` are those a caller knows of, such as a run's."""
-        return self.redactor.passed(text, field, extra)
+        return self.redactor.redact_text(text, field, extra)
 
     def redact_document(self, document: Any, field: str, extra: Secrets | None = None) -> Any:
         """As `redact_text`, for every string in a JSON document."""
-        return self.redactor.passed_document(document, field, extra)
+        return self.redactor.redact_document(document, field, extra)
 
     # derived data
 
     async def embed(self, texts: Sequence[str]) -> Vectors | None:
-        return (await self.embedded(texts))[0]
+        return (await self.embed_with_info(texts))[0]
 
-    async def embedded(self, texts: Sequence[str]) -> tuple[Vectors | None, EmbedderInfo | None]:
+    async def embed_with_info(self, texts: Sequence[str]) -> tuple[Vectors | None, EmbedderInfo | None]:
         """Vectors, and what made them: another embedder may take its place while they are made."""
         while (embedding := self.embedding) is not None:
             info = self.embedder_info
@@ -128,27 +128,27 @@ class Core:
             return vectors, info
         return None, self.embedder_info
 
-    async def entries(self, memories: Sequence[Memory], given: Sequence[list[float] | None] = ()) -> list[Entry]:
+    async def make_entries(self, memories: Sequence[Memory], given: Sequence[list[float] | None] = ()) -> list[Entry]:
         """Memories with their vectors and terms, made outside any lock."""
         parts = [passages(m) for m in memories]
         wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
-        vectors, info = await self.embedded(wanted) if wanted else (None, self.embedder_info)
+        vectors, info = await self.embed_with_info(wanted) if wanted else (None, self.embedder_info)
         generation = info.generation if info else 0
-        entries, start = [], 0
+        make_entries, start = [], 0
         for i, (memory, texts) in enumerate(zip(memories, parts, strict=True)):
             own: Vectors | None
             supplied = given[i] if given else None
             if supplied:
-                own = self._given(supplied)
+                own = self.given_vector(supplied)
             elif vectors is None:
                 own = None
             else:
                 own = vectors[start : start + len(texts)]
                 start += len(texts)
-            entries.append(Entry(memory, own, terms(indexed_text(memory)), generation))
-        return entries
+            make_entries.append(Entry(memory, own, terms(indexed_text(memory)), generation))
+        return make_entries
 
-    def _given(self, embedding: list[float]) -> Vectors:
+    def given_vector(self, embedding: list[float]) -> Vectors:
         info = self.embedder_info
         if info is None:
             raise ValidationError(
@@ -216,7 +216,7 @@ class StaleRead(Exception):
     """What was read outside the transaction is no longer what is there."""
 
 
-def missing(agent_id: str, ref: str) -> NotFound:
+def memory_not_found(agent_id: str, ref: str) -> NotFound:
     """The same sentence whether it never was, is forgotten, pending, or someone else's."""
     return NotFound(
         f"no memory {ref} for agent {agent_id}", hint=f"`commonplace list --agent {agent_id}` shows what there is"

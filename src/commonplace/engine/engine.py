@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.engine.core import Core, Settings, require_role
@@ -176,16 +176,16 @@ class Engine:
     async def preview_forget(self, who: Principal, request: Forget) -> list[Memory]:
         """What a forget would take; of what nobody can read any more, only that it is there."""
         now = self._core.clock()
-        return [forget.preview_of(m, now) for m in await forget.chosen(self._core, who, request)]
+        return [forget.preview_of(m, now) for m in await forget.select(self._core, who, request)]
 
     async def preview_merge(self, who: Principal, request: Merge) -> MergeResult:
-        canonical, duplicates = await merge.parties(self._core, who, request)
-        return merge.combined(self._core, canonical, duplicates, request)
+        canonical, duplicates = await merge.resolve_parties(self._core, who, request)
+        return merge.merge_preview(self._core, canonical, duplicates, request)
 
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
         await self._recall_log.flush()
         now = self._core.clock()
-        return [forget.preview_of(m, now) for m in await expire.due(self._core, who, request)]
+        return [forget.preview_of(m, now) for m in await expire.select_expired(self._core, who, request)]
 
     # reading
 
@@ -206,22 +206,9 @@ class Engine:
         return await read.find(self._core, who, ref, agent)
 
     async def list(
-        self,
-        who: Principal,
-        agents: tuple[str, ...],
-        where: Where = (),
-        *,
-        limit: int = 100,
-        cursor: str | None = None,
-        newest_first: bool = True,
-        archived: bool = True,
-        as_of: int | None = None,
-        snapshot: Snapshot | None = None,
+        self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Unpack[read.ListOptions]
     ) -> Page:
-        return await read.list_page(
-            self._core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first, archived=archived,
-            as_of=as_of, snapshot=snapshot,
-        )  # fmt: skip
+        return await read.list_page(self._core, who, agents, where, **options)
 
     async def page(
         self,

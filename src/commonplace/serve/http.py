@@ -16,8 +16,7 @@ from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.exchange import check_query, decode, read_body, send_reply
 from commonplace.serve.front import Front
 from commonplace.serve.logs import log, whereabouts
-from commonplace.serve.mcp.places import PATHS, McpPlace
-from commonplace.serve.mcp.places import PROTOCOL as MCP
+from commonplace.serve.mcp.places import PATHS, PROTOCOL as MCP, McpPlace
 from commonplace.serve.site import NOTE, Note, Site
 from commonplace.wire.errors import Fault, NotFound, Unavailable, ValidationError
 from commonplace.wire.record import Principal

@@ -118,7 +118,7 @@ class Mrp:
             raise Unavailable(requests.FAILED) from None
 
     def _refuse_secrets(self, document: Document, what: str) -> None:
-        if self._engine.redactor.would_change(document):
+        if self._engine.redactor.holds_secret(document):
             raise SecretLeakage(f"the {what} is refused: {_REDACTED}")
 
 

@@ -148,7 +148,7 @@ class Trusty:
         self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
     ) -> None:
         await self.open_to_write(palace)
-        await self._engine.palaces.assert_fact(self._who, palace, subject, predicate, object, confidence, provenance)
+        await self._engine.palaces.assert_fact(self._who, palace, (subject, predicate, object), confidence, provenance)
 
     async def facts(self, palace: str, subject: str) -> list[Document]:
         await self.open(palace)

@@ -109,7 +109,7 @@ class Reviews:
 
         async def attempt() -> ReviewOutcome:
             memory = new_memory(author, draft, core.clock(), id=value["memory_id"])
-            (entry,) = await core.entries([memory], [draft.embedding])
+            (entry,) = await core.make_entries([memory], [draft.embedding])
             apply = await self._prepare(who, memory, decision)
 
             def work(tx: Transaction) -> ReviewOutcome:
@@ -136,7 +136,7 @@ class Reviews:
 
             def join(tx: Transaction, written: Memory) -> MergeResult:
                 merged.losers = [written]
-                return merge.merge_now(tx, who, request, merged, entry)
+                return merge.apply_merge(tx, who, request, merged, entry)
 
             return join
         others = [await resolve(core, who, agent, ref) for ref in decision.forget]
@@ -145,7 +145,7 @@ class Reviews:
             if not others:
                 return None
             reason = f"superseded by {written.id}"
-            done = forget.forget_now(tx, core, who, agent, others, hard=False, because=reason)
+            done = forget.apply_forget(tx, core, who, agent, others, hard=False, because=reason)
             return ForgetResult(done, core.primary.name, erased=False)
 
         return supersede
@@ -161,20 +161,20 @@ class Reviews:
         if edited is None:
             memories = await core.primary.get(who.tenant, value["ids"])
         else:
-            memories = await forget.chosen(core, who, request)
+            memories = await forget.select(core, who, request)
         ids = [m.id for m in memories]
         unchanged = edited is not None and forget.by_filter(request)
 
         def work(tx: Transaction) -> ReviewOutcome:
             kept = _conclude(tx, who, value["id"], decision, "approved", about=ids)
-            done = forget.forget_now(
+            done = forget.apply_forget(
                 tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
                 unchanged=unchanged,
             )  # fmt: skip
             return ReviewOutcome(shown(kept), ForgetResult(done, core.primary.name, erased=request.hard_delete))
 
         outcome = await core.transact(who.tenant, work)
-        if request.hard_delete or any(forget.erases(m) for m in memories):
+        if request.hard_delete or any(forget.must_erase(m) for m in memories):
             await core.primary.delete_migration_backups()
         return outcome
 
@@ -190,13 +190,13 @@ class Reviews:
             request = replace(request, canonical=canonical_id, duplicates=others)
 
         async def attempt() -> ReviewOutcome:
-            canonical, duplicates = await merge.parties(core, who, request)
+            canonical, duplicates = await merge.resolve_parties(core, who, request)
             merged, entry = await merge.merged_entry(core, canonical, duplicates, request)
 
             def work(tx: Transaction) -> ReviewOutcome:
                 about = [canonical.id, *(m.id for m in duplicates)]
                 kept = _conclude(tx, who, value["id"], decision, "approved", about=about)
-                return ReviewOutcome(shown(kept), merge.merge_now(tx, author, request, merged, entry))
+                return ReviewOutcome(shown(kept), merge.apply_merge(tx, author, request, merged, entry))
 
             return await core.transact(who.tenant, work)
 

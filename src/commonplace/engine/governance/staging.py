@@ -49,7 +49,7 @@ async def stage_remember(
 
 
 async def stage_forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
-    memories = await forget.chosen(core, who, request)
+    memories = await forget.select(core, who, request)
     if request.hard_delete and request.cascade:
         memories += await forget.descendants(core, who, memories)
     now = core.clock()
@@ -66,8 +66,8 @@ async def stage_forget(core: Core, who: Principal, request: Forget) -> ForgetRes
 
 
 async def stage_merge(core: Core, who: Principal, request: Merge) -> MergeResult:
-    canonical, duplicates = await merge.parties(core, who, request)
-    merged = merge.combined(core, canonical, duplicates, request)
+    canonical, duplicates = await merge.resolve_parties(core, who, request)
+    merged = merge.merge_preview(core, canonical, duplicates, request)
     before = {m.id: m for m in (canonical, *duplicates)}
     modified = []
     if merged.changed:

@@ -68,15 +68,9 @@ class Graph:
         confidence: float = 1.0,
         provenance: str | None = None,
         valid_from: int | None = None,
-        clamp: bool = False,
     ) -> AssertResult:
-        """State something; what was stated of this subject and predicate until now ends in the same transaction.
-
-        A confidence outside 0 to 1 is refused, or with `clamp` brought to the nearer end.
-        """
+        """State something; what was stated of this subject and predicate until now ends in the same transaction."""
         self._core.require(who, agent_id, "writer")
-        if clamp:
-            confidence = min(max(confidence, 0.0), 1.0)
         if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence <= 1:
             raise ValidationError(f"confidence must be a number from 0 to 1, not {confidence!r}", field="confidence")
         if valid_from is not None:
@@ -202,7 +196,7 @@ class Graph:
         def work(tx: Transaction, chosen: Sequence[str]) -> list[str]:
             ids = [id for id in chosen if tx.triple(id) is not None]
             if ids:
-                audit.append(tx, who, ERASE, agent_id, erase_now(tx, ids))
+                audit.append(tx, who, ERASE, agent_id, apply_erase(tx, ids))
             return ids
 
         # Again until nothing is left: someone may have stated more of it meanwhile.
@@ -216,7 +210,7 @@ class Graph:
         return EraseResult(gone, *await self._core.backups(who))
 
 
-def erase_now(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
+def apply_erase(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
     """Erase statements; what the ledger keeps of that."""
     for id in ids:
         tx.erase_triple(id)

@@ -8,8 +8,8 @@ from typing import Any
 
 from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.forget import CHUNK, erase_rejected, erases, forget_now
-from commonplace.engine.memory.read import every
+from commonplace.engine.memory.forget import CHUNK, apply_forget, erase_rejected, must_erase
+from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.retention import promised_end
 from commonplace.engine.types import Expire
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -22,7 +22,7 @@ DEMOTION = 0.25
 
 
 def conditions(policy: Expire, now: int) -> Where:
-    """Everything in the policy that a store can filter by; `stale` decides the rest."""
+    """Everything in the policy that a store can filter by; `not_recalled_lately` decides the rest."""
     where: list[Condition] = []
     if policy.older_than_days is not None:
         where.append(Condition(("created_at",), "lt", max(now - policy.older_than_days * DAY_MS, 0)))
@@ -33,7 +33,7 @@ def conditions(policy: Expire, now: int) -> Where:
     return tuple(where)
 
 
-def stale(memory: Memory, policy: Expire, now: int) -> bool:
+def not_recalled_lately(memory: Memory, policy: Expire, now: int) -> bool:
     """Not recalled for so long; a memory never recalled counts from its creation."""
     if policy.no_recall_in_days is None:
         return True
@@ -41,7 +41,7 @@ def stale(memory: Memory, policy: Expire, now: int) -> bool:
     return last < now - policy.no_recall_in_days * DAY_MS
 
 
-async def due(core: Core, who: Principal, request: Expire) -> list[Memory]:
+async def select_expired(core: Core, who: Principal, request: Expire) -> list[Memory]:
     """What an expire policy means right now."""
     core.require(who, request.agent_id, "writer")
     given = (request.older_than_days, request.type, request.confidence_below, request.no_recall_in_days)
@@ -52,24 +52,24 @@ async def due(core: Core, who: Principal, request: Expire) -> list[Memory]:
     if request.no_recall_in_days is not None and "recall_tracking" not in core.primary.capabilities:
         raise ValidationError("no_recall_in_days needs a store that tracks recalls; this one does not", field="policy")
     now = core.clock()
-    found = await every(core, Reach(who.tenant, (request.agent_id,), conditions(request, now)))
-    return [m for m in found if stale(m, request, now)]
+    found = await read_all(core, Reach(who.tenant, (request.agent_id,), conditions(request, now)))
+    return [m for m in found if not_recalled_lately(m, request, now)]
 
 
 async def expire(core: Core, who: Principal, request: Expire) -> list[str]:
-    memories = await due(core, who, request)
+    memories = await select_expired(core, who, request)
     done: list[str] = []
     for start in range(0, len(memories), CHUNK):
         batch = memories[start : start + CHUNK]
-        done += await core.transact(who.tenant, lambda tx, batch=batch: _expire_now(tx, core, who, request, batch))  # type: ignore[misc]
-    if request.action == "forget" and any(erases(m) for m in memories):
+        done += await core.transact(who.tenant, lambda tx, batch=batch: _apply(tx, core, who, request, batch))  # type: ignore[misc]
+    if request.action == "forget" and any(must_erase(m) for m in memories):
         await core.primary.delete_migration_backups()
     return done
 
 
-def _expire_now(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
+def _apply(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
     if request.action == "forget":
-        return forget_now(
+        return apply_forget(
             tx, core, who, request.agent_id, batch, hard=False, because="expired by policy", unchanged=True
         )
     unchanged = [now for m in batch if (now := tx.get(m.id)) is not None and now.version == m.version]
@@ -92,13 +92,13 @@ async def sweep(core: Core, who: Principal) -> int:
     erased = 0
     for agent in await core.primary.agent_names(who.tenant):
         reach = Reach(who.tenant, (agent,), overdue, statuses=("live", "archived", "deleted"))
-        memories = [m for m in await every(core, reach) if erases(m)]
+        memories = [m for m in await read_all(core, reach) if must_erase(m)]
         for start in range(0, len(memories), CHUNK):
             batch = memories[start : start + CHUNK]
             erased += len(
                 await core.transact(
                     who.tenant,
-                    lambda tx, agent=agent, batch=batch: forget_now(  # type: ignore[misc]
+                    lambda tx, agent=agent, batch=batch: apply_forget(  # type: ignore[misc]
                         tx, core, who, agent, batch, hard=True, because="retention ended"
                     ),
                 )
@@ -113,7 +113,7 @@ async def _sweep_rejected(core: Core, who: Principal) -> int:
     """A write that was turned down became no memory, but its review quotes it and the promise was made."""
     overdue: dict[str, list[str]] = {}
     for record in await core.primary.records(who.tenant, REVIEW):
-        if promise_over(record.value, core.clock()):
+        if retention_over(record.value, core.clock()):
             overdue.setdefault(record.value["agent_id"], []).append(record.value["memory_id"])
     erased = 0
     for agent, ids in overdue.items():
@@ -125,7 +125,7 @@ async def _sweep_rejected(core: Core, who: Principal) -> int:
     return erased
 
 
-def promise_over(review: Mapping[str, Any], now: int) -> bool:
+def retention_over(review: Mapping[str, Any], now: int) -> bool:
     """Whether a rejected review still quotes what was to be kept no longer than until now."""
     draft = review.get("draft")
     if draft is None or review["status"] != "rejected" or "retain" not in draft["privacy"]:

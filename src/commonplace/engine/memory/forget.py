@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
-from commonplace.engine.graph.graph import erase_now
+from commonplace.engine.graph.graph import apply_erase
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.read import every, expired, find, readable
+from commonplace.engine.memory.read import expired, find, read_all, readable
 from commonplace.engine.types import Forget, ForgetResult
 from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
 from commonplace.wire import filters
@@ -20,7 +20,7 @@ from commonplace.wire.record import Memory, Principal, Status
 CHUNK = 64  # memories per unit of work, so that a mass delete never holds the write lock for long
 
 
-async def chosen(core: Core, who: Principal, request: Forget) -> list[Memory]:
+async def select(core: Core, who: Principal, request: Forget) -> list[Memory]:
     """The memories a forget means, oldest first: those of `ids` that also pass `filter` and `user_id`."""
     core.require(who, request.agent_id, "writer")
     if not request.ids and not request.filter:
@@ -32,7 +32,7 @@ async def chosen(core: Core, who: Principal, request: Forget) -> list[Memory]:
     statuses: tuple[Status, ...] = ("live", "archived", "deleted") if request.hard_delete else ("live", "archived")
     reach = Reach(who.tenant, (request.agent_id,), where, statuses=statuses)
     if not request.ids:
-        return await every(core, reach)
+        return await read_all(core, reach)
     ids = dict.fromkeys(await _ids(core, who, request.agent_id, request.ids))
     named = [m for m in await core.primary.get(who.tenant, list(ids)) if reach.admits(m)]
     return sorted(named, key=lambda m: (m.created_at, m.id))
@@ -50,7 +50,7 @@ async def _ids(core: Core, who: Principal, agent_id: str, refs: Sequence[str]) -
 
 
 async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
-    memories = await chosen(core, who, request)
+    memories = await select(core, who, request)
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
     if request.hard_delete and request.cascade:
         memories += await descendants(core, who, memories)
@@ -58,7 +58,7 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
         batch = memories[start : start + CHUNK]
         done = await core.transact(
             who.tenant,
-            lambda tx, batch=batch: _forget_now(tx, core, who, request, batch),  # type: ignore[misc]
+            lambda tx, batch=batch: _apply(tx, core, who, request, batch),  # type: ignore[misc]
         )
         result.ids += done
     if request.hard_delete:
@@ -68,7 +68,7 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
             result.ids += await core.transact(who.tenant, lambda tx: erase_rejected(tx, who, request.agent_id, loose))
         gone = set(result.ids)
         result.descendants = [m.id for m in await descendants(core, who, memories) if m.id not in gone]
-    if request.hard_delete or any(erases(m) for m in memories):
+    if request.hard_delete or any(must_erase(m) for m in memories):
         await core.primary.delete_migration_backups()
         result.backups, result.backup_count = await core.backups(who)
     return result
@@ -81,17 +81,17 @@ async def delete(core: Core, who: Principal, ref: str, agent: str | None = None)
     except NotFound:
         return False
     core.require(who, memory.agent_id, "writer")
-    done = await core.transact(who.tenant, lambda tx: forget_now(tx, core, who, memory.agent_id, [memory], hard=False))
-    if done and erases(memory):
+    done = await core.transact(
+        who.tenant, lambda tx: apply_forget(tx, core, who, memory.agent_id, [memory], hard=False)
+    )
+    if done and must_erase(memory):
         await core.primary.delete_migration_backups()
     return bool(done)
 
 
-def _forget_now(tx: Transaction, core: Core, who: Principal, request: Forget, batch: Sequence[Memory]) -> list[str]:
-    return forget_now(
-        tx, core, who, request.agent_id, batch, hard=request.hard_delete, reason=request.reason,
-        unchanged=by_filter(request),
-    )  # fmt: skip
+def _apply(tx: Transaction, core: Core, who: Principal, request: Forget, batch: Sequence[Memory]) -> list[str]:
+    hard, unchanged = request.hard_delete, by_filter(request)
+    return apply_forget(tx, core, who, request.agent_id, batch, hard=hard, reason=request.reason, unchanged=unchanged)
 
 
 def by_filter(request: Forget) -> bool:
@@ -103,11 +103,10 @@ def preview_of(memory: Memory, now: int) -> Memory:
     """A memory as a preview shows it: of what nobody can read any more, that it is there and no more."""
     if readable(memory, now):
         return memory
-    return Memory(
-        memory.id, memory.tenant, memory.agent_id, memory.type, f"({status_label(memory, now)})", status=memory.status,
-        created_at=memory.created_at, updated_at=memory.updated_at, version=memory.version,
-        content_hash=memory.content_hash,
-    )  # fmt: skip
+    shown = ("status", "created_at", "updated_at", "version", "content_hash")
+    content = f"({status_label(memory, now)})"
+    kept = {name: getattr(memory, name) for name in shown}
+    return Memory(memory.id, memory.tenant, memory.agent_id, memory.type, content, **kept)
 
 
 def status_label(memory: Memory, now: int) -> str:
@@ -115,12 +114,12 @@ def status_label(memory: Memory, now: int) -> str:
     return "expired" if expired(memory, now) and memory.status != "deleted" else memory.status
 
 
-def erases(memory: Memory) -> bool:
+def must_erase(memory: Memory) -> bool:
     """A memory kept under a retention promise leaves nothing behind when it goes."""
     return "retain" in memory.privacy
 
 
-def forget_now(
+def apply_forget(
     tx: Transaction,
     core: Core,
     who: Principal,
@@ -146,7 +145,7 @@ def forget_now(
         if unchanged and now.version != memory.version:
             continue
         done.append(now.id)
-        if hard or erases(now):
+        if hard or must_erase(now):
             parts += [audit.part(None, {"id": now.id, "erased": True}), *erase(tx, core, now)]
         else:
             gone = tx.put(Entry(replace(now, status="deleted"), None, b""))
@@ -165,7 +164,7 @@ def erase_rejected(tx: Transaction, who: Principal, agent_id: str, ids: Sequence
     for id in ids:
         quoted = [r for r in tx.records_about(id) if r.kind == REVIEW and r.value.get("memory_id") == id]
         if any(r.value["status"] == "rejected" and r.value["agent_id"] == agent_id for r in quoted):
-            _unquote(tx, id)
+            _erase_records(tx, id)
             done.append(id)
     if done:
         parts = [audit.part(None, {"id": id, "erased": True}) for id in done]
@@ -173,7 +172,7 @@ def erase_rejected(tx: Transaction, who: Principal, agent_id: str, ids: Sequence
     return done
 
 
-def _unquote(tx: Transaction, id: str) -> None:
+def _erase_records(tx: Transaction, id: str) -> None:
     """Take a memory's content out of everything the engine keeps about it."""
     for record in tx.records_about(id):
         others = tuple(other for other in record.about if other != id)
@@ -190,8 +189,8 @@ def _unquote(tx: Transaction, id: str) -> None:
 
 def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
     """Take it out of what the engine keeps about it, then out of the store; what else went with it."""
-    _unquote(tx, memory.id)
-    derived = erase_now(tx, [triple.id for triple in tx.triples_from(memory.id)])
+    _erase_records(tx, memory.id)
+    derived = apply_erase(tx, [triple.id for triple in tx.triples_from(memory.id)])
     if core.embedding is not None:
         core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
     tx.erase(memory.id)

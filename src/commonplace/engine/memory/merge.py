@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import Core, StaleRead, missing
+from commonplace.engine.core import Core, StaleRead, memory_not_found
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import readable
-from commonplace.engine.memory.retention import bound
+from commonplace.engine.memory.retention import inherit_retention
 from commonplace.engine.memory.write import check_change
 from commonplace.engine.types import Merge, MergeResult, MergeStrategy
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -41,7 +41,7 @@ def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: MergeStra
         tags=list(dict.fromkeys(tag for m in oldest_first for tag in m.tags)),
         confidence=max(m.confidence for m in everyone),
     )
-    survivor = bound(survivor, everyone)
+    survivor = inherit_retention(survivor, everyone)
     privacy = {name: value for name, value in survivor.privacy.items() if name != "share_with"}
     names = shared_with(everyone)
     survivor = replace(survivor, privacy={**privacy, "share_with": names} if names else privacy)
@@ -55,29 +55,29 @@ def shared_with(memories: Sequence[Memory]) -> list[str]:
     return [name for name in names if all(name in each or EVERYONE in each for each in given)]
 
 
-async def parties(core: Core, who: Principal, request: Merge) -> tuple[Memory, list[Memory]]:
+async def resolve_parties(core: Core, who: Principal, request: Merge) -> tuple[Memory, list[Memory]]:
     """The canonical memory and the duplicates that exist, each named by id, alias or entity name."""
     core.require(who, request.agent_id, "writer")
     if not request.duplicates:
         raise ValidationError("duplicates must name at least one memory", field="duplicates")
     named = await _find_named(core, who, request.agent_id, request.canonical)
     if not named:
-        raise missing(request.agent_id, request.canonical)
+        raise memory_not_found(request.agent_id, request.canonical)
     canonical = named[0]
     duplicates: dict[str, Memory] = {}
     for ref in request.duplicates:
-        for memory in await _find_named(core, who, request.agent_id, ref, every=True):
+        for memory in await _find_named(core, who, request.agent_id, ref, all_named=True):
             duplicates[memory.id] = memory
     if canonical.id in duplicates:
         if len(duplicates) == 1 or request.canonical in request.duplicates:
             raise ValidationError("duplicates must not name the canonical memory itself", field="duplicates")
         del duplicates[canonical.id]  # an entity name covers the canonical one too
     if not duplicates:
-        raise missing(request.agent_id, request.duplicates[0])
+        raise memory_not_found(request.agent_id, request.duplicates[0])
     return canonical, list(duplicates.values())
 
 
-async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, every: bool = False) -> list[Memory]:
+async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, all_named: bool = False) -> list[Memory]:
     now = core.clock()
     spelled = await core.primary.get(who.tenant, [ref]) if is_uuid(ref) else []
     found = [m for m in spelled if m.agent_id == agent_id and readable(m, now)]
@@ -86,24 +86,24 @@ async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, every
     if not found:
         reach = Reach(who.tenant, (agent_id,), (Condition(("entity_name",), "eq", ref),), now=now)
         found = (await core.primary.scan(reach, limit=_MOST_NAMED, newest_first=False)).memories
-    return found if every else found[:1]
+    return found if all_named else found[:1]
 
 
 async def merge(core: Core, who: Principal, request: Merge) -> MergeResult:
     async def attempt() -> MergeResult:
-        canonical, duplicates = await parties(core, who, request)
+        canonical, duplicates = await resolve_parties(core, who, request)
         merged, entry = await merged_entry(core, canonical, duplicates, request)
-        return await core.transact(who.tenant, lambda tx: merge_now(tx, who, request, merged, entry))
+        return await core.transact(who.tenant, lambda tx: apply_merge(tx, who, request, merged, entry))
 
     return await core.retry_on_conflict(attempt)
 
 
-def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], request: Merge) -> MergeResult:
+def merge_preview(core: Core, canonical: Memory, duplicates: Sequence[Memory], request: Merge) -> MergeResult:
     """What the merge would make, refused like an update if it is nothing we keep."""
     merged = combine(canonical, duplicates, request.strategy)
     if merged.changed:
         # Neither text may hold a secret that only shows when they stand together, or that was registered since.
-        merged.survivor, _ = core.redactor.record(merged.survivor, before=canonical)
+        merged.survivor, _ = core.redactor.redact_record(merged.survivor, before=canonical)
         joined = merged.survivor
         machines = any(procedures.is_machine(m.content) for m in (canonical, *duplicates))
         if machines and joined.type == "procedural" and joined.content != canonical.content:
@@ -117,16 +117,18 @@ def combined(core: Core, canonical: Memory, duplicates: Sequence[Memory], reques
 async def merged_entry(
     core: Core, canonical: Memory, duplicates: Sequence[Memory], request: Merge
 ) -> tuple[MergeResult, Entry | None]:
-    merged = combined(core, canonical, duplicates, request)
+    merged = merge_preview(core, canonical, duplicates, request)
     if not merged.changed:
         return merged, None
     salt = new_salt()
     merged.survivor = replace(merged.survivor, content_hash=content_hash(merged.survivor.content, salt), salt=salt)
-    (entry,) = await core.entries([merged.survivor])
+    (entry,) = await core.make_entries([merged.survivor])
     return merged, entry
 
 
-def merge_now(tx: Transaction, who: Principal, request: Merge, merged: MergeResult, entry: Entry | None) -> MergeResult:
+def apply_merge(
+    tx: Transaction, who: Principal, request: Merge, merged: MergeResult, entry: Entry | None
+) -> MergeResult:
     rows: dict[str, Memory] = {}
     for memory in (merged.survivor, *merged.losers):
         now = tx.get(memory.id)

@@ -1,4 +1,7 @@
-"""What of a memory is embedded: short ones whole, long ones by parts that overlap a little. Pure."""
+"""What of a memory is embedded: short ones whole, long ones by parts that overlap a little. Pure.
+
+The one definition for writing, reindexing and recall: vectors made of other parts would not be comparable.
+"""
 
 from __future__ import annotations
 

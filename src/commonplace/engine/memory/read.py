@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import TypedDict, Unpack
 
-from commonplace.engine.core import Core, missing
+from commonplace.engine.core import Core, memory_not_found
 from commonplace.engine.types import NumberedPage, Snapshot
 from commonplace.stores.base import Page, Reach
 from commonplace.wire.canonical import is_uuid
@@ -54,7 +55,7 @@ async def resolve(core: Core, who: Principal, agent_id: str, ref: str) -> Memory
     if len(found) > 1:
         raise Conflict(f"{ref!r} names {len(found)} memories; use the id")
     if not found:
-        raise missing(agent_id, ref)
+        raise memory_not_found(agent_id, ref)
     return found[0]
 
 
@@ -71,7 +72,7 @@ async def get(
     then = [v for v in versions if v.seq <= at]
     now = core.clock()
     if not then or then[-1].agent_id != agent_id or not readable(then[-1], now) or expired(versions[-1], now):
-        raise missing(agent_id, ref)
+        raise memory_not_found(agent_id, ref)
     return then[-1]
 
 
@@ -94,7 +95,7 @@ async def find(core: Core, who: Principal, ref: str, agent: str | None = None) -
 
 async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
     # Before aliases, so that nobody can hide a memory behind an alias that spells its id.
-    spelled = await by_uuid(core, who, ref)
+    spelled = await find_by_uuid(core, who, ref)
     if spelled is not None and agent in (None, spelled.agent_id):
         return spelled
     agents = [agent] if agent is not None else [a for a in await core.primary.agent_names(who.tenant) if who.may_use(a)]
@@ -105,7 +106,7 @@ async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Mem
     return found[0] if found else None
 
 
-async def by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:
+async def find_by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:
     named = _UUID_AT_END.match(ref)
     for memory in await core.primary.get(who.tenant, [named[1].lower()]) if named else ():
         if who.may_use(memory.agent_id) and readable(memory, core.clock()):
@@ -116,7 +117,7 @@ async def by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:
 # many
 
 
-async def every(core: Core, reach: Reach) -> list[Memory]:
+async def read_all(core: Core, reach: Reach) -> list[Memory]:
     """All in reach, oldest first."""
     found: list[Memory] = []
     cursor: str | None = None
@@ -128,27 +129,30 @@ async def every(core: Core, reach: Reach) -> list[Memory]:
             return found
 
 
+class ListOptions(TypedDict, total=False):
+    """How a listing is cut and ordered; the defaults are the newest hundred, archived ones too, as they are now."""
+
+    limit: int
+    cursor: str | None
+    newest_first: bool
+    archived: bool
+    as_of: int | None
+    snapshot: Snapshot | None
+
+
 async def list_page(
-    core: Core,
-    who: Principal,
-    agents: tuple[str, ...],
-    where: Where = (),
-    *,
-    limit: int = 100,
-    cursor: str | None = None,
-    newest_first: bool = True,
-    archived: bool = True,
-    as_of: int | None = None,
-    snapshot: Snapshot | None = None,
+    core: Core, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Unpack[ListOptions]
 ) -> Page:
     for agent in agents:
         core.require(who, agent, "reader")
+    limit = options.get("limit", 100)
     if not 1 <= limit <= _PAGE:
         raise ValidationError(f"limit must be a whole number from 1 to {_PAGE}, not {limit}", field="limit")
-    statuses: tuple[Status, ...] = READABLE if archived else ("live",)
-    at = await instant(core, who, as_of, snapshot)
+    statuses: tuple[Status, ...] = READABLE if options.get("archived", True) else ("live",)
+    at = await instant(core, who, options.get("as_of"), options.get("snapshot"))
     reach = Reach(who.tenant, agents, where, statuses=statuses, now=core.clock(), as_of=at)
-    return await core.primary.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
+    newest_first = options.get("newest_first", True)
+    return await core.primary.scan(reach, limit=limit, cursor=options.get("cursor"), newest_first=newest_first)
 
 
 async def count(core: Core, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:

@@ -1,4 +1,7 @@
-"""Retention promises: when what was promised to be gone must be, and who inherits the promise. Pure."""
+"""Retention promises: when what was promised to be gone must be, and who inherits the promise. Pure.
+
+Apart from writing, merging and expiring, because each of them keeps the promise and none may import the others.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def promised_end(privacy: Mapping[str, Any], since: int, expires_at: int | None)
     return min((at for at in (due, expires_at) if at is not None), default=None)
 
 
-def bound(memory: Memory, sources: Iterable[Memory]) -> Memory:
+def inherit_retention(memory: Memory, sources: Iterable[Memory]) -> Memory:
     """The memory under every retention promise of those whose content it holds: the strictest is its own."""
     promised = [m for m in sources if "retain" in m.privacy]
     if not promised:

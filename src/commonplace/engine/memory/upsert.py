@@ -7,8 +7,8 @@ from typing import Any
 
 from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.governance.staging import stage_remember
-from commonplace.engine.memory.read import by_uuid, lookup, readable
-from commonplace.engine.memory.retention import bound
+from commonplace.engine.memory.read import find_by_uuid, lookup, readable
+from commonplace.engine.memory.retention import inherit_retention
 from commonplace.engine.memory.write import check, new_memory, redact_draft, write
 from commonplace.engine.types import Draft, Receipt, UpsertResult
 from commonplace.stores.base import Transaction
@@ -36,7 +36,7 @@ async def upsert(
         if ref is None:
             return await _create(core, who, draft, approval)
         held = await lookup(core, who, ref, agent)
-        if held is None and agent is not None and (elsewhere := await by_uuid(core, who, ref)) is not None:
+        if held is None and agent is not None and (elsewhere := await find_by_uuid(core, who, ref)) is not None:
             raise Conflict(f"{ref:.300} is a record of agent {elsewhere.agent_id}; a record stays with its agent")
         if held is None:
             return await _create(core, who, replace(draft, aliases=[ref]), approval, ref)
@@ -55,7 +55,7 @@ async def _create(
     if approval is not None:
         return UpsertResult(await stage_remember(core, who, draft, approval, None), created=True)
     check(core, who, draft)
-    (entry,) = await core.entries([new_memory(who, draft, core.clock())], [draft.embedding])
+    (entry,) = await core.make_entries([new_memory(who, draft, core.clock())], [draft.embedding])
 
     def work(tx: Transaction) -> UpsertResult:
         if ref is not None and (holder := tx.by_alias(draft.agent_id, ref)) is not None and readable(holder, tx.now):
@@ -69,7 +69,7 @@ async def _create(
 async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> UpsertResult:
     check(core, who, draft)
     fresh = new_memory(who, draft, core.clock(), id=held.id)
-    (entry,) = await core.entries([fresh], [draft.embedding])
+    (entry,) = await core.make_entries([fresh], [draft.embedding])
 
     def work(tx: Transaction) -> UpsertResult:
         now = tx.get(held.id)
@@ -88,9 +88,9 @@ def inherit(fresh: Memory, replaced: Memory) -> Memory:
     """What a record keeps when all of it is replaced: its identity, from whom it came, and promises to the person it is
     about."""
     origin = {name: replaced.provenance[name] for name in _ORIGIN if name in replaced.provenance}
-    kept = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases,
-                   provenance={**origin, **fresh.provenance})  # fmt: skip
-    return bound(kept, [replaced])
+    provenance = {**origin, **fresh.provenance}
+    kept = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases, provenance=provenance)
+    return inherit_retention(kept, [replaced])
 
 
 def _receipt(core: Core, memory: Memory) -> Receipt:

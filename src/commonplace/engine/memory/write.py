@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, missing
+from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, memory_not_found
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import resolve
-from commonplace.engine.memory.retention import bound, promised_end
+from commonplace.engine.memory.retention import inherit_retention, promised_end
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
@@ -22,6 +22,10 @@ from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altere
 
 MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
+#: Fields that a memory takes from its draft as they are.
+_AS_DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("kind", "provenance", "expires_at", "embedding"))
+#: Fields of which an audit entry says that they changed.
+_AUDITED = ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")
 _NO_MEMORY = "the memory written under this idempotency_key has been erased; use a new key to write again"
 
 
@@ -33,7 +37,7 @@ async def remember(
     memory = new_memory(who, draft, core.clock())
 
     async def attempt() -> Receipt:
-        (entry,) = await core.entries([memory], [draft.embedding])
+        (entry,) = await core.make_entries([memory], [draft.embedding])
         return await core.transact(who.tenant, lambda tx: _commit(tx, core, who, entry, draft, idempotency_key))
 
     receipt = await core.retry_on_conflict(attempt)
@@ -74,7 +78,9 @@ async def _remember_chunk(
     core: Core, who: Principal, accepted: Sequence[tuple[int, BatchItem, Memory]]
 ) -> list[Receipt | Fault]:
     async def attempt() -> list[Receipt | Fault]:
-        entries = await core.entries([m for _, _, m in accepted], [item.draft.embedding for _, item, _ in accepted])
+        entries = await core.make_entries(
+            [m for _, _, m in accepted], [item.draft.embedding for _, item, _ in accepted]
+        )
 
         def work(tx: Transaction) -> list[Receipt | Fault]:
             done: list[Receipt | Fault] = []
@@ -112,7 +118,7 @@ def check_draft(core: Core, draft: Draft) -> None:
     if len(set(draft.aliases)) != len(draft.aliases):
         raise ValidationError("aliases must differ from each other", field="aliases")
     if draft.embedding:
-        core._given(draft.embedding)
+        core.given_vector(draft.embedding)
 
 
 async def redact_draft(
@@ -122,7 +128,7 @@ async def redact_draft(
     made from this one, the hash its idempotency key is held to included: no secret can be guessed from it."""
     if key is not None:
         core.redactor.check_name(key, "idempotency_key", secrets)
-    clean, labels = await core.redactor.record_aside(draft, secrets)
+    clean, labels = await core.redactor.redact_record_async(draft, secrets)
     if clean is not draft:
         check_draft(core, clean)
     return clean, labels
@@ -132,15 +138,17 @@ def new_memory(who: Principal, draft: Draft, now: int, id: str | None = None) ->
     """The memory a draft becomes; its sequence and times are given when it is committed."""
     salt = new_salt()
     expires_at = promised_end(draft.privacy, now, draft.expires_at)
+    fields = {name: getattr(draft, name) for name in _AS_DRAFTED}
     return Memory(
-        id=id or mint_id(now), tenant=who.tenant, agent_id=draft.agent_id, type=draft.type, content=draft.content,
-        kind=draft.kind or draft.type, user_id=draft.user_id, project=draft.project, title=draft.title,
-        entity_name=draft.entity_name, tags=draft.tags, metadata=draft.metadata, confidence=draft.confidence,
-        importance=draft.importance, source=draft.source, provenance={"principal": who.name, **draft.provenance},
-        privacy=draft.privacy, expires_at=expires_at, event_time=draft.event_time, session_id=draft.session_id,
-        speaker=draft.speaker, supersedes=draft.supersedes, aliases=draft.aliases,
-        content_hash=content_hash(draft.content, salt), salt=salt,
-    )  # fmt: skip
+        id or mint_id(now),
+        who.tenant,
+        **fields,
+        kind=draft.kind or draft.type,
+        provenance={"principal": who.name, **draft.provenance},
+        expires_at=expires_at,
+        content_hash=content_hash(draft.content, salt),
+        salt=salt,
+    )
 
 
 def _commit(tx: Transaction, core: Core, who: Principal, entry: Entry, draft: Draft, key: str | None) -> Receipt:
@@ -184,8 +192,8 @@ def idempotency_slot(draft: Draft, key: str) -> str:
 
 def idempotency_record(key: str, draft: Draft, receipt: Receipt) -> Record:
     salt = new_salt()
-    value = {"salt": salt.hex(), "hash": _draft_hash(draft, salt), "id": receipt.id, "at": receipt.stored_at,
-             "review_id": receipt.review_id}  # fmt: skip
+    value: dict[str, Any] = {"salt": salt.hex(), "hash": _draft_hash(draft, salt)}
+    value |= {"id": receipt.id, "at": receipt.stored_at, "review_id": receipt.review_id}
     return Record(IDEMPOTENCY, idempotency_slot(draft, key), value, (receipt.id,))
 
 
@@ -220,24 +228,23 @@ async def update(
             )
         changed = change(current)
         check_change(core, current, changed)
-        redacted, _ = await core.redactor.record_aside(changed, before=current)
+        redacted, _ = await core.redactor.redact_record_async(changed, before=current)
         if redacted is not changed:
             changed = redacted
             check_change(core, current, changed)
-        changed = bound(changed, [current])
+        changed = inherit_retention(changed, [current])
         if changed.content != current.content:
             salt = new_salt()
             changed = replace(changed, content_hash=content_hash(changed.content, salt), salt=salt)
-        (entry,) = await core.entries([changed])
+        (entry,) = await core.make_entries([changed])
 
         def work(tx: Transaction) -> Memory:
             now = tx.get(current.id)
             if now is None or now.status not in ("live", "archived"):
-                raise missing(agent_id, ref)
+                raise memory_not_found(agent_id, ref)
             if now.version != current.version:
                 raise StaleRead
-            fields = [n for n in ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")
-                      if getattr(now, n) != getattr(changed, n)]  # fmt: skip
+            fields = [name for name in _AUDITED if getattr(now, name) != getattr(changed, name)]
             # A demotion makes no version, so it may have come after the row was read.
             kept = replace(entry, memory=altered(entry.memory, demotion=now.demotion))
             return write(tx, who, kept, "update", changed=fields)

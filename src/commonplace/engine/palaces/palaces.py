@@ -166,14 +166,19 @@ class Palaces:
         return await self._core.primary.most_important(reach, DECAY, now, limit)
 
     async def assert_fact(
-        self, who: Principal, name: str, subject: str, predicate: str, object: str, confidence: float = 1.0,
-        provenance: str | None = None,
-    ) -> None:  # fmt: skip
-        """State a fact; here a confidence that is out of range counts as the nearest one that is not."""
+        self, who: Principal, name: str, fact: tuple[str, str, str], confidence: float, provenance: str | None
+    ) -> None:
+        """State (subject, predicate, object); a confidence that is out of range counts as the nearest that is not."""
+        subject, predicate, object = fact
         await self._graph.assert_fact(
-            who, name, subject=subject, predicate=predicate, object=object, confidence=confidence,
-            provenance=provenance or None, clamp=True,
-        )  # fmt: skip
+            who,
+            name,
+            subject=subject,
+            predicate=predicate,
+            object=object,
+            confidence=min(max(confidence, 0.0), 1.0),
+            provenance=provenance or None,
+        )
 
 
 def _palace(record: Record) -> Palace:

@@ -84,8 +84,8 @@ class Identity:
     def to_wire(self) -> dict[str, Any]:
         public = self.keypair().public
         retired = [{"public_key": key, "fingerprint": keys.fingerprint(key)} for key in self.retired()]
-        return {"public_key": public, "fingerprint": keys.fingerprint(public), "algorithm": keys.ED25519,
-                "retired": retired}  # fmt: skip
+        known = {"public_key": public, "fingerprint": keys.fingerprint(public)}
+        return {**known, "algorithm": keys.ED25519, "retired": retired}
 
     def _publish(self, pair: Keypair) -> None:
         assert self._folder is not None

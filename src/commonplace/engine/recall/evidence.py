@@ -48,7 +48,7 @@ def gather(question: Question, found: Sequence[DenseCandidate], count: int) -> l
     ]
 
 
-def readable(question: Question, memory: Memory) -> str:
+def text_for_judge(question: Question, memory: Memory) -> str:
     """What a judge reads of it: the best passage of a long one, with who said it and when, or its title."""
     passages = split(memory.content)
     passage = max(passages, key=lambda p: _share(question.terms, _terms(p))) if len(passages) > 1 else passages[0]

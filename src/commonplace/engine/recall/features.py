@@ -20,7 +20,7 @@ _QUESTIONS = ("?", "？")
 _LONG = 400  # characters; beyond it words are met by chance
 
 
-class Reader:
+class FeatureExtractor:
     """Turns candidates into features for one question."""
 
     def __init__(self, asked: Question, candidates: Sequence[Candidate], replaced: Mapping[str, str], parts: Parts):
@@ -30,7 +30,7 @@ class Reader:
         self._best = max((c.keyword or 0.0 for c in candidates), default=0.0) or 1.0
         self._people = frozenset(asked.people)
         self._first_names = frozenset(_WORD.findall(person.casefold())[0] for person in asked.people)
-        moments = [moment(c.memory) for c in candidates] if parts.recency else []
+        moments = [event_moment(c.memory) for c in candidates] if parts.recency else []
         self._oldest = min(moments, default=0)
         self._age = max(moments, default=0) - self._oldest
 
@@ -38,7 +38,7 @@ class Reader:
     def any_replaced(self) -> bool:
         return bool(self._replaced)
 
-    def own(self, c: Candidate) -> Features:
+    def own_features(self, c: Candidate) -> Features:
         """What the candidate says for itself, as far as that costs nothing."""
         memory, asked, parts = c.memory, self._asked, self._parts
         size = len(memory.content)
@@ -54,11 +54,11 @@ class Reader:
         if parts.names and (memory.user_id or memory.entity_name) and _is_named(memory, asked.words):
             features["subject"] = 1.0
         if asked.periods:
-            features["time"] = times.agreement(asked.periods, moment(memory))
+            features["time"] = times.agreement(asked.periods, event_moment(memory))
         if parts.validity and self.replacement(memory) is not None:
             features["replaced_asked" if asked.past else "replaced"] = 1.0
         if self._age:
-            recent = min(max((moment(memory) - self._oldest) / self._age, 0.0), 1.0)
+            recent = min(max((event_moment(memory) - self._oldest) / self._age, 0.0), 1.0)
             if not asked.past:
                 features["recent"] = recent
             if asked.latest:
@@ -67,7 +67,7 @@ class Reader:
             features["importance"] = memory.importance - 0.5
         return features
 
-    def look_closer(self, own: Features, memory: Memory) -> None:
+    def add_word_features(self, own: Features, memory: Memory) -> None:
         """Adds what only its words tell."""
         asked = self._asked
         content = memory.content
@@ -79,7 +79,7 @@ class Reader:
         if asked.language and language(content, words) not in (asked.language, None):
             own["foreign"] = 1.0
         if asked.literals:
-            own["literal"] = literals.share(asked.literals, whole(memory))
+            own["literal"] = literals.share(asked.literals, searchable_text(memory))
 
     def replacement(self, memory: Memory) -> str | None:
         """The id of what took its place."""
@@ -107,7 +107,7 @@ class Reader:
         own["window_gain"] = matched.bit_count() / terms - own["coverage"] if terms else 0.0
 
 
-def moment(memory: Memory) -> int:
+def event_moment(memory: Memory) -> int:
     return memory.event_time if memory.event_time is not None else memory.created_at
 
 
@@ -118,5 +118,5 @@ def _is_named(memory: Memory, words: frozenset[str]) -> bool:
     return False
 
 
-def whole(memory: Memory) -> str:
+def searchable_text(memory: Memory) -> str:
     return "\n".join((memory.title or "", memory.content, *memory.tags)).casefold()

@@ -87,7 +87,7 @@ def _looks_like_a_name(question: str, match: re.Match[str], folded: str, cased: 
     return folded not in STOPWORDS and not (cased and first.islower())
 
 
-def without(question: str, people: list[NameMatch]) -> str:
+def without_names(question: str, people: list[NameMatch]) -> str:
     """The question with those names taken out, or as it was when nothing telling would remain."""
     rest, at = [], 0
     for person in sorted(people, key=lambda p: p.start):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commonplace.engine.recall.duplicates import Key, sameness
-from commonplace.engine.recall.features import Features, Reader
+from commonplace.engine.recall.features import FeatureExtractor, Features
 from commonplace.engine.recall.understanding import ALL, Parts, Question
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
@@ -58,9 +58,9 @@ class Shortlist:
         self._asked = asked
         self._parts = parts
         self._weights = weights
-        self._reader = Reader(asked, candidates, replaced or {}, parts)
+        self._reader = FeatureExtractor(asked, candidates, replaced or {}, parts)
         self._candidates = {c.memory.id: c for c in candidates}
-        self._features = {c.memory.id: self._reader.own(c) for c in candidates}
+        self._features = {c.memory.id: self._reader.own_features(c) for c in candidates}
         self._sums = {id: total(features, weights) for id, features in self._features.items()}
 
     def promising(self, count: int) -> list[str]:
@@ -76,7 +76,7 @@ class Shortlist:
                 id = c.memory.id
                 if id not in self._candidates:
                     self._candidates[id] = c
-                    self._features[id] = self._reader.own(c)
+                    self._features[id] = self._reader.own_features(c)
                 before, after = run[max(i - REACH, 0) : i][::-1], run[i + 1 : i + 1 + REACH]
                 self._reader.add_context(self._features[id], c, before, after)
                 self._sums[id] = total(self._features[id], self._weights)
@@ -84,7 +84,7 @@ class Shortlist:
     def ranked(self, closely: int = CLOSELY) -> list[RankedCandidate]:
         """Best first. Only the words of the best `closely` are looked at: no others have a chance."""
         for id in self._best_first()[:closely]:
-            self._reader.look_closer(self._features[id], self._candidates[id].memory)
+            self._reader.add_word_features(self._features[id], self._candidates[id].memory)
             self._sums[id] = total(self._features[id], self._weights)
         ranked = [
             RankedCandidate(c.memory, probability(self._sums[id]), c.dense, c.keyword, self._features[id])
@@ -94,7 +94,7 @@ class Shortlist:
             self._lift_replacements(ranked)
         # Newer first among equals, then by id, so that the order never depends on how they were found.
         ranked.sort(key=lambda r: (-r.score, -r.memory.created_at, r.memory.id))
-        return _folded(ranked, closely // 2) if self._parts.duplicates else ranked
+        return _move_duplicates_back(ranked, closely // 2) if self._parts.duplicates else ranked
 
     def _best_first(self) -> list[str]:
         return sorted(self._sums, key=lambda id: (-self._sums[id], id))
@@ -139,11 +139,11 @@ def probability(z: float) -> float:
     return 1 / (1 + math.exp(-max(-40.0, min(40.0, SCALE * z + BIAS))))
 
 
-def _folded(ranked: list[RankedCandidate], closely: int) -> list[RankedCandidate]:
+def _move_duplicates_back(ranked: list[RankedCandidate], closely: int) -> list[RankedCandidate]:
     """What says the same as one before it goes behind everything else, so that k places hold k sayings."""
     first: dict[Key, str] = {}
     for r in ranked[:closely]:
-        key = sameness(r.memory)
+        key = text_key(r.memory)
         if key in first:
             r.same_as = first[key]
         else:
@@ -153,3 +153,33 @@ def _folded(ranked: list[RankedCandidate], closely: int) -> list[RankedCandidate
     for r in again:
         r.score = min(r.score, told[-1].score)
     return told + again
+
+
+# what says the same
+
+_WORD = re.compile(r"\w+")
+_ARTICLES = frozenset(("a", "an", "the"))
+_LONGEST = 4_000  # longer texts are compared whole
+
+Key = tuple[object, ...]
+
+
+def text_key(memory: Memory) -> Key:
+    """Equal keys, equal sayings. A number, a date, a name, a negation or another speaker makes them differ."""
+    text = memory.content
+    asks = text.rstrip().endswith(("?", "？"))
+    if len(text) <= _LONGEST:
+        words = [w for w in _WORD.findall(text.casefold()) if w not in _ARTICLES]
+        # Without words (an emoji, a sum) the text itself is what it says.
+        text = " ".join(words) if words and _signs(text) == "" else text
+    return (text, asks, memory.agent_id, memory.user_id, memory.speaker, memory.title, memory.event_time, memory.type)
+
+
+_PLAIN = re.compile(r"[\w\s.,;:!?'\"’“”„()\-–—…]*")
+
+
+def _signs(text: str) -> str:
+    """What is neither a word nor plain punctuation; -5 and 5, or 1.5 and 15, are told apart as well."""
+    if not _PLAIN.fullmatch(text):
+        return text
+    return text if re.search(r"\d[.,:\-–]\d|[-–]\d", text) else ""

@@ -43,7 +43,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
     store = core.primary.name
     lists = {store: [(r.memory.id, r.score) for r in found.ranked]}
     fused = fusion.fuse(lists, query.fusion, quorum=query.quorum)
-    near = await hops.nearest(core, reach, query, [id for id, _ in fused])
+    near = await hops.nearest_distances(core, reach, query, [id for id, _ in fused])
     fused = fusion.boost_hops(fused, near) if near else fused
     by_id = {r.memory.id: (place, r) for place, r in enumerate(found.ranked)}
     # Of demotions only today's are known, so a snapshot leaves them out of account.
@@ -52,11 +52,8 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
         for id, score in fused
     ]
     ordered.sort(key=lambda r: -r.score)
-    assessed = await relevance.assess(
-        core.judge, found.question, ordered, k=query.k, mode=query.judge, min_score=query.min_score,
-        embedder_name=found.embedder, explain=query.explain,
-    )  # fmt: skip
-    tied = await hops.supporting(core, reach, query, [h.found.memory.id for h in assessed.hits])
+    assessed = await relevance.assess(core.judge, found.question, ordered, query, found.embedder)
+    tied = await hops.supporting_ids(core, reach, query, [h.found.memory.id for h in assessed.hits])
     hits = []
     for hit in assessed.hits:
         id = hit.found.memory.id
@@ -72,7 +69,9 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
         explain |= {"relevance": assessed.explain} if assessed.explain else {}
     latency = (time.perf_counter() - started) * 1000
     keywords_only = core.note if not found.dense and found.question.telling else None
-    note = keywords_only or assessed.note or (assessed.reason if not hits else None) or hops.cannot(core, query)
+    note = (
+        keywords_only or assessed.note or (assessed.reason if not hits else None) or hops.hops_unavailable(core, query)
+    )
     return RecallResult(hits, [store], latency, note=note, explain=explain)
 
 

@@ -76,8 +76,6 @@ def _write(tx: Transaction, recalls: list[RecallEntry]) -> None:
         if r.counted:
             tx.recalled(r.ids, r.at)
         salt = new_salt()
-        payload = {
-            "query_hash": sha256_hex(salt, r.query.encode("utf-8", "surrogatepass")), "salt": salt.hex(),
-            "results": len(r.ids), "ids": r.ids[:_IDS_SHOWN],
-        }  # fmt: skip
+        hashed = sha256_hex(salt, r.query.encode("utf-8", "surrogatepass"))
+        payload = {"query_hash": hashed, "salt": salt.hex(), "results": len(r.ids), "ids": r.ids[:_IDS_SHOWN]}
         audit.append(tx, r.who, "recall", r.agent_id, [audit.part(None, payload)])

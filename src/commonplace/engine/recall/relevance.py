@@ -21,6 +21,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from commonplace.engine.recall import evidence
 from commonplace.engine.recall.evidence import Evidence
 from commonplace.engine.recall.understanding import Question
+from commonplace.engine.types import Query
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault
 
@@ -85,20 +86,13 @@ class Assessment(Generic[F]):
 
 
 async def assess(
-    judge: Judge | None,
-    question: Question,
-    ranked: Sequence[F],
-    *,
-    k: int,
-    mode: Mode = "auto",
-    min_score: float | None = None,
-    embedder_name: str | None,
-    explain: bool = False,
+    judge: Judge | None, question: Question, ranked: Sequence[F], query: Query, embedder_name: str | None
 ) -> Assessment[F]:
     """The best `k` of `ranked`, each with its relevance, or none of them if the question is not answered.
 
     `ranked` is everything found, best first: what lies behind the best tells how much a cosine means here.
     """
+    k, mode, min_score = query.k, query.judge, query.min_score
     fit = fitted(embedder_name)
     if fit is None or not ranked:
         return _unassessed(ranked[:k], min_score, embedder_name)
@@ -107,27 +101,27 @@ async def assess(
     known = [e for e in found if e is not None]
     if not known:
         return _unassessed(ranked[:k], min_score, embedder_name)
-    unjudged = fit.whole(whole_features(known, fit.near))
-    wanted = worth_judging(mode, unjudged, fit) if judge is not None else 0
-    texts = [evidence.readable(question, f.memory) for f in ranked[:wanted]]
+    unjudged = fit.whole(answer_features(known, fit.near))
+    wanted = judge_count(mode, unjudged, fit) if judge is not None else 0
+    texts = [evidence.text_for_judge(question, f.memory) for f in ranked[:wanted]]
     logits, note = await _judged(judge, question.text, texts) if judge is not None and texts else ([], None)
     padded = _padded(logits, len(found))
-    hits = [_hit(f, e, logit, fit, explain) for f, e, logit in zip(ranked, found, padded, strict=False)][:k]
-    answerable = fit.whole_judged(whole_features(known, fit.near, logits)) if logits else unjudged
+    hits = [_hit(f, e, logit, fit, query.explain) for f, e, logit in zip(ranked, found, padded, strict=False)][:k]
+    answerable = fit.whole_judged(answer_features(known, fit.near, logits)) if logits else unjudged
     if logits:
         cut = fit.cut_always if mode == "always" else fit.cut_judged
     else:
         cut = fit.hopeless if judge is not None and mode == "auto" and not wanted else fit.cut
     kept, reason = _cut(hits, answerable, cut, min_score, judged=len(logits))
     whole: dict[str, Any] | None = None
-    if explain:
+    if query.explain:
         whole = {"answerable": round(answerable, 4), "unjudged": round(unjudged, 4), "judged": len(logits)}
         whole |= {"cut_off": cut if min_score is None else None, "min_score": min_score, "reason": reason}
         whole |= {"judge": judge.name if judge is not None and logits else None, "kept": len(kept), "of": len(hits)}
     return Assessment(kept, len(logits), reason, note, whole)
 
 
-def worth_judging(mode: Mode, unjudged: float, fit: Fit) -> int:
+def judge_count(mode: Mode, unjudged: float, fit: Fit) -> int:
     """How many of the best a judge should read."""
     if mode == "off":
         return 0
@@ -143,7 +137,7 @@ def hit_features(found: Evidence, logit: float | None = None) -> dict[str, float
     return features
 
 
-def whole_features(found: Sequence[Evidence], near: float, logits: Sequence[float] = ()) -> dict[str, float]:
+def answer_features(found: Sequence[Evidence], near: float, logits: Sequence[float] = ()) -> dict[str, float]:
     """The best of each, whichever candidate has it."""
     cosine = max(e.cosine for e in found)
     features = {"cosine": cosine, "far": max(0.0, near - cosine)}
@@ -152,14 +146,14 @@ def whole_features(found: Sequence[Evidence], near: float, logits: Sequence[floa
 
 @functools.cache
 def _fits() -> dict[str, Fit]:
-    return {name: parsed(entry) for name, entry in json.loads(FITTED.read_text("utf-8")).items()}
+    return {name: parse_fit(entry) for name, entry in json.loads(FITTED.read_text("utf-8")).items()}
 
 
 def fitted(embedder_name: str | None) -> Fit | None:
     return None if embedder_name is None else _fits().get(embedder_name)
 
 
-def parsed(entry: Mapping[str, Any]) -> Fit:
+def parse_fit(entry: Mapping[str, Any]) -> Fit:
     values: dict[str, Any] = {field.name: entry[field.name] for field in fields(Fit)}
     for name in ("hit", "hit_judged", "whole", "whole_judged"):
         values[name] = Logistic(**values[name])

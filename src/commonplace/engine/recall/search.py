@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from commonplace.engine.core import Core
-from commonplace.engine.recall.features import whole
+from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, WEIGHTS, RankedCandidate, Shortlist
 from commonplace.engine.recall.understanding import ALL, Parts, Question, analyse
@@ -52,7 +52,7 @@ async def _search_once(
 ) -> SearchOutcome:
     context = await core.primary.context(reach.tenant, reach.agents, reach.now)
     question = analyse(text, context, asked_at, parts)
-    vectors, info = await core.embedded([question.sought]) if question.telling else (None, core.embedder_info)
+    vectors, info = await core.embed_with_info([question.sought]) if question.telling else (None, core.embedder_info)
     wanted = Search(
         reach,
         question.sought,
@@ -62,7 +62,7 @@ async def _search_once(
     )
     candidates = await core.primary.search(wanted)
     if not question.telling:
-        candidates = [c for c in candidates if text.casefold() in whole(c.memory)]
+        candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
     # The past had other replacements, and its sessions are not indexed.
     now = reach.as_of is None
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)

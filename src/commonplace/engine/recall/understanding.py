@@ -131,7 +131,7 @@ def analyse(text: str, known: AgentContext = _NOBODY, now: int = 0, parts: Parts
     folded = text.casefold()
     words = frozenset(_WORD.findall(folded))
     people = names.match_names(text, known.speakers) if parts.names else []
-    sought = names.without(text, people) if people else text
+    sought = names.without_names(text, people) if people else text
     wants = next((kind for kind, (asks, _) in KINDS.items() if asks.search(text)), None) if parts.kinds else None
     sought_terms = query_terms(sought)
     return Question(

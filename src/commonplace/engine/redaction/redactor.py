@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from commonplace.config import RedactionConfig
-from commonplace.engine.redaction import registered
-from commonplace.engine.redaction.registered import Secrets
+from commonplace.engine.redaction import registered_secrets
+from commonplace.engine.redaction.registered_secrets import Secrets
 from commonplace.engine.types import Draft
 from commonplace.wire.errors import PayloadTooLarge, SecretLeakage
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
@@ -33,9 +33,9 @@ class Redactor:
         config = config or RedactionConfig()
         self.mode = config.mode
         self._brackets = "<>" if config.marker == "angle" else "[]"
-        pairs, self.unset = registered.from_environment(config.secrets_env)
+        pairs, self.unset = registered_secrets.from_environment(config.secrets_env)
         if config.secrets_file:
-            pairs += registered.from_file((folder or Path()) / Path(config.secrets_file).expanduser())
+            pairs += registered_secrets.from_file((folder or Path()) / Path(config.secrets_file).expanduser())
         self.secrets = Secrets(pairs)
         if self.unset and self.active:
             log.warning("secrets_env names %s, not set here: nothing is looked for there", ", ".join(self.unset))
@@ -53,9 +53,9 @@ class Redactor:
         """The text without secrets, and the labels of those that were in it; `extra` are known to the caller alone."""
         if not self.active:
             return text, []
-        from commonplace.engine.redaction import scanning  # by the first write, not at every start
+        from commonplace.engine.redaction import scanner  # by the first write, not at every start
 
-        return scanning.clean(text, self.marker, self._known(extra))
+        return scanner.redact(text, self.marker, self._secrets_in_force(extra))
 
     def document(self, value: Any, extra: Secrets | None = None) -> tuple[Any, Labels]:
         """As `text`, for every string in a JSON document, keys too; the document itself when nothing changes."""
@@ -64,23 +64,23 @@ class Redactor:
             value = self._walk(value, extra, labels)
         return value, list(dict.fromkeys(labels))
 
-    def would_change(self, value: Any, extra: Secrets | None = None) -> bool:
+    def holds_secret(self, value: Any, extra: Secrets | None = None) -> bool:
         """Whether a text or a document holds anything that would be replaced."""
         return bool((self.text(value, extra) if isinstance(value, str) else self.document(value, extra))[1])
 
     # what is done: replaced, or refused by a fault that names labels and fields and nothing else
 
-    def passed(self, text: str, field: str, extra: Secrets | None = None) -> str:
+    def redact_text(self, text: str, field: str, extra: Secrets | None = None) -> str:
         clean, labels = self.text(text, extra)
-        self._refuse_if_asked(labels, [field])
+        self._refuse_if_rejecting(labels, [field])
         return clean
 
-    def passed_document(self, value: Any, field: str, extra: Secrets | None = None) -> Any:
+    def redact_document(self, value: Any, field: str, extra: Secrets | None = None) -> Any:
         clean, labels = self.document(value, extra)
-        self._refuse_if_asked(labels, [field])
+        self._refuse_if_rejecting(labels, [field])
         return clean
 
-    def record(
+    def redact_record(
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:
         """A draft or a version as it may be kept. `before` is the version whose names are kept as they were."""
@@ -95,7 +95,7 @@ class Redactor:
         content, labels = self.text(record.content, extra)
         if labels:
             changes["content"] = content
-        if self._suspicious(_besides_content(record), extra):
+        if self._suspicious(_other_texts(record), extra):
             self._check_names(record, extra, before)
             for name in (*_TEXTS, *_DOCUMENTS):
                 value = getattr(record, name)
@@ -105,30 +105,28 @@ class Redactor:
                 if found:
                     changes[name] = clean
                     labels += found
-        self._refuse_if_asked(labels, list(changes))
+        self._refuse_if_rejecting(labels, list(changes))
         if not changes:
             return record, []
         if isinstance(record, Draft):
             changes["embedding"] = None  # it was made of the text as it was
         return replace(record, **changes), list(dict.fromkeys(labels))
 
-    async def record_aside(
+    async def redact_record_async(
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:
         """As `record`, off the event loop where there is much to search: megabytes made to be slow take seconds."""
-        if len(record.content) + sum(map(len, _besides_content(record))) <= _LARGE:
-            return self.record(record, extra, before)
-        return await asyncio.to_thread(self.record, record, extra, before)
+        if len(record.content) + sum(map(len, _other_texts(record))) <= _LARGE:
+            return self.redact_record(record, extra, before)
+        return await asyncio.to_thread(self.redact_record, record, extra, before)
 
     def check_name(self, name: str, field: str, extra: Secrets | None = None) -> None:
         """Refuses a name that holds a secret: it cannot be replaced without naming something else."""
-        from commonplace.engine.redaction import scanning
+        from commonplace.engine.redaction import scanner
 
-        if self.active and (labels := scanning.in_name(name, self._known(extra))):
-            raise SecretLeakage(
-                f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another",
-                labels=labels, fields=[field],
-            )  # fmt: skip
+        if self.active and (labels := scanner.in_name(name, self._secrets_in_force(extra))):
+            sentence = f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another"
+            raise SecretLeakage(sentence, labels=labels, fields=[field])
 
     def _check_names(self, record: Draft | Memory, extra: Secrets | None, before: Memory | None) -> None:
         for field in _NAMES:
@@ -137,23 +135,20 @@ class Redactor:
                 for name in strings(value):
                     self.check_name(name, field, extra)
 
-    def _refuse_if_asked(self, labels: Labels, fields: list[str]) -> None:
+    def _refuse_if_rejecting(self, labels: Labels, fields: list[str]) -> None:
         if labels and self.mode == "reject":
             labels = list(dict.fromkeys(labels))
-            raise SecretLeakage(
-                f"{' and '.join(fields)} must not hold a secret, and found was: {', '.join(labels)}; nothing was kept. "
-                "Leave it out and try again",
-                labels=labels, fields=fields,
-            )  # fmt: skip
+            found = f"{' and '.join(fields)} must not hold a secret, and found was: {', '.join(labels)}"
+            raise SecretLeakage(f"{found}; nothing was kept. Leave it out and try again", labels=labels, fields=fields)
 
-    def _known(self, extra: Secrets | None) -> tuple[Secrets, ...]:
+    def _secrets_in_force(self, extra: Secrets | None) -> tuple[Secrets, ...]:
         return (self.secrets,) if extra is None else (extra, self.secrets)
 
     def _suspicious(self, texts: Iterable[str], extra: Secrets | None) -> bool:
         """One look at everything together: what is in none of the parts is seldom in their sum."""
-        from commonplace.engine.redaction import scanning
+        from commonplace.engine.redaction import scanner
 
-        return scanning.suspicious("\n".join(texts), self._known(extra))
+        return scanner.suspicious("\n".join(texts), self._secrets_in_force(extra))
 
     def _walk(self, value: Any, extra: Secrets | None, labels: Labels) -> Any:
         if isinstance(value, str):
@@ -167,7 +162,7 @@ class Redactor:
         return value
 
     def _walk_object(self, document: dict[Any, Any], extra: Secrets | None, labels: Labels) -> dict[Any, Any]:
-        from commonplace.engine.redaction import scanning
+        from commonplace.engine.redaction import scanner
 
         made: dict[Any, Any] = {}
         alike: dict[Any, int] = {}
@@ -177,7 +172,7 @@ class Redactor:
                 alike[spelled] = alike.get(spelled, 1) + 1
                 kept = f"{spelled} ({alike[spelled]})"
             # Name and value lie apart, where no rule for texts would see them together.
-            if isinstance(key, str) and isinstance(value, str) and (label := scanning.named_secret(key, value)):
+            if isinstance(key, str) and isinstance(value, str) and (label := scanner.named_secret(key, value)):
                 labels.append(label)
                 made[kept] = self.marker(label)
             else:
@@ -199,7 +194,7 @@ def strings(value: Any) -> Iterator[str]:
             todo += part
 
 
-def _besides_content(record: Draft | Memory) -> Iterator[str]:
+def _other_texts(record: Draft | Memory) -> Iterator[str]:
     for name in (*_TEXTS, *_DOCUMENTS, *_NAMES):
         value = getattr(record, name)
         if not value:

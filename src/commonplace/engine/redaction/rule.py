@@ -14,7 +14,7 @@ TOKEN_CHARS = r"A-Za-z0-9_+/=.~$:-"
 TOKEN_RUN = 16
 
 #: A value that stands where a secret would: shown in documentation, filled in later, or code that fetches it.
-_STAND_INS = frozenset(
+_PLACEHOLDERS = frozenset(
     (
         "password", "passwd", "pass", "pwd", "pw", "secret", "token", "apikey", "api_key", "api-key", "key", "username",
         "user", "none", "null", "nil", "undefined", "true", "false", "string", "str", "text", "number", "hidden",
@@ -23,14 +23,14 @@ _STAND_INS = frozenset(
         "value", "foobar",
     )
 )  # fmt: skip
-_STAND_IN = re.compile(
+_PLACEHOLDER = re.compile(
     r"(?i)your[_ -]|placeholder|(?-i:xxxx|XXXX)|\*\*\*|\.\.\.|…|redacted|[_-]here\b|insert[_-]|replace[_-]?(?:me|with)"
 )
 _NAMES_IT = re.compile(  # api_key does, monkey does not
     r"(?i)[a-z_-]*(?:password|passwd|secret|token|(?<!mon|don|tur|hoc|joc|mic|lac|smo)(?<!whis)key|(?<!com)pass|user|"
     r"credential)s?[a-z_-]*\Z|[x*.•_-]+\Z|%[sd]\Z"
 )
-_LONGEST_STAND_IN = 200
+_LONGEST_PLACEHOLDER = 200
 _AFTER_A_WORD = ".,;:)]}。，"
 _RUNS_ON = ("word", "random")
 _REFERENCE = re.compile(r"[<{\[(]|\\?\$[A-Za-z_{(]|%(?:[A-Za-z_]+%|\(|[sd]\Z)|!vault|&[a-z]+;")
@@ -67,7 +67,7 @@ class Rule:
         # When first needed: a hundred patterns compiled at every start would be felt.
         return re.compile(self.pattern)
 
-    def spans(self, text: str, leads: Leads) -> Iterator[tuple[int, int]]:
+    def spans(self, text: str, leads: LeadIndex) -> Iterator[tuple[int, int]]:
         accepts = self.accepts
         if not self.lead:
             for match in self.compiled.finditer(text):
@@ -87,7 +87,7 @@ class Rule:
                     yield start, done
 
 
-class Leads:
+class LeadIndex:
     """Where the leads of a text end, each looked for once however many rules share it."""
 
     def __init__(self, lowered: str) -> None:
@@ -113,17 +113,17 @@ def lower(text: str) -> str:
     return lowered
 
 
-def stands_in(value: str) -> bool:
+def is_placeholder(value: str) -> bool:
     """Whether it is a placeholder or a name rather than a value."""
     bare = value.strip("\"'`<>[](){}.,;:!?$%# ")
-    if not bare or bare.lower() in _STAND_INS:
+    if not bare or bare.lower() in _PLACEHOLDERS:
         return True
-    return len(value) <= _LONGEST_STAND_IN and bool(_STAND_IN.search(value) or _NAMES_IT.match(bare))
+    return len(value) <= _LONGEST_PLACEHOLDER and bool(_PLACEHOLDER.search(value) or _NAMES_IT.match(bare))
 
 
 def is_token(value: str) -> bool:
     """For forms with a prefix of their own: anything but a placeholder."""
-    return len(value) > _LONGEST_STAND_IN or not _STAND_IN.search(value)
+    return len(value) > _LONGEST_PLACEHOLDER or not _PLACEHOLDER.search(value)
 
 
 def is_mixed_token(value: str) -> bool:
@@ -138,7 +138,7 @@ def is_wordy(value: str) -> bool:
 def is_random(value: str) -> bool:
     """Letters and digits, many different, and not words joined together: nobody spelled this."""
     value = value[:_ENOUGH]
-    if len(value) < 8 or stands_in(value) or _REFERENCE.match(value) or _FILLED_IN.search(value):
+    if len(value) < 8 or is_placeholder(value) or _REFERENCE.match(value) or _FILLED_IN.search(value):
         return False
     if _WORDY.match(value) or _is_camel(value):
         return False
@@ -151,7 +151,7 @@ def is_random(value: str) -> bool:
 def is_password(value: str) -> bool:
     """Unquoted, after a word that announces a password: what ordinary words, numbers, dates and code are not."""
     value = value.rstrip(".,;:!?…\"'”’。")
-    if len(value) < 6 or _BLANK.search(value) or stands_in(value) or _REFERENCE.match(value) or "://" in value:
+    if len(value) < 6 or _BLANK.search(value) or is_placeholder(value) or _REFERENCE.match(value) or "://" in value:
         return False
     if is_term(value) or "passw" in value.lower():
         return False
@@ -169,7 +169,7 @@ def is_term(value: str) -> bool:
 
 def is_quoted_password(value: str) -> bool:
     """In quotes even a plain word is meant; a capitalised one is a label of a form."""
-    if len(value) < 4 or _BLANK.search(value) or stands_in(value) or _REFERENCE.match(value):
+    if len(value) < 4 or _BLANK.search(value) or is_placeholder(value) or _REFERENCE.match(value):
         return False
     if _FILLED_IN.search(value):
         return False
@@ -178,15 +178,15 @@ def is_quoted_password(value: str) -> bool:
 
 def is_assigned(value: str) -> bool:
     """After NAME_PASSWORD= on a line of settings: whatever it is, unless it stands for something else."""
-    return len(value) >= 4 and not stands_in(value) and not _REFERENCE.match(value)
+    return len(value) >= 4 and not is_placeholder(value) and not _REFERENCE.match(value)
 
 
 def is_passphrase(value: str) -> bool:
-    return len(value.split()) >= 3 and len(value) >= 12 and not stands_in(value) and value == value.lower()
+    return len(value.split()) >= 3 and len(value) >= 12 and not is_placeholder(value) and value == value.lower()
 
 
 def is_url_password(value: str) -> bool:
-    return not stands_in(value) and not _REFERENCE.match(value)
+    return not is_placeholder(value) and not _REFERENCE.match(value)
 
 
 def is_basic_login(value: str) -> bool:

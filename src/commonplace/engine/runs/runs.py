@@ -24,6 +24,7 @@ RUNS = "run"  # every run of a tenant and when it was last used, so that idle on
 ITSELF = "run"  # the key of the run among its own records
 BACKENDS = ("scratchpad", "conversation")  # where it notes things for itself
 _OUTCOME = "outcome"
+_FIELDS = ("id", "tenant", "owner", "used", "ref", "agent", "guarded")  # of a run, as they are kept
 _WITHIN = (*BACKENDS, _OUTCOME)  # all that goes when it ends
 IDLE_MS = 7 * DAY_MS
 TOUCHED_MS = 3_600_000  # a use is written down at most this often, and idle runs are looked for as often
@@ -87,8 +88,8 @@ class Runs:
         id = f"run_{token_hex(16)}"
 
         def work(tx: Transaction) -> Run:
-            run = Run(id, who.tenant, who.name, Snapshot(tx.seq, tx.now), tx.now, ref, scope.agent if scope else None,
-                      bool(secrets))  # fmt: skip
+            agent = scope.agent if scope else None
+            run = Run(id, who.tenant, who.name, Snapshot(tx.seq, tx.now), tx.now, ref, agent, bool(secrets))
             _keep(tx, run)
             return run
 
@@ -237,10 +238,7 @@ def check_secrets(given: Any) -> None:
 
 
 def _keep(tx: Transaction, run: Run) -> None:
-    value = {
-        "id": run.id, "tenant": run.tenant, "owner": run.owner, "seq": run.snapshot.seq, "at": run.snapshot.at,
-        "used": run.used, "ref": run.ref, "agent": run.agent, "guarded": run.guarded,
-    }  # fmt: skip
+    value = {name: getattr(run, name) for name in _FIELDS} | {"seq": run.snapshot.seq, "at": run.snapshot.at}
     tx.put_record(Record(kind(run.id), ITSELF, value))
     tx.put_record(Record(RUNS, run.id, {"used": run.used}))
 
@@ -253,5 +251,4 @@ def _touch(tx: Transaction, id: str) -> None:
 
 
 def _run(value: dict[str, Any]) -> Run:
-    plain = {name: value[name] for name in ("id", "tenant", "owner", "used", "ref", "agent", "guarded")}
-    return Run(snapshot=Snapshot(value["seq"], value["at"]), **plain)
+    return Run(snapshot=Snapshot(value["seq"], value["at"]), **{name: value[name] for name in _FIELDS})

@@ -9,8 +9,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-from commonplace.stores.sqlite.index import merge
-from commonplace.stores.sqlite.index import verify as checks
+from commonplace.stores.sqlite.index import merge, verify as checks
 from commonplace.stores.sqlite.index.folder import Manifest, ScopeFolder, measured
 from commonplace.stores.sqlite.index.query import Hit, IndexQuery, Source
 from commonplace.stores.sqlite.index.rebuild import rebuilt, written

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from operator import add
 
-from commonplace.engine.redaction.phrases import (
+from commonplace.engine.redaction.phrase_rules import (
     CARD_HINT,
     COOKIE_FIELD,
     LOGIN_FIELD,
@@ -19,11 +19,12 @@ from commonplace.engine.redaction.phrases import (
     cards,
     private_keys,
 )
-from commonplace.engine.redaction.registered import NEUTRAL, Secrets
+from commonplace.engine.redaction.prose_rules import is_seed_phrase
+from commonplace.engine.redaction.registered_secrets import NEUTRAL, Secrets
 from commonplace.engine.redaction.rule import (
     TOKEN_CHARS,
     TOKEN_RUN,
-    Leads,
+    LeadIndex,
     Rule,
     is_basic_login,
     is_passphrase,
@@ -32,8 +33,7 @@ from commonplace.engine.redaction.rule import (
     is_random,
     lower,
 )
-from commonplace.engine.redaction.tokens import TOKENS
-from commonplace.engine.redaction.wording import is_seed_phrase
+from commonplace.engine.redaction.token_rules import TOKENS
 from commonplace.wire.errors import SecretLeakage
 
 Span = tuple[int, int, str]
@@ -96,7 +96,7 @@ def spans(text: str, registered: tuple[Secrets, ...] = (), rules: bool = True) -
         found += [(start, end, start - end, label) for start, end, label in secrets.spans(text)]
     if rules:
         lowered = lower(text)
-        leads = Leads(lowered)
+        leads = LeadIndex(lowered)
         for rank, rule in enumerate(candidates(text, lowered), start=1):
             found += [(start, end, rank, rule.label) for start, end in rule.spans(text, leads)]
         if _BEGIN in text:
@@ -138,7 +138,7 @@ def _outside_markers(
     return kept
 
 
-def clean(
+def redact(
     text: str, marker: Callable[[str], str], registered: tuple[Secrets, ...] = (), rules: bool = True
 ) -> tuple[str, list[str]]:
     """The text with a marker in place of each secret, and the labels in order. Doing it again changes nothing."""
@@ -171,7 +171,7 @@ def in_name(name: str, registered: tuple[Secrets, ...] = ()) -> list[str]:
     """Labels of secrets in a name: registered ones and forms with a prefix of their own, but no phrases, and no numbers
     that only look like a card."""
     lowered = lower(name)
-    leads = Leads(lowered)
+    leads = LeadIndex(lowered)
     found = [label for secrets in registered for _, _, label in secrets.spans(name)]
     for rule in candidates(name, lowered):
         if not rule.lead and next(rule.spans(name, leads), None) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from commonplace.engine.redaction.rule import is_quoted_password, is_term, stands_in
+from commonplace.engine.redaction.rule import is_placeholder, is_quoted_password, is_term
 
 #: What is said of passwords: none of these is one, and a phrase that ends in one describes.
 _STATES = frozenset(
@@ -53,7 +53,7 @@ SEED_WORDS = (
 def is_said_password(value: str) -> bool:
     """In quotes, in a sentence: one word or several, unless they say what the password is like."""
     words = value.split()
-    if not words or value != value.strip() or stands_in(value):
+    if not words or value != value.strip() or is_placeholder(value):
         return False
     if value[0] in _CODE_BETWEEN_QUOTES and value[-1] in _CODE_BETWEEN_QUOTES:
         return False  # "the password is " + word + " and", read from the wrong quote on
@@ -69,7 +69,7 @@ def _is_said_word(value: str) -> bool:
     word = value.rstrip(".,;:!?")
     if not word.isalpha():
         return is_quoted_password(value) and not (value[0] in "/.-" or "://" in value or is_term(value))
-    return len(word) >= 4 and not stands_in(word) and not _states(word.lower()) and word.lower() not in _SENTENCE
+    return len(word) >= 4 and not is_placeholder(word) and not _states(word.lower()) and word.lower() not in _SENTENCE
 
 
 def _states(word: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from commonplace.engine.redaction.prose_rules import SEED_WORDS, is_said_password, is_seed_phrase
 from commonplace.engine.redaction.rule import (
     Rule,
     is_assigned,
@@ -15,7 +16,6 @@ from commonplace.engine.redaction.rule import (
     is_random,
     is_url_password,
 )
-from commonplace.engine.redaction.wording import SEED_WORDS, is_said_password, is_seed_phrase
 
 _PASSWORD = (
     r"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|wachtwoord|senha|"
