@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from commonplace.dialects.amp import OPERATIONS, STATUS, Amp, envelope
+from commonplace.dialects.amp import OPERATIONS, Amp, envelope
 from commonplace.dialects.amp.operations import agent_state
 from commonplace.dialects.amp.records import to_draft, to_record
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
+from commonplace.serve.envelope import STATUS
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, Subject, driven
 from commonplace.wire import errors

@@ -19,7 +19,6 @@ from commonplace.wire.validate import check
 TAG = "trusty-memory"
 _API = "/api/v1"
 _PALACE = f"{_API}/palaces/{{id}}"
-_STATUS = {**ours.STATUS, "not_implemented": 501}
 _WHOLE = {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}
 _SUBJECT = {"type": "string", "minLength": 1, "required": True, "description": "What is asked about."}
 
@@ -31,7 +30,7 @@ class NothingToRun(Fault):
 
 
 def envelope(fault: Fault) -> Reply:
-    return Reply({"error": fault.message}, _STATUS[fault.code])
+    return Reply({"error": fault.message}, ours.STATUS[fault.code])
 
 
 class Routes:
