@@ -281,7 +281,7 @@ def test_the_sdk_states_and_asks(tmp_path: Path) -> None:
         assert memory.graph_erase("Alice")["erased"] == [made["id"]]
         with pytest.raises(ValidationError):
             memory.graph_assert("Alice", "knows", "Bob", confidence=2)
-        with pytest.raises(ValidationError):
+        with pytest.raises(TypeError, match="since"):
             memory.graph_assert("Alice", "knows", "Bob", since=2)
 
 

@@ -329,9 +329,10 @@ class Memorywire:
         )
         return _about(request.subject, found)
 
-    async def neighbors(self, agent_id: str, id: str, *, hops: int = 1) -> Document:
-        found = await self._engine.graph.neighbours(self._who, agent_id, id, hops)
-        return {"id": id, "neighbors": [{"id": other, "distance": distance} for other, distance in found.items()]}
+    async def neighbors(self, agent_id: str, memory_id: str, *, hops: int = 1) -> Document:
+        found = await self._engine.graph.neighbours(self._who, agent_id, memory_id, hops)
+        neighbors = [{"id": other, "distance": distance} for other, distance in found.items()]
+        return {"id": memory_id, "neighbors": neighbors}
 
     # encoding
 
