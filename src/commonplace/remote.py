@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -70,9 +69,7 @@ class RemoteMemory(MemoryInterface):
     async def __aenter__(self) -> RemoteMemory:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     async def _call(self, answer: type[T], operation: str, request: Document) -> T:

@@ -6,9 +6,9 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec
 
 from commonplace import config as configuration, plugins
@@ -63,8 +63,8 @@ async def open_engine(
         recorded = await primary.embedder()
         chosen, note = wanted, None
         if wanted is not None and recorded is not None and wanted.name != recorded.name:
-            chosen = _reopen(recorded.name) or wanted
-            if chosen is not wanted:
+            with suppress(Fault):  # where the other cannot be opened, recall goes by keywords until a reindex
+                chosen = open_embedder(recorded.name)
                 note = (
                     f"this store's vectors were made by {recorded.name}, which is used; "
                     f"`commonplace reindex` changes to {wanted.name}"
@@ -76,13 +76,6 @@ async def open_engine(
     except BaseException:
         await primary.close()
         raise
-
-
-def _reopen(name: str) -> Embedder | None:
-    try:
-        return open_embedder(name)
-    except Fault:
-        return None
 
 
 class Memory(MemoryInterface):
@@ -203,9 +196,7 @@ class Memory(MemoryInterface):
         await self.engine()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
 
@@ -259,9 +250,7 @@ class SyncMemory:
     def __enter__(self) -> SyncMemory:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     engine = _blocking(Memory.engine)

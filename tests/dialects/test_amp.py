@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from commonplace.dialects.amp import OPERATIONS, Amp, envelope
+from commonplace.dialects.amp import Amp, envelope
 from commonplace.dialects.amp.operations import agent_state
 from commonplace.dialects.amp.records import to_draft, to_record
 from commonplace.dialects.memorywire import Memorywire, to_wire
@@ -31,6 +31,7 @@ LESSON = {
 }  # fmt: skip
 CHECKPOINT = {"type": "checkpoint", "agent": "radarr", "working_on": "Debugging the auth flow"}
 AMP_SCHEMAS = [name for name in schema_names() if name.startswith("amp/")]
+OPERATIONS = ("store", "search", "get", "delete", "list", "status", "agent_status")
 
 
 class Caller:

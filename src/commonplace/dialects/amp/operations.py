@@ -16,7 +16,6 @@ from commonplace.wire.validate import check
 Document = dict[str, Any]
 
 PROTOCOL = "AMP/0.1"
-OPERATIONS = ("store", "search", "get", "delete", "list", "status", "agent_status")
 SEARCH_LIMIT = 10
 LIST_LIMIT = 20
 MAX_TAGS = 64

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -50,18 +49,13 @@ class Peer:
     async def vouch(self, vouch: Document) -> Any:
         return await self._client.call("POST", "/mrp/vouches", {"vouch": vouch})
 
-    async def vouches(self, subject: str) -> Any:
-        return await self._client.call("GET", f"/mrp/vouches?{urlencode({'subject': subject})}")
-
     def _path(self, operation: str) -> str:
         return f"/mrp/{operation}?{urlencode({'agent': self.agent})}" if self.agent else f"/mrp/{operation}"
 
     async def __aenter__(self) -> Peer:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         self._client.close()
 
 
