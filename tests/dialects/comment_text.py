@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from commonplace.dialects.mrp.comments import REFUSALS, Reply, ReplyItem
+from commonplace.dialects.mrp.comments import REFUSALS
 from commonplace.dialects.mrp.messages import Document
 
 _HEADER = re.compile(r"@(.{1,256}?) memory_response: ?(.*)\Z")
 _FOUND = re.compile(r"Found (\d{1,9}|no) relevant memor(?:y|ies)(?:, (\d{1,9}) shown)?\.(?: Partial: (.*))?\Z")
 _ITEM = re.compile(r"\d{1,9}\. \[([01]\.\d{1,4})\] (.*)\Z")
 _DETAIL = re.compile(r" {3}(Source|Vouch): (.*)\Z")
+
+
+@dataclass(slots=True, frozen=True)
+class ReplyItem:
+    """One memory of a reply."""
+
+    relevance: float
+    title: str
+    source: str | None = None
+    vouchers: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class Reply:
+    """What a reply says; `total` counts what was found, of which `items` are shown."""
+
+    to: str
+    code: str
+    message: str = ""  # why it is partial, declined or an error
+    items: tuple[ReplyItem, ...] = ()
+    total: int = 0
+
+    def response(self) -> Document:
+        """The MEMORY_RESPONSE that is rendered like this; each item's number is its author."""
+        results = []
+        for number, item in enumerate(self.items):
+            claim = {"type": "insight", "content": item.title, "references": [item.source] if item.source else []}
+            attestation = {"agent": str(number), "claim": claim}
+            results.append({"attestation": attestation, "relevance_score": item.relevance})
+        status = {"code": self.code, "message": self.message}
+        return {"status": status, "results": results, "meta": {"total_matches": self.total}}
+
+    def vouchers(self, attestation: Document) -> tuple[str, ...]:
+        return self.items[int(attestation["agent"])].vouchers
 
 
 def compose(agent: str, question: str, options: Document | None = None) -> str:

@@ -118,11 +118,11 @@ async def _reply(
             trusted = attestations.vouched_for(trust_context, attestation)
             return trusted.vouchers if trusted is not None else []
 
-        shown = comments.reply_of(response, author, vouchers)
+        text = comments.render_reply(response, author, vouchers)
         reply["response"] = response
     except Fault as fault:
-        shown = comments.refusal(author, fault.message)
-    return [{**reply, "text": comments.render(shown)}]
+        text = comments.render_refusal(author, fault.message)
+    return [{**reply, "text": text}]
 
 
 def _caller(engine: Engine, trusted: bool) -> Principal:

@@ -282,54 +282,44 @@ def _time(key: str, value: str) -> str:
 # the reply
 
 
-@dataclass(slots=True, frozen=True)
-class ReplyItem:
-    """One memory of a reply."""
-
-    relevance: float
-    title: str
-    source: str | None = None
-    vouchers: tuple[str, ...] = ()
-
-
-@dataclass(slots=True, frozen=True)
-class Reply:
-    """What a reply says; `total` counts what was found, of which `items` are shown."""
-
-    to: str
-    code: str
-    message: str = ""  # why it is partial, declined or an error
-    items: tuple[ReplyItem, ...] = ()
-    total: int = 0
-
-
 #: Who vouches for whoever wrote an attestation.
 Vouchers = Callable[[Document], Sequence[str]]
 
 
-def reply_of(response: Document, to: str, vouchers: Vouchers = lambda attestation: ()) -> Reply:
-    """A response as a reply to whoever request."""
-    items = tuple(_item(result, vouchers) for result in response.get("results", ()))
-    code = response["status"]["code"]
-    message = one_line(response["status"].get("message", "")) if code in ("partial", *REFUSALS) else ""
-    total = max(int(response.get("meta", {}).get("total_matches", 0)), len(items))
-    return Reply(_one_name(to) or "you", code, message, items, total if code in ("success", "partial") else len(items))
-
-
-def refusal(to: str, message: str) -> Reply:
-    """The reply to a request that could not be understood or processed."""
-    return Reply(_one_name(to) or "you", "error", one_line(message))
-
-
-def render(reply: Reply) -> str:
-    lines = [f"@{reply.to} memory_response: {_headline(reply)}"]
-    for number, item in enumerate(reply.items, 1):
-        lines += ["", f"{number}. [{_score(item.relevance)}] {item.title}"]
-        if item.source:
-            lines.append(f"   Source: {item.source}")
-        if item.vouchers:
-            lines.append(f"   Vouch: {', '.join(item.vouchers)}")
+def render_reply(response: Document, to: str, vouchers: Vouchers = lambda attestation: ()) -> str:
+    """A MEMORY_RESPONSE as the numbered list that people read."""
+    results = response.get("results", ())
+    lines = [_headline(to, response["status"], response.get("meta", {}).get("total_matches", 0), len(results))]
+    for number, result in enumerate(results, 1):
+        claim = result["attestation"]["claim"]
+        title = one_line(claim["content"])
+        if len(title) > MAX_TITLE_CHARS:
+            title = title[:MAX_TITLE_CHARS].rsplit(" ", 1)[0].rstrip() + "…"
+        score = f"{result['relevance_score']:.2f}"
+        lines += ["", f"{number}. [{score.removesuffix('0')}] {title or '(empty)'}"]
+        references = [each for each in claim.get("references", ()) if isinstance(each, str)]
+        if references and (source := one_line(references[0])):
+            lines.append(f"   Source: {source}")
+        if names := [name for each in vouchers(result["attestation"]) if (name := _one_name(each))]:
+            lines.append(f"   Vouch: {', '.join(names)}")
     return "\n".join(lines)
+
+
+def render_refusal(to: str, message: str) -> str:
+    """The reply to a request that could not be understood or processed."""
+    return _headline(to, {"code": "error", "message": message}, 0, 0)
+
+
+def _headline(to: str, status: Document, total: int, shown: int) -> str:
+    code, message = status["code"], one_line(status.get("message", "")) or "no reason was given"
+    if code in REFUSALS:
+        said = f"{REFUSALS[code]}: {message}"
+    else:
+        total = max(int(total), shown) if code in ("success", "partial") else shown
+        cut = f", {shown} shown" if total > shown else ""
+        partial = f" Partial: {message}" if code == "partial" else ""
+        said = f"Found {total or 'no'} relevant {'memory' if total == 1 else 'memories'}{cut}.{partial}"
+    return f"@{_one_name(to) or 'you'} memory_response: {said}"
 
 
 def one_line(text: str) -> str:
@@ -337,32 +327,6 @@ def one_line(text: str) -> str:
     flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     # A memory that reads like a request would be answered by whoever reads the reply.
     return MENTION.sub(lambda found: found[0].replace("@", "(at) ", 1), flat)
-
-
-def _item(result: Document, vouchers: Vouchers) -> ReplyItem:
-    attestation = result["attestation"]
-    claim = attestation["claim"]
-    title = one_line(claim["content"])
-    if len(title) > MAX_TITLE_CHARS:
-        title = title[:MAX_TITLE_CHARS].rsplit(" ", 1)[0].rstrip() + "…"
-    references = [each for each in claim.get("references", ()) if isinstance(each, str)]
-    source = one_line(references[0]) if references else None
-    names = tuple(name for each in vouchers(attestation) if (name := _one_name(each)))
-    return ReplyItem(round(result["relevance_score"], 2), title or "(empty)", source or None, names)
-
-
-def _headline(reply: Reply) -> str:
-    if reply.code in REFUSALS:
-        return f"{REFUSALS[reply.code]}: {reply.message or 'no reason was given'}"
-    many = reply.total or "no"
-    shown = f", {len(reply.items)} shown" if reply.total > len(reply.items) else ""
-    partial = f" Partial: {reply.message or 'no reason was given'}" if reply.code == "partial" else ""
-    return f"Found {many} relevant {'memory' if reply.total == 1 else 'memories'}{shown}.{partial}"
-
-
-def _score(relevance: float) -> str:
-    text = f"{relevance:.2f}"
-    return text[:-1] if text.endswith("0") else text
 
 
 def _one_name(text: str) -> str:
