@@ -72,7 +72,7 @@ class LLMJudge:
         self._endpoint = Endpoint(url, f"the judge {name}", key_variable, _MAX_ANSWER)
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
-        logits, note = self._first_word(question, texts)
+        logits, note = self._inner_logits(question, texts)
         unsure = [n for n, logit in enumerate(logits) if logit is None or UNCERTAIN[0] < logit < UNCERTAIN[1]]
         if unsure:
             try:
@@ -87,7 +87,7 @@ class LLMJudge:
         self.note = note
         return [logit for logit in logits if logit is not None]
 
-    def _first_word(self, question: str, texts: Sequence[str]) -> tuple[list[float | None], str | None]:
+    def _inner_logits(self, question: str, texts: Sequence[str]) -> tuple[list[float | None], str | None]:
         if self._inner is None:
             return [None] * len(texts), None
         try:

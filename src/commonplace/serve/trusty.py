@@ -128,7 +128,7 @@ class Routes:
         return Reply({"id": receipt.id})
 
     async def delete_drawer(self, call: Call) -> Reply:
-        await self._trusty(call).forget(call.path["id"], call.path["drawer_id"])
+        await self._trusty(call).memory_forget(call.path["id"], call.path["drawer_id"])
         await self._told(call, call.path["id"], "drawer_deleted")
         return Reply(None, 204)
 
@@ -154,12 +154,13 @@ class Routes:
     # the graph
 
     async def facts(self, call: Call) -> Reply:
-        return Reply(await self._trusty(call).facts(call.path["id"], call.query["subject"]))
+        found = await self._trusty(call).kg_query(call.path["id"], call.query["subject"])
+        return Reply(found["triples"])
 
     async def assert_fact(self, call: Call) -> Reply:
         body = _body(call, "triple")
         confidence = body.get("confidence")
-        await self._trusty(call).assert_fact(
+        await self._trusty(call).kg_assert(
             call.path["id"], body["subject"], body["predicate"], body["object"],
             1.0 if confidence is None else confidence, body.get("provenance"),
         )  # fmt: skip

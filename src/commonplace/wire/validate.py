@@ -36,7 +36,6 @@ def schema_names() -> list[str]:
 
 def check(name: str, document: Any) -> None:
     """Raises ValidationError, naming the field and what is allowed, unless the document follows it."""
-    label = _label(name)
     if isinstance(document, dict):
         _check_plain(document)
     validator = _compiled(name)
@@ -44,6 +43,7 @@ def check(name: str, document: Any) -> None:
         return
     from commonplace.wire.sentences import explain
 
+    label = name.rsplit("/", 1)[-1].replace(".", " ")
     message, field = explain(validator.iter_errors(document), _inlined(name), label)
     raise ValidationError(message, field=field)
 
@@ -144,10 +144,6 @@ def _without_unions(node: Any, nulls: bool = True) -> Any:
 
 def _may_be_null(rules: Any) -> bool:
     return isinstance(rules, dict) and isinstance(rules.get("type"), list) and "null" in rules["type"]
-
-
-def _label(name: str) -> str:
-    return name.rsplit("/", 1)[-1].replace(".", " ")
 
 
 def _check_plain(document: dict[str, Any]) -> None:

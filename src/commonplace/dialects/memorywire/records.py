@@ -17,6 +17,7 @@ NAME = "memorywire"
 _LISTS = ("tags", "supersedes")
 _BLANK: dict[str, Any] = {name: [] if name in _LISTS else None for name in METADATA_FIELDS}
 _SHOWN = ("id", "agent_id", "type", "content", "created_at", "updated_at", "version", "status", "confidence")
+_SHOWN_IN_HITS = ("id", "type", "content", "created_at", "confidence", "source", "user_id", "expires_at")
 _OPTIONAL = ("user_id", "source", "expires_at", "merged_into", "last_recalled_at", "aliases", "recalls", "supersedes")
 _RECEIVED = ("source", "from", "witnesses", "chain")  # of the provenance of what came from another agent
 _TRIPLE = ("id", "agent_id", "subject", "predicate", "object", "valid_from", "valid_to", "confidence", "asserted_by")
@@ -119,18 +120,11 @@ def to_hit(hit: Hit) -> RecallHit:
     memory = hit.memory
     # What the store gives back was checked when it was written; checking every hit again costs more than the rest.
     return RecallHit.model_construct(
-        id=memory.id,
-        type=memory.type,
-        content=memory.content,
-        score=hit.score,
+        **{name: getattr(memory, name) for name in _SHOWN_IN_HITS},
         metadata=shown_metadata(memory),
-        created_at=memory.created_at,
+        score=hit.score,
         supporting=hit.supporting or None,
         source_store=hit.source_store,
-        confidence=memory.confidence,
-        source=memory.source,
-        user_id=memory.user_id,
-        expires_at=memory.expires_at,
         relevance=hit.relevance,
         explain=hit.explain,
     )

@@ -66,18 +66,26 @@ class Trusty:
     async def kg_assert(
         self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
     ) -> Document:
-        await self.assert_fact(palace, subject, predicate, object, confidence, provenance)
+        await self.open_to_write(palace)
+        await self._engine.palaces.assert_fact(self._who, palace, (subject, predicate, object), confidence, provenance)
         return {"status": "asserted"}
 
     async def kg_query(self, palace: str, subject: str) -> Document:
-        return {"subject": subject, "triples": await self.facts(palace, subject)}
+        await self.open(palace)
+        found = await self._engine.graph.query(self._who, palace, subject)
+        return {"subject": subject, "triples": [records.triple_to_wire(triple) for triple in found]}
 
     async def memory_list(self, palace: str, room: str | None, tag: str | None, limit: int | None) -> Document:
         found = await self.listing(palace, room, tag, LIST_LIMIT if limit is None else limit)
         return {"palace": palace, "drawers": [records.list_item(memory, self.now) for memory in found]}
 
     async def memory_forget(self, palace: str, drawer_id: str) -> Document:
-        await self.forget(palace, drawer_id)
+        """Gone afterwards, whether or not it was there; deleted as every protocol but memorywire deletes, softly."""
+        id = uuid_of(drawer_id)
+        if id is None:
+            raise ValidationError(f"drawer_id must be a UUID, not {drawer_id[:80]!r}", field="drawer_id")
+        await self.open(palace)
+        await self._engine.forget(self._who, Forget(palace, [id]))
         return {"status": "deleted", "drawer_id": drawer_id, "palace": palace}
 
     async def palace_info(self, palace: str) -> Document:
@@ -135,24 +143,6 @@ class Trusty:
         await self.open(palace)
         where: Where = (*((records.in_room(room),) if room else ()), *((tagged(tag),) if tag is not None else ()))
         return list(await self._engine.palaces.most_important(self._who, palace, where, limit=limit))
-
-    async def forget(self, palace: str, drawer_id: str) -> None:
-        """Gone afterwards, whether or not it was there; deleted as every protocol but memorywire deletes, softly."""
-        id = uuid_of(drawer_id)
-        if id is None:
-            raise ValidationError(f"drawer_id must be a UUID, not {drawer_id[:80]!r}", field="drawer_id")
-        await self.open(palace)
-        await self._engine.forget(self._who, Forget(palace, [id]))
-
-    async def assert_fact(
-        self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
-    ) -> None:
-        await self.open_to_write(palace)
-        await self._engine.palaces.assert_fact(self._who, palace, (subject, predicate, object), confidence, provenance)
-
-    async def facts(self, palace: str, subject: str) -> list[Document]:
-        await self.open(palace)
-        return [records.triple_to_wire(fact) for fact in await self._engine.graph.query(self._who, palace, subject)]
 
 
 def uuid_of(text: str) -> str | None:
