@@ -41,7 +41,7 @@ def check(name: str, document: Any) -> None:
     validator = _compiled(name)
     if validator.is_valid(document):
         return
-    from commonplace.wire.sentences import explain
+    from commonplace.wire.schema_errors import explain
 
     label = name.rsplit("/", 1)[-1].replace(".", " ")
     message, field = explain(validator.iter_errors(document), _inlined(name), label)
