@@ -46,6 +46,13 @@ _DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason")  # also under
 class RemoteMemory(MemoryInterface):
     """One agent's memory, kept by a server.
 
+    Args:
+        url: The server's address.
+        token: Where the server asks for one; `COMMONPLACE_TOKEN` where nothing is said.
+        agent_id: Whose memory; `COMMONPLACE_AGENT` or `default` where nothing is said.
+        timeout: Seconds to wait for an answer.
+        connections: How many calls may be under way at once.
+
     >>> async with RemoteMemory("http://127.0.0.1:8420", token, agent_id="assistant") as memory:
     ...     await memory.remember("Alice is allergic to peanuts", user_id="alice")
     """

@@ -81,6 +81,14 @@ async def open_engine(
 class Memory(MemoryInterface):
     """One agent's memory. Opens its store at the first call; close it, or use `async with`.
 
+    Args:
+        agent_id: Whose memory; `COMMONPLACE_AGENT` or `default` where nothing is said.
+        stores: One store URL, such as sqlite://./memories.db; by default the store in the data directory.
+        data: The data directory; `COMMONPLACE_DATA` or the platform's own where nothing is said.
+        embedder: An embedder or its name; "none" leaves recall to keywords.
+        principal: Who asks, where not everything may be read and written.
+        clock: The time in milliseconds, for tests.
+
     >>> async with Memory(agent_id="assistant") as memory:
     ...     await memory.remember("Alice is allergic to peanuts", user_id="alice")
     ...     found = await memory.recall("what should I not cook for Alice?")
@@ -212,7 +220,8 @@ def _blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> 
 
 
 class SyncMemory:
-    """`Memory` without async: the same methods, each waiting for its answer. Safe to share between threads.
+    """`Memory` without async: the same parameters and methods, each waiting for its answer. Safe to share between
+    threads.
 
     >>> with SyncMemory("assistant") as memory:
     ...     memory.remember("Alice is allergic to peanuts", user_id="alice")

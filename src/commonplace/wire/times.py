@@ -1,4 +1,4 @@
-"""Moments as protocols spell them (ISO-8601) and as we keep them (milliseconds since 1970)."""
+"""Times as protocols write them (ISO-8601) and as we keep them (milliseconds since 1970): the one place for both."""
 
 from __future__ import annotations
 
