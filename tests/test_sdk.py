@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import ast
 import asyncio
+import contextlib
+import doctest
 import inspect
+import io
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import pytest
 
 from commonplace import Memory, RemoteMemory, SyncMemory
 from commonplace.embedders.hashing import open_embedder
+from commonplace.interface import MemoryInterface
 from commonplace.wire.errors import NotFound, Unavailable, ValidationError
 
 DAY = 86_400_000
@@ -25,6 +30,55 @@ def test_sync_memory_does_what_memory_does(tmp_path: Path) -> None:
         assert memory.get(kept.id)["content"] == "Alice is allergic to peanuts"
         with pytest.raises(ValidationError):
             memory.remember("")
+
+
+def methods(kind: type) -> dict[str, Any]:
+    found = inspect.getmembers(kind, inspect.isfunction)
+    return {name: method for name, method in found if not name.startswith("_") and name not in ("close", "run")}
+
+
+@pytest.mark.parametrize("name", sorted(methods(MemoryInterface)))
+def test_the_three_classes_have_the_same_methods_with_typed_and_documented_parameters(name: str) -> None:
+    wanted = inspect.signature(getattr(MemoryInterface, name))
+    for kind in (Memory, SyncMemory, RemoteMemory):
+        method = getattr(kind, name)
+        assert inspect.signature(method) == wanted, kind
+        assert inspect.getdoc(method) == inspect.getdoc(getattr(MemoryInterface, name)), kind
+    for parameter in list(wanted.parameters.values())[1:]:
+        assert parameter.kind is not parameter.VAR_KEYWORD
+        assert parameter.annotation is not parameter.empty
+
+
+def test_they_have_nothing_else() -> None:
+    names = set(methods(MemoryInterface))
+    assert set(methods(RemoteMemory)) == names
+    assert set(methods(Memory)) == set(methods(SyncMemory)) == names | {"engine"}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in methods(MemoryInterface) if not name.startswith("would_")))
+def test_its_example_is_true(name: str, tmp_path: Path) -> None:
+    """As it stands in the documentation, at a prompt that takes `await`: `python -m asyncio`."""
+    examples = doctest.DocTestParser().get_examples(inspect.getdoc(getattr(MemoryInterface, name)) or "")
+    assert examples
+
+    async def show() -> None:
+        async with Memory("assistant", data=tmp_path / "data", embedder=open_embedder("hashing")) as memory:
+            kept = await memory.remember("Alice is allergic to peanuts", user_id="alice")
+            names = {"memory": memory, "kept": kept, "folder": tmp_path}
+            for example in examples:
+                code = compile(example.source, name, "single", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                with contextlib.redirect_stdout(io.StringIO()) as printed:
+                    waiting = eval(code, names)
+                    if inspect.isawaitable(waiting):
+                        await waiting
+                assert printed.getvalue() == example.want, example.source
+
+    asyncio.run(show())
+
+
+def test_an_unknown_keyword_is_refused_as_everywhere_in_python(tmp_path: Path) -> None:
+    with SyncMemory(data=tmp_path, embedder="none") as memory, pytest.raises(TypeError, match="usr_id"):
+        memory.remember("tea", usr_id="alice")  # type: ignore[call-arg]
 
 
 def test_sync_memory_is_shared_between_threads(tmp_path: Path) -> None:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from commonplace.__about__ import __version__
 
+TYPE_CHECKING = False  # checkers and editors take it for true; importing it from typing would double the cost of this
+if TYPE_CHECKING:
+    from commonplace.remote import RemoteMemory
+    from commonplace.sdk import Memory, SyncMemory
+
 __all__ = ["Memory", "RemoteMemory", "SyncMemory", "__version__"]
 
 

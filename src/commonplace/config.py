@@ -13,14 +13,16 @@ from commonplace.wire.errors import ValidationError
 DATABASE = "commonplace.db"
 DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
-_WHOLE = {"index_mb": "of megabytes", "port": "", "max_body": "of bytes", "request_timeout": "of seconds",
-          "rate_limit": "of requests a second", "recall_budget": "of recalls a minute"}  # fmt: skip
 _LAST_PORT = 65_535
 _MAY_BE_ZERO = {"port", "rate_limit", "recall_budget"}
-_TRUE_OR_FALSE = {"token_required", "openwop_host"}
-_LISTS = {"allowed_hosts"}
-_KNOWN = {"agent", "embedder", "judge", "store", "host", "traces", *_TRUE_OR_FALSE, *_LISTS, *_WHOLE}
-_TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_UNITS = {
+    "index_mb": "of megabytes",
+    "max_body": "of bytes",
+    "request_timeout": "of seconds",
+    "rate_limit": "of requests a second",
+    "recall_budget": "of recalls a minute",
+}
+_BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 @dataclass(slots=True, frozen=True)
@@ -75,20 +77,19 @@ class Config:
         return self.store or f"sqlite://{(self.data / DATABASE).absolute()}"
 
 
+_DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in ("data", *_TABLES)}
+
+
 def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     """Settings as a caller with these flags gets them; a flag that is None was not given."""
     folder = Path(data or os.environ.get("COMMONPLACE_DATA") or standard_folder()).expanduser()
     if folder.is_file():
         raise ValidationError(f"{folder} is a file; the data directory is a folder", field="data")
     settings: dict[str, Any] = _file(folder / "commonplace.toml")
-    settings |= {k: v for k in _KNOWN if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
+    settings |= {k: v for k in _DEFAULTS if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
     settings |= {k: v for k, v in flags.items() if v is not None}
-    for name in _WHOLE.keys() & settings.keys():
-        settings[name] = _whole(name, settings[name])
-    for name in _TRUE_OR_FALSE & settings.keys():
-        settings[name] = _truth(name, settings[name])
-    for name in _LISTS & settings.keys():
-        settings[name] = _several(settings[name])
+    for name in _DEFAULTS.keys() & settings.keys():
+        settings[name] = _typed(name, _DEFAULTS[name], settings[name])
     for name in _TABLES:
         settings[name] = _table(name, settings.get(name, {}))
     if settings.get("traces", "") not in ("", "otlp"):
@@ -103,28 +104,31 @@ def _table(name: str, given: Any) -> Any:
         return given
     if not isinstance(given, dict):
         raise ValidationError(f"[{name}] must be a table", field=name)
-    kinds = {each.name: each.default for each in fields(kind)}
-    if unknown := sorted(set(given) - set(kinds)):
-        raise ValidationError(f"[{name}]: unknown setting {unknown[0]!r}; there are {', '.join(sorted(kinds))}")
+    defaults = {each.name: each.default for each in fields(kind)}
+    if unknown := sorted(set(given) - set(defaults)):
+        raise ValidationError(f"[{name}]: unknown setting {unknown[0]!r}; there are {', '.join(sorted(defaults))}")
     values = dict(given)
-    values |= {k: v for k in kinds if (v := os.environ.get(f"COMMONPLACE_{name}_{k}".upper()))}
+    values |= {k: v for k in defaults if (v := os.environ.get(f"COMMONPLACE_{name}_{k}".upper()))}
     for key, value in values.items():
         label = f"{name}.{key}"
-        if isinstance(kinds[key], bool):
-            values[key] = _truth(label, value)
-        elif isinstance(kinds[key], int):
-            values[key] = _whole(label, value)
-        elif isinstance(kinds[key], tuple):
-            values[key] = _several(value)
-        elif not isinstance(value, str):
+        if isinstance(defaults[key], str) and not isinstance(value, str):
             raise ValidationError(f"{label} must be text, not {value!r}", field=label)
+        values[key] = _typed(label, defaults[key], value)
         if (allowed := _CHOICES.get(name, {}).get(key)) and values[key] not in allowed:
             raise ValidationError(f"{label} must be {' or '.join(allowed)}, not {value!r}", field=label)
     return kind(**values)
 
 
-def _several(value: Any) -> tuple[str, ...]:
-    return tuple(str(each).strip() for each in (value.split(",") if isinstance(value, str) else value))
+def _typed(name: str, default: Any, value: Any) -> Any:
+    """A value as its setting's default is: a file and an environment spell them in their own ways."""
+    match default:
+        case bool():
+            return _boolean(name, value)
+        case int():
+            return _whole_number(name, value)
+        case tuple():
+            return tuple(str(each).strip() for each in (value.split(",") if isinstance(value, str) else value))
+    return value
 
 
 def standard_folder() -> Path:
@@ -145,18 +149,18 @@ def _file(path: Path) -> dict[str, Any]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValidationError(f"{path} is not valid TOML: {error}") from error
-    known = _KNOWN | _TABLES.keys()
+    known = {*_DEFAULTS, *_TABLES}
     unknown = sorted(set(document) - known)
     if unknown:
         raise ValidationError(f"{path}: unknown setting {unknown[0]!r}; there are {', '.join(sorted(known))}")
     return document
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole_number(name: str, value: Any) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        wanted = f"a whole number {_WHOLE.get(name, '')}".rstrip()
+        wanted = f"a whole number {_UNITS.get(name, '')}".rstrip()
         raise ValidationError(f"{name} must be {wanted}, not {value!r}", field=name) from None
     least = 0 if name in _MAY_BE_ZERO else 1
     if number < least:
@@ -166,8 +170,8 @@ def _whole(name: str, value: Any) -> int:
     return number
 
 
-def _truth(name: str, value: Any) -> bool:
-    found = value if isinstance(value, bool) else _TRUTHS.get(str(value).lower())
+def _boolean(name: str, value: Any) -> bool:
+    found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
     if found is None:
         raise ValidationError(f"{name} must be true or false, not {value!r}", field=name)
     return found

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec
 
 from commonplace import config as configuration, plugins
 from commonplace.__about__ import __version__
@@ -18,33 +17,43 @@ from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, Progress, Settings
+from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
+from commonplace.wire import models
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.knowledge import AssertRequest, EraseRequest, RetractRequest
-from commonplace.wire.models import (
-    ExpireRequest,
-    ExpireResponse,
-    ForgetRequest,
-    ForgetResponse,
-    MergeRequest,
-    MergeResponse,
-    RecallRequest,
-    RecallResponse,
-    RememberRequest,
-    RememberResponse,
-    UpdateRequest,
-)
+from commonplace.wire.models import DecideRequest, RememberRequest, RememberResponse
 from commonplace.wire.record import Clock, Principal, system_clock
 from commonplace.wire.validate import parse
 
-T = TypeVar("T")
+P = ParamSpec("P")
+
+#: Operations whose request is a message; the others take its fields.
+_REQUESTS: dict[str, type[models.Message]] = {
+    "remember": models.RememberRequest,
+    "recall": models.RecallRequest,
+    "forget": models.ForgetRequest,
+    "preview_forget": models.ForgetRequest,
+    "merge": models.MergeRequest,
+    "preview_merge": models.MergeRequest,
+    "expire": models.ExpireRequest,
+    "preview_expire": models.ExpireRequest,
+    "update": models.UpdateRequest,
+    "graph_assert": models.AssertRequest,
+    "graph_retract": models.RetractRequest,
+    "graph_erase": models.EraseRequest,
+    "preview_graph_erase": models.EraseRequest,
+}
 
 
 async def open_engine(
-    config: configuration.Config, *, store: Primary | None = None, embedder: Embedder | None = None,
-    clock: Clock = system_clock, settings: Settings | None = None,
-) -> Engine:  # fmt: skip
+    config: configuration.Config,
+    *,
+    store: Primary | None = None,
+    embedder: Embedder | None = None,
+    clock: Clock = system_clock,
+    settings: Settings | None = None,
+) -> Engine:
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
@@ -54,8 +63,8 @@ async def open_engine(
         recorded = await primary.embedder()
         chosen, note = wanted, None
         if wanted is not None and recorded is not None and wanted.name != recorded.name:
-            chosen = _reopen(recorded.name) or wanted
-            if chosen is not wanted:
+            with suppress(Fault):  # where the other cannot be opened, recall goes by keywords until a reindex
+                chosen = open_embedder(recorded.name)
                 note = (
                     f"this store's vectors were made by {recorded.name}, which is used; "
                     f"`commonplace reindex` changes to {wanted.name}"
@@ -69,15 +78,16 @@ async def open_engine(
         raise
 
 
-def _reopen(name: str) -> Embedder | None:
-    try:
-        return open_embedder(name)
-    except Fault:
-        return None
-
-
-class Memory:
+class Memory(MemoryInterface):
     """One agent's memory. Opens its store at the first call; close it, or use `async with`.
+
+    Args:
+        agent_id: Whose memory; `COMMONPLACE_AGENT` or `default` where nothing is said.
+        stores: One store URL, such as sqlite://./memories.db; by default the store in the data directory.
+        data: The data directory; `COMMONPLACE_DATA` or the platform's own where nothing is said.
+        embedder: An embedder or its name; "none" leaves recall to keywords.
+        principal: Who asks, where not everything may be read and written.
+        clock: The time in milliseconds, for tests.
 
     >>> async with Memory(agent_id="assistant") as memory:
     ...     await memory.remember("Alice is allergic to peanuts", user_id="alice")
@@ -112,6 +122,7 @@ class Memory:
         self._opening: asyncio.Lock | None = None
 
     async def engine(self) -> Engine:
+        """The engine behind it, for what has no method here; it is opened by the first that asks."""
         if self._engine is None:
             self._opening = self._opening or asyncio.Lock()
             async with self._opening:
@@ -119,233 +130,72 @@ class Memory:
                     self._engine = await open_engine(self.config, embedder=self._embedder, clock=self._clock)
         return self._engine
 
-    async def _wire(self) -> Memorywire:
-        return Memorywire(await self.engine(), self._who)
+    async def _call(self, answer: type[T], operation: str, request: Document) -> T:
+        model = _REQUESTS.get(operation)
+        path = (request.pop("id"),) if operation == "update" else ()
+        arguments = (*path, parse(model, request)) if model else ()  # what is wrong opens no store
+        method = getattr(Memorywire(await self.engine(), self._who), operation)
+        found: T = await (method(*arguments) if model else method(**request))
+        return found
 
-    def _request(self, fields: dict[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in fields.items() if value is not None}
-        given.setdefault("agent_id", self.agent_id)
-        return given
-
-    # the five operations
-
-    async def remember(self, content: str, *, type: str = "semantic", **fields: Any) -> RememberResponse:
-        """Keep a memory. `fields` are those of a remember request: user_id, metadata, confidence, source,
-        expires_at, approval_required, idempotency_key, privacy_intent, embedding, agent_id."""
-        request = parse(RememberRequest, self._request({"content": content, "type": type, **fields}))
-        return await (await self._wire()).remember(request)
-
-    async def remember_batch(self, items: Sequence[str | dict[str, Any]]) -> list[RememberResponse | Fault]:
-        """Keep many at once: strings, or dicts with the fields of `remember`. Each has its own outcome."""
+    async def _remember_batch(self, requests: Documents) -> list[RememberResponse | Fault]:
         outcomes: list[RememberResponse | Fault | None] = []
-        requests: list[RememberRequest] = []
-        for item in items:
-            fields = {"content": item} if isinstance(item, str) else dict(item)
+        valid: list[RememberRequest] = []
+        for request in requests:
             try:
-                requests.append(parse(RememberRequest, self._request({"type": "semantic", **fields})))
+                valid.append(parse(RememberRequest, request))
                 outcomes.append(None)
             except ValidationError as fault:
                 outcomes.append(fault)
-        answered = iter(await (await self._wire()).remember_many(requests)) if requests or not items else iter(())
+        wire = Memorywire(await self.engine(), self._who)
+        answered = iter(await wire.remember_many(valid)) if valid or not requests else iter(())
         return [outcome if outcome is not None else next(answered) for outcome in outcomes]
 
-    async def recall(self, query: str, *, k: int = 5, **fields: Any) -> RecallResponse:
-        """Find memories. `fields` are those of a recall request: user_id, types, filter, fresher_than_days,
-        fusion, hops, min_score, as_of, explain, include_shared, agent_id."""
-        request = parse(RecallRequest, self._request({"query": query, "k": k, **fields}))
-        return await (await self._wire()).recall(request)
+    async def _decide(self, review_id: str, decision: Document) -> Document:
+        given = parse(DecideRequest, decision)
+        wire = Memorywire(await self.engine(), self._who)
+        reviewer = given.reviewer or self._who.name
+        return await wire.decide(review_id, given.approved, reviewer, given.reason, given.request, given.apply)
 
-    async def forget(self, ids: Sequence[str] | str | None = None, **fields: Any) -> ForgetResponse:
-        """Delete by `ids`, `filter`, or both; `hard_delete=True` erases. Others: user_id, reason, cascade,
-        approval_required, agent_id."""
-        request = parse(ForgetRequest, self._request({"ids": _listed(ids), **fields}))
-        return await (await self._wire()).forget(request)
+    async def reviews(self, status: str | None = "pending") -> Documents:
+        return list(await (await self.engine()).reviews.list(self._who, status))
 
-    async def merge(self, canonical: str, duplicates: Sequence[str], **fields: Any) -> MergeResponse:
-        """Make one of several. `strategy` is keep_canonical, merge_content or keep_highest_confidence."""
-        request = parse(MergeRequest, self._request({"canonical": canonical, "duplicates": list(duplicates), **fields}))
-        return await (await self._wire()).merge(request)
-
-    async def expire(self, policy: dict[str, Any], *, action: str = "forget", **fields: Any) -> ExpireResponse:
-        """Apply a policy {older_than_days, type, confidence_below, no_recall_in_days}: forget, archive or demote."""
-        request = parse(ExpireRequest, self._request({"policy": policy, "action": action, **fields}))
-        return await (await self._wire()).expire(request)
-
-    # what destructive operations would do
-
-    async def preview_forget(self, ids: Sequence[str] | str | None = None, **fields: Any) -> list[dict[str, Any]]:
-        request = parse(ForgetRequest, self._request({"ids": _listed(ids), **fields}))
-        return list(await (await self._wire()).preview_forget(request))
-
-    async def preview_merge(self, canonical: str, duplicates: Sequence[str], **fields: Any) -> dict[str, Any]:
-        request = parse(MergeRequest, self._request({"canonical": canonical, "duplicates": list(duplicates), **fields}))
-        return await (await self._wire()).preview_merge(request)
-
-    async def preview_expire(self, policy: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
-        request = parse(ExpireRequest, self._request({"policy": policy, **fields}))
-        return list(await (await self._wire()).preview_expire(request))
-
-    # as they were called at first; programs use these names
-    would_forget, would_merge, would_expire = preview_forget, preview_merge, preview_expire
-
-    # single memories
-
-    async def get(self, id: str, *, as_of: int | None = None, agent_id: str | None = None) -> dict[str, Any]:
-        return await (await self._wire()).get(agent_id or self.agent_id, id, as_of=as_of)
-
-    async def list(
-        self, *, type: str | None = None, tag: str | None = None, user_id: str | None = None,
-        filter: dict[str, Any] | None = None, limit: int = 100, cursor: str | None = None, as_of: int | None = None,
-        agent_id: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """A page {memories, next_cursor}, newest first."""
-        return await (await self._wire()).list(
-            agent_id or self.agent_id, type=type, tag=tag, user_id=user_id,
-            filter=filter, limit=limit, cursor=cursor, as_of=as_of,
-        )  # fmt: skip
-
-    async def update(self, id: str, **fields: Any) -> dict[str, Any]:
-        """Change content, metadata, tags, confidence or expires_at; `expected_version` guards against overwriting."""
-        return await (await self._wire()).update(id, parse(UpdateRequest, self._request(fields)))
-
-    async def history(self, id: str, *, agent_id: str | None = None) -> Sequence[dict[str, Any]]:
-        return await (await self._wire()).history(agent_id or self.agent_id, id)
-
-    # the knowledge graph
-
-    async def graph_assert(self, subject: str, predicate: str, object: str, **fields: Any) -> dict[str, Any]:
-        """State something; what held of this subject and predicate until then ends. `fields`: confidence,
-        provenance, valid_from (ms), agent_id."""
-        given = self._request({"subject": subject, "predicate": predicate, "object": object, **fields})
-        return await (await self._wire()).graph_assert(parse(AssertRequest, given))
-
-    async def graph_query(
-        self, subject: str, *, predicate: str | None = None, as_of: int | None = None,
-        agent_id: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """{subject, triples}: what is stated about a subject now, or held at `as_of` (ms)."""
-        return await (await self._wire()).graph_query(
-            agent_id or self.agent_id, subject, predicate=predicate, as_of=as_of
-        )
-
-    async def graph_history(
-        self, subject: str, *, predicate: str | None = None, agent_id: str | None = None
-    ) -> dict[str, Any]:
-        """{subject, triples}: everything that was ever stated about it, oldest first."""
-        return await (await self._wire()).graph_history(agent_id or self.agent_id, subject, predicate=predicate)
-
-    async def graph_path(
-        self, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None,
-        agent_id: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """{start, end, triples}: the fewest statements that lead from one thing to another."""
-        return await (await self._wire()).graph_path(
-            agent_id or self.agent_id, start, end, max_hops=max_hops, as_of=as_of
-        )
-
-    async def graph_retract(self, subject: str, predicate: str, **fields: Any) -> dict[str, Any]:
-        """End what holds now, with nothing in its place."""
-        given = self._request({"subject": subject, "predicate": predicate, **fields})
-        return await (await self._wire()).graph_retract(parse(RetractRequest, given))
-
-    async def graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
-        """Erase everything ever stated about a subject; with `mentions=True` also what names it as the object."""
-        given = self._request({"subject": subject, **fields})
-        return await (await self._wire()).graph_erase(parse(EraseRequest, given))
-
-    async def preview_graph_erase(self, subject: str, **fields: Any) -> dict[str, Any]:
-        given = self._request({"subject": subject, **fields})
-        return await (await self._wire()).preview_graph_erase(parse(EraseRequest, given))
-
-    would_graph_erase = preview_graph_erase
-
-    async def neighbors(self, id: str, *, hops: int = 1, agent_id: str | None = None) -> dict[str, Any]:
-        """{id, neighbors}: the memories within so many hops of one, each with its distance."""
-        return await (await self._wire()).neighbors(agent_id or self.agent_id, id, hops=hops)
-
-    # reviews
-
-    async def reviews(self, status: str | None = "pending") -> Any:
-        return await (await self.engine()).reviews.list(self._who, status)
-
-    async def approve(
-        self,
-        review_id: str,
-        *,
-        reviewer: str | None = None,
-        reason: str | None = None,
-        request: dict[str, Any] | None = None,
-        apply: dict[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Let a staged write happen, as it was asked or as `request` changes it. A new memory may join another
-        (`apply={"merge_into": id}`) or take the place of others (`apply={"forget": [ids]}`) as it is approved."""
-        from commonplace.wire.surface import ReviewApply
-
-        joined = None if apply is None else parse(ReviewApply, apply)
-        return await (await self._wire()).decide(review_id, True, reviewer or self._who.name, reason, request, joined)
-
-    async def reject(self, review_id: str, *, reviewer: str | None = None, reason: str | None = None) -> dict[str, Any]:
-        return await (await self._wire()).decide(review_id, False, reviewer or self._who.name, reason)
-
-    async def review(self, review_id: str) -> dict[str, Any]:
+    async def review(self, review_id: str) -> Document:
         return await (await self.engine()).reviews.get(self._who, review_id)
 
-    # audit
+    async def verify_audit(self, progress: Progress | None = None) -> Document:
+        return await Memorywire(await self.engine(), self._who).verify_audit(progress)
 
-    async def audit(
-        self, *, agent_id: str | None = None, operation: str | None = None, since: int | None = None,
-        until: int | None = None, limit: int = 100, cursor: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """A page {entries, next_cursor} of the audit trail, oldest first."""
-        return await (await self._wire()).audit(
-            agent_id=agent_id, operation=operation, since=since, until=until,
-            limit=limit, cursor=cursor,
-        )  # fmt: skip
-
-    async def verify_audit(self, progress: Progress | None = None) -> dict[str, Any]:
-        """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
-        return await (await self._wire()).verify_audit(progress)
-
-    # upkeep
-
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Document:
         engine = await self.engine()
         found = await engine.upkeep.status(self._who)
-        return {
-            "version": __version__, "data": str(self.config.data), **found,
-            "note": found["note"] or engine.embedder_note,
-        }  # fmt: skip
+        note = found["note"] or engine.embedder_note
+        return {"version": __version__, "data": str(self.config.data), **found, "note": note}
 
-    async def doctor(self, repair: bool = True, progress: Progress | None = None) -> Any:
-        """Check everything; what can be derived again is repaired. A list of {check, ok, detail, repaired}."""
+    async def doctor(self, repair: bool = True, progress: Progress | None = None) -> Documents:
         findings = await (await self.engine()).upkeep.doctor(self._who, repair, progress)
         return [asdict(finding) for finding in findings]
 
-    async def backup(self, path: str | Path, progress: Progress | None = None) -> dict[str, Any]:
-        """A consistent copy of the store in one file, while others read and write."""
+    async def backup(self, path: str | Path, progress: Progress | None = None) -> Document:
         return await (await self.engine()).upkeep.backup(self._who, path, progress)
 
-    async def compact(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Give back unused space; afterwards no erased byte is left in the files."""
+    async def compact(self, progress: Progress | None = None) -> Document:
         return await (await self.engine()).upkeep.compact(self._who, progress)
 
-    async def reindex(self, embedder: str | Embedder | None = None, progress: Progress | None = None) -> dict[str, Any]:
-        """Embed everything anew, by default with the configured embedder. Recall keeps working meanwhile."""
+    async def reindex(self, embedder: str | Embedder | None = None, progress: Progress | None = None) -> Document:
         chosen = open_embedder(embedder or self.config.embedder) if isinstance(embedder, str | None) else embedder
         if chosen is None:
             raise ValidationError("reindex needs an embedder; name one, such as --embedder minilm", field="embedder")
         return await (await self.engine()).upkeep.reindex(self._who, chosen, progress)
 
-    # life
-
-    async def health(self) -> dict[str, Any]:
+    async def health(self) -> Document:
         return await (await self.engine()).health()
 
     async def flush(self) -> None:
-        """Write what is written behind (recall counters and their audit entries), now."""
         await (await self.engine()).flush()
 
     async def close(self) -> None:
+        """Write what is behind and close the store; the next call opens it again."""
         if self._engine is not None:
             engine, self._engine = self._engine, None
             await engine.close()
@@ -354,23 +204,40 @@ class Memory:
         await self.engine()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
 
-def _listed(ids: Sequence[str] | str | None) -> Any:
-    if ids is None:
-        return None
-    return [ids] if isinstance(ids, str) else list(ids)
+def _blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[SyncMemory, P], T]:
+    """A method of `Memory` as one that waits for the answer; checkers and editors see the same parameters."""
+
+    @functools.wraps(method)
+    def call(self: SyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        work: Coroutine[Any, Any, T] = getattr(self._memory, method.__name__)(*args, **kwargs)
+        return self.run(work)
+
+    return call
 
 
 class SyncMemory:
-    """`Memory` without async: the same methods, each waiting for its answer. Safe to share between threads."""
+    """`Memory` without async: the same parameters and methods, each waiting for its answer. Safe to share between
+    threads.
 
-    def __init__(self, agent_id: str | None = None, **options: Any) -> None:
-        self._memory = Memory(agent_id, **options)
+    >>> with SyncMemory("assistant") as memory:
+    ...     memory.remember("Alice is allergic to peanuts", user_id="alice")
+    """
+
+    def __init__(
+        self,
+        agent_id: str | None = None,
+        *,
+        stores: Sequence[str] | None = None,
+        data: str | Path | None = None,
+        embedder: str | Embedder | None = None,
+        principal: Principal | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._memory = Memory(agent_id, stores=stores, data=data, embedder=embedder, principal=principal, clock=clock)
         self.agent_id = self._memory.agent_id
         self.config = self._memory.config
         self._loop = asyncio.new_event_loop()
@@ -378,9 +245,11 @@ class SyncMemory:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for something of the engine that has no method here."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
+        """Write what is behind, close the store and end the thread; nothing can be called afterwards."""
         if not self._loop.is_closed():
             self.run(self._memory.close())
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -390,20 +259,48 @@ class SyncMemory:
     def __enter__(self) -> SyncMemory:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
+    engine = _blocking(Memory.engine)
 
-def _waiting(name: str, method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def call(self: SyncMemory, *args: Any, **kwargs: Any) -> Any:
-        return self.run(getattr(self._memory, name)(*args, **kwargs))
+    remember = _blocking(MemoryInterface.remember)
+    remember_batch = _blocking(MemoryInterface.remember_batch)
+    recall = _blocking(MemoryInterface.recall)
+    forget = _blocking(MemoryInterface.forget)
+    merge = _blocking(MemoryInterface.merge)
+    expire = _blocking(MemoryInterface.expire)
 
-    return call
+    preview_forget = would_forget = _blocking(MemoryInterface.preview_forget)
+    preview_merge = would_merge = _blocking(MemoryInterface.preview_merge)
+    preview_expire = would_expire = _blocking(MemoryInterface.preview_expire)
 
+    get = _blocking(MemoryInterface.get)
+    list = _blocking(MemoryInterface.list)
+    update = _blocking(MemoryInterface.update)
+    history = _blocking(MemoryInterface.history)
 
-for _name, _method in inspect.getmembers(Memory, inspect.iscoroutinefunction):
-    if not _name.startswith("_") and _name != "close":
-        setattr(SyncMemory, _name, _waiting(_name, _method))
+    graph_assert = _blocking(MemoryInterface.graph_assert)
+    graph_query = _blocking(MemoryInterface.graph_query)
+    graph_history = _blocking(MemoryInterface.graph_history)
+    graph_path = _blocking(MemoryInterface.graph_path)
+    graph_retract = _blocking(MemoryInterface.graph_retract)
+    graph_erase = _blocking(MemoryInterface.graph_erase)
+    preview_graph_erase = would_graph_erase = _blocking(MemoryInterface.preview_graph_erase)
+    neighbors = _blocking(MemoryInterface.neighbors)
+
+    reviews = _blocking(MemoryInterface.reviews)
+    review = _blocking(MemoryInterface.review)
+    approve = _blocking(MemoryInterface.approve)
+    reject = _blocking(MemoryInterface.reject)
+
+    audit = _blocking(MemoryInterface.audit)
+    verify_audit = _blocking(MemoryInterface.verify_audit)
+
+    status = _blocking(MemoryInterface.status)
+    health = _blocking(MemoryInterface.health)
+    flush = _blocking(MemoryInterface.flush)
+    doctor = _blocking(MemoryInterface.doctor)
+    backup = _blocking(MemoryInterface.backup)
+    compact = _blocking(MemoryInterface.compact)
+    reindex = _blocking(MemoryInterface.reindex)

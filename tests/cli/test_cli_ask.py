@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from commonplace.dialects.mrp import replies
 from commonplace.wire.keys import new_private, public_of
 from commonplace.wire.record import system_clock
 from commonplace.wire.times import iso
@@ -290,9 +289,7 @@ def test_a_comment_is_answered(cli, keeper: None) -> None:
         cli("mrp", "comment", "--from", "Babel", "--agent", "keeper", stdin=COMMENT.replace("keeper", "KEEPER")),
     ):
         assert ran.code == 0
-        reply = replies.parse(ran.out)
-        assert reply is not None
-        assert (reply.to, reply.code) == ("Babel", "success")
+        assert ran.out.startswith("@Babel memory_response: Found 1 relevant memory.\n")
     first = cli("mrp", "comment", COMMENT, "--from", "Babel")
     assert first.out.splitlines()[0] == "@Babel memory_response: Found 1 relevant memory."
     assert first.out.splitlines()[2].endswith("] Alice drinks green tea")

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from commonplace.dialects.amp import OPERATIONS, STATUS, Amp, envelope
+from commonplace.dialects.amp import Amp, envelope
 from commonplace.dialects.amp.operations import agent_state
 from commonplace.dialects.amp.records import to_draft, to_record
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
+from commonplace.serve.envelope import STATUS
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, Subject, open_subject
 from commonplace.wire import errors
@@ -30,6 +31,7 @@ LESSON = {
 }  # fmt: skip
 CHECKPOINT = {"type": "checkpoint", "agent": "radarr", "working_on": "Debugging the auth flow"}
 AMP_SCHEMAS = [name for name in schema_names() if name.startswith("amp/")]
+OPERATIONS = ("store", "search", "get", "delete", "list", "status", "agent_status")
 
 
 class Caller:

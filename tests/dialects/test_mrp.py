@@ -16,7 +16,7 @@ from mrp_talk import Talk, attestation, key, vouch
 
 from commonplace.dialects.mrp import requests, signatures
 from commonplace.dialects.mrp.messages import AHEAD_MS, SKEW_MS
-from commonplace.dialects.mrp.requests import MOST_CHARS, summary
+from commonplace.dialects.mrp.requests import MAX_CHARS, summary
 from commonplace.engine import Forget
 from commonplace.engine.peers import request_dedup
 from commonplace.testing.subject import DAY_MS, START, Subject
@@ -475,7 +475,7 @@ def test_a_vouch_for_a_key_says_nothing_of_who_signs_with_another(over: Over) ->
 
 def test_an_answer_that_would_be_too_large_is_partial_and_says_so(over: Over) -> None:
     talk = Talk(*over)
-    each = MOST_CHARS // 8
+    each = MAX_CHARS // 8
     for n in range(10):
         talk.remember(f"pruning {n} " + "x" * (each - 20))
     answer = talk.ask(None, structured={"keywords": ["pruning"]})

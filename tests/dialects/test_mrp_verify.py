@@ -10,7 +10,8 @@ import pytest
 from mrp_talk import Talk, attestation, key, vouch
 
 from commonplace.dialects.mrp import signatures
-from commonplace.dialects.mrp.verifying import CHECKS, WEIGHTS, aggregate
+from commonplace.dialects.mrp.messages import CHECKS
+from commonplace.dialects.mrp.verification import WEIGHTS, aggregate
 from commonplace.engine.peers.vouches import DECAY
 from commonplace.testing.subject import DAY_MS, Subject
 from commonplace.wire.errors import Unauthenticated, Unavailable, ValidationError

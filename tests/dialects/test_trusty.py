@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from commonplace.dialects.memorywire import Memorywire, to_wire
-from commonplace.dialects.trusty import drawers, rooms
+from commonplace.dialects.trusty import records
 from commonplace.dialects.trusty.operations import Trusty, uuid_of
-from commonplace.dialects.trusty.published import TOOLS, published
+from commonplace.dialects.trusty.tools import TOOLS, input_schema
 from commonplace.engine.engine import Engine
 from commonplace.engine.palaces import palace_recall, palaces
 from commonplace.engine.palaces.palace_recall import effective_importance
@@ -94,7 +94,7 @@ def trusty(over: tuple[Subject, Callable[[Any], Any]]) -> Caller:
 
 def test_palace_is_required_only_without_a_default() -> None:
     for name, (_, properties, required) in TOOLS.items():
-        without, given_one = published(name, palace=True), published(name, palace=False)
+        without, given_one = input_schema(name, palace=True), input_schema(name, palace=False)
         assert list(without["properties"]) == list(given_one["properties"]) == list(properties)
         if required is None:
             assert "required" not in without
@@ -105,7 +105,7 @@ def test_palace_is_required_only_without_a_default() -> None:
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_our_schemas_say_the_same_fields_and_more_about_them(name: str) -> None:
-    ours, theirs = schema(f"trusty/tools/{name}"), published(name, palace=False)
+    ours, theirs = schema(f"trusty/tools/{name}"), input_schema(name, palace=False)
     assert list(ours["properties"]) == list(theirs["properties"])
     assert ours.get("required", []) == theirs.get("required", [])
     for field, rules in theirs["properties"].items():
@@ -154,7 +154,7 @@ def test_what_waits_for_approval_says_pending_and_cannot_be_seen(
     assert review["memory_id"] == answer["drawer_id"]
 
 
-@pytest.mark.parametrize("room", rooms.KNOWN)
+@pytest.mark.parametrize("room", records.ROOMS)
 def test_known_rooms_are_stored_by_their_name(trusty: Caller, room: str) -> None:
     id = trusty.remember(room=room)
     assert trusty.run(trusty.subject.get(id, "my-project")).metadata == {"room": room}
@@ -181,11 +181,11 @@ def test_without_a_room_it_is_general(trusty: Caller, given_room: dict[str, Any]
 @given(st.text(min_size=1))
 @settings(max_examples=60)
 def test_a_memory_lies_in_the_room_it_was_put_in(room: str) -> None:
-    draft = drawers.to_draft("p", "x", room, [])
+    draft = records.to_draft("p", "x", room, [])
     memory = Memory("1", "local", "p", "semantic", "x", metadata=draft.metadata)
-    assert matches(memory, (rooms.within(room),))
-    assert matches(memory, (rooms.within(rooms.named(room)),))
-    assert not matches(memory, (rooms.within(f"{rooms.named(room)}!"),))
+    assert matches(memory, (records.in_room(room),))
+    assert matches(memory, (records.in_room(records.room_name(room)),))
+    assert not matches(memory, (records.in_room(f"{records.room_name(room)}!"),))
 
 
 def test_a_text_has_a_documented_limit(trusty: Caller) -> None:
@@ -403,7 +403,7 @@ def test_a_list_shows_these_fields(trusty: Caller) -> None:
     (drawer,) = answer["drawers"]
     assert list(drawer) == ["drawer_id", "content", "importance", "tags", "created_at"]
     assert (drawer["drawer_id"], drawer["content"], drawer["tags"]) == (id, GATEWAY, ["auth", "jwt"])
-    assert drawer["created_at"] == drawers.moment(trusty.subject.clock.now)
+    assert drawer["created_at"] == records.timestamp(trusty.subject.clock.now)
 
 
 def test_room_and_tag_narrow_a_list_together(trusty: Caller) -> None:
@@ -645,7 +645,7 @@ def test_a_fact_is_asserted_and_read(trusty: Caller) -> None:
     assert list(triple) == ["subject", "predicate", "object", "valid_from", "valid_to", "confidence", "provenance"]
     assert triple == {
         "subject": "auth-service", "predicate": "deployed_version", "object": "2.4.1",
-        "valid_from": drawers.moment(trusty.subject.clock.now), "valid_to": None, "confidence": 0.95,
+        "valid_from": records.timestamp(trusty.subject.clock.now), "valid_to": None, "confidence": 0.95,
         "provenance": "deploy-log-2026-05-10",
     }  # fmt: skip
 
@@ -687,13 +687,13 @@ def test_facts_stay_in_their_palace(trusty: Caller) -> None:
 def test_times_are_rfc_3339_in_utc(ms: int) -> None:
     from datetime import UTC, datetime, timedelta
 
-    text = drawers.moment(ms)
+    text = records.timestamp(ms)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z", text)
     assert datetime.fromisoformat(text) == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
 
 
 def test_a_whole_second_is_written_without_a_fraction() -> None:
-    assert drawers.moment(1_778_423_520_000) == "2026-05-10T14:32:00Z"
+    assert records.timestamp(1_778_423_520_000) == "2026-05-10T14:32:00Z"
 
 
 # refusals

@@ -214,7 +214,7 @@ def test_a_server_that_is_not_there() -> None:
     ],
 )
 def test_where_requests_go(spec: str, url: str) -> None:
-    assert open_embedder(spec)._url == url
+    assert open_embedder(spec)._endpoint.url == url
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from running import Running, cli, running
 
 from commonplace import Memory
-from commonplace.asking import Peer, ask, keep, question, verify
 from commonplace.dialects.mrp import Mrp, signatures
-from commonplace.dialects.mrp.examining import SKEW_MS, examine
+from commonplace.dialects.mrp.client import Peer, ask, keep, question, verify
+from commonplace.dialects.mrp.response_check import SKEW_MS, check_response
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.keys import new_private, public_of
 from commonplace.wire.record import Principal, system_clock
@@ -258,8 +258,8 @@ def test_a_byte_changed_anywhere_is_caught(town: Town) -> None:
                 document = json.loads(changed)
             except (ValueError, RecursionError):
                 continue
-            found = examine(
-                request, document, now=system_clock(), pin=town.keys["alice"], known_key=lambda agent: None,
+            found = check_response(
+                request, document, now=system_clock(), pin=town.keys["alice"], known={},
                 responder="keeper",
             )  # fmt: skip
             if found.problem is None:
@@ -325,9 +325,7 @@ def test_nothing_changed_on_the_way_is_kept(town: Town, tmp_path: Path, place: f
 def test_each_kind_of_meddling_is_named(town: Town, change: Callable[[Document], Any], says: str) -> None:
     request, response = recorded(town)
     change(response)
-    found = examine(
-        request, response, now=system_clock(), pin=town.keys["alice"], known_key=lambda agent: None, responder="keeper"
-    )
+    found = check_response(request, response, now=system_clock(), pin=town.keys["alice"], known={}, responder="keeper")
     assert found.problem is not None
     assert says in found.problem
 
@@ -338,10 +336,10 @@ def test_signed_by_someone_else_is_caught_where_the_key_is_known(town: Town) -> 
     response["results"][0]["attestation"]["claim"]["content"] = "Forget nothing"
     forged = signatures.sign_response(response, mallory)
     known = {"keeper": town.keys["alice"]}
-    found = examine(request, forged, now=system_clock(), known_key=known.get)
+    found = check_response(request, forged, now=system_clock(), known=known)
     assert "another key" in (found.problem or "")
     # Without a key known beforehand the answer is its signer's, but the memory in it is nobody's.
-    unknown = examine(request, forged, now=system_clock(), known_key=lambda agent: None)
+    unknown = check_response(request, forged, now=system_clock(), known={})
     assert (unknown.problem, unknown.signed, unknown.known) == (None, True, False)
     assert [verdict.state for verdict in unknown.verdicts] == ["wrong"]
 
@@ -351,7 +349,7 @@ def test_an_answer_to_an_earlier_question_is_not_taken_for_this_one(town: Town) 
     request, response = recorded(town)
     later = milliseconds(response["header"]["timestamp"], "timestamp") + SKEW_MS + 1
     fresh = {**request, "header": {**request["header"], "timestamp": iso(later)}}
-    found = examine(fresh, response, now=later, known_key=lambda agent: None)
+    found = check_response(fresh, response, now=later, known={})
     assert "older than the question" in (found.problem or "")
 
 
@@ -362,17 +360,15 @@ def test_a_wrong_memory_in_a_right_answer_is_not_kept(town: Town, tmp_path: Path
     attestation = response["results"][0]["attestation"]
     attestation["claim"]["content"] = "Forget nothing"
     attestation["signatures"]["hash"] = signatures.attestation_hash(attestation)
-    found = examine(
-        request, signatures.sign_response(response, alice), now=system_clock(), known_key=lambda agent: None
-    )
+    found = check_response(request, signatures.sign_response(response, alice), now=system_clock(), known={})
     assert found.problem is None
     assert [(v.state, v.detail) for v in found.verdicts] == [("wrong", "its signature does not match")]
 
     async def run() -> None:
-        from commonplace.asking import Heard
+        from commonplace.dialects.mrp.client import PeerAnswer
 
         async with Memory("carol", data=tmp_path, embedder="hashing") as memory:
-            heard = Heard(request, response, found)
+            heard = PeerAnswer(request, response, found)
             reasons = await keep(Mrp(await memory.engine(), Principal()), heard, agent="carol")
             assert reasons == ["its signature does not match"]
             assert heard.kept == [None]
@@ -413,7 +409,7 @@ def test_an_answer_that_is_no_answer_is_said_plainly(town: Town, answer: bytes) 
 
 
 def test_an_answer_without_an_end_is_not_read_to_it(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("commonplace.asking.MOST_BYTES", 1000)
+    monkeypatch.setattr("commonplace.dialects.mrp.client.MAX_BYTES", 1000)
 
     async def run(url: str) -> None:
         async with Peer(url) as peer:

@@ -20,7 +20,7 @@ from commonplace.wire.errors import Unauthenticated, ValidationError
 from commonplace.wire.record import system_clock
 
 if TYPE_CHECKING:
-    from commonplace.asking import Heard
+    from commonplace.dialects.mrp.client import PeerAnswer
     from commonplace.engine import Engine
 
 AgentUrl = Annotated[str, typer.Argument(metavar="AGENT_URL", help="The server to ask, such as http://127.0.0.1:8420.")]
@@ -91,7 +91,7 @@ def ask(
       commonplace ask http://127.0.0.1:8420 "what do you know about pruning strategies?"
       commonplace ask https://memory.example.org "deployment" --responder-agent ops --domain atlas --verify --keep
     """
-    from commonplace import asking
+    from commonplace.dialects.mrp import client
     from commonplace.wire import keys
 
     now = system_clock()
@@ -108,7 +108,7 @@ def ask(
     if key_pin is not None:
         keys.check_public(key_pin)
 
-    async def converse(engine: Engine, me: str) -> tuple[Heard, list[str]]:
+    async def converse(engine: Engine, me: str) -> tuple[PeerAnswer, list[str]]:
         from commonplace.dialects.mrp import Mrp
         from commonplace.wire.record import Principal
 
@@ -116,14 +116,14 @@ def ask(
         private = engine.peers.identity.keypair().private
         peers = (await engine.peers.trust_context(who.tenant)).peers
         known = {name: peer.key for name, peer in peers.items() if peer.key}
-        request = asking.question(
+        request = client.question(
             me, " ".join(question or ()), now=system_clock(), structured=structured, preferences={"max_results": most}
         )
-        async with asking.Peer(url, token, agent=responder_agent, timeout=timeout) as peer:
-            heard = await asking.ask(peer, request, private=private, pin=key_pin, known_keys=known)
+        async with client.Peer(url, token, agent=responder_agent, timeout=timeout) as peer:
+            heard = await client.ask(peer, request, private=private, pin=key_pin, known_keys=known)
             if verify:
-                await asking.verify(peer, heard, private=private)
-        reasons = await asking.keep(Mrp(engine, who), heard, agent=me, share_with=share) if keep else []
+                await client.verify(peer, heard, private=private)
+        reasons = await client.keep(Mrp(engine, who), heard, agent=me, share_with=share) if keep else []
         return heard, reasons
 
     with Session(data, agent) as run, waiting(url), admitted(url, token):
@@ -170,7 +170,7 @@ def admitted(url: str, token: str | None) -> Iterator[None]:
         raise Unauthenticated(f"{url} {why}: the owner of that server must give you a token; {how}") from None
 
 
-def _show(heard: Heard, reasons: list[str], shared: list[str]) -> None:
+def _show(heard: PeerAnswer, reasons: list[str], shared: list[str]) -> None:
     response, examined = heard.response, heard.examined
     status, results = response["status"], response["results"]
     meta: dict[str, Any] = response.get("meta", {})
@@ -219,12 +219,12 @@ def _advice(verification: dict[str, Any]) -> str:
     )
 
 
-def _own_key(heard: Heard) -> str | None:
+def _own_key(heard: PeerAnswer) -> str | None:
     key: str | None = heard.request["requester"].get("public_key")
     return key
 
 
-def _key(heard: Heard) -> str:
+def _key(heard: PeerAnswer) -> str:
     if not heard.examined.signed:
         return ""
     if heard.examined.known:

@@ -132,7 +132,7 @@ def merge(
             for loser in would["losers"]:
                 line(f"would take in {loser['id']}  {show.body(loser)}")
             return
-        answer = run(run.memory.merge(first, rest, strategy=strategy, approval_required=approval or None))
+        answer = run(run.memory.merge(first, rest, strategy=strategy, approval_required=approval))
     if as_json:
         from commonplace.wire.models import dump
 
@@ -189,7 +189,7 @@ def expire(
         )
     with Session(data, agent, existing=True) as run:
         if dry_run:
-            found = run(run.memory.preview_expire(policy, action=action))
+            found = run(run.memory.preview_expire(policy, action=action or "forget"))
             doing = action or "forget"
             _would(as_json, {"dry_run": True, "action": doing, "memories": found}, found, doing)
             return

@@ -18,7 +18,7 @@ from commonplace.cli.plain import emit, line, note, plural
 from commonplace.cli.session import Session
 
 if TYPE_CHECKING:
-    from commonplace.dialects.mrp.comments import Asked
+    from commonplace.dialects.mrp.comments import CommentRequest
     from commonplace.engine import Engine
     from commonplace.serve.mrp_files import Answered
     from commonplace.wire.record import Principal
@@ -74,7 +74,7 @@ def comment(
 
         raise ValidationError("give the comment, or `-` for stdin", field="text")
     written = " ".join(text) if text and text != ["-"] else values.text_file(Path("-"), "-")
-    found = comments.find(written)
+    found = comments.find_requests(written)
     replies: list[dict[str, Any]] = []
     with Session(data, agent, existing=True) as run:
         engine = run(run.memory.engine())
@@ -89,12 +89,12 @@ def comment(
 
 
 async def _reply(
-    engine: Engine, asked: Asked, author: str, agent: str | None, author_is_trusted: bool
+    engine: Engine, asked: CommentRequest, author: str, agent: str | None, author_is_trusted: bool
 ) -> list[dict[str, Any]]:
     """The reply to one request; none when it is to someone else."""
     import uuid
 
-    from commonplace.dialects.mrp import Mrp, authors, replies
+    from commonplace.dialects.mrp import Mrp, attestations, comments
     from commonplace.wire.errors import Fault
     from commonplace.wire.times import iso
 
@@ -115,14 +115,14 @@ async def _reply(
         trust_context = await engine.peers.trust_context(who.tenant)
 
         def vouchers(attestation: dict[str, Any]) -> list[str]:
-            trusted = authors.vouched_for(trust_context, attestation)
+            trusted = attestations.vouched_for(trust_context, attestation)
             return trusted.vouchers if trusted is not None else []
 
-        shown = replies.reply_of(response, author, vouchers)
+        text = comments.render_reply(response, author, vouchers)
         reply["response"] = response
     except Fault as fault:
-        shown = replies.refusal(author, fault.message)
-    return [{**reply, "text": replies.render(shown)}]
+        text = comments.render_refusal(author, fault.message)
+    return [{**reply, "text": text}]
 
 
 def _caller(engine: Engine, trusted: bool) -> Principal:
@@ -255,7 +255,7 @@ def vouch(
     Example:
       commonplace mrp vouch http://127.0.0.1:8420 --subject assistant --domain memory --statement "Found what I needed"
     """
-    from commonplace import asking
+    from commonplace.dialects.mrp import client
     from commonplace.wire.record import system_clock
     from commonplace.wire.times import iso
 
@@ -263,13 +263,13 @@ def vouch(
     ends = None if until is None else iso(values.instant(until, "--expires", now, direction=1))
 
     async def send(engine: Engine, me: str) -> tuple[dict[str, Any], Any]:
-        made = asking.vouch_for(
+        made = client.vouch_for(
             me, subject, domain=domain, statement=statement, level=level, now=now,
             private=engine.peers.identity.keypair().private, subject_key=subject_key,
             context=context, refs=ref or (), confidence=(confidence, "") if confidence else None,
             valid_until=ends,
         )  # fmt: skip
-        async with asking.Peer(url, token) as peer:
+        async with client.Peer(url, token) as peer:
             return made, await peer.vouch(made)
 
     with Session(data, agent) as run, waiting(url), admitted(url, token):

@@ -8,37 +8,27 @@ that dimension), `tls=no`. Plain HTTP is the default on this machine only.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import numpy as np
 
 from commonplace.embedders.base import Vectors, unit_rows
-from commonplace.embedders.registry import parse_settings, parse_whole
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
+from commonplace.wire.http_client import Endpoint, parse_endpoint
 
 _BATCH = 128
 _ATTEMPTS = 5
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 20.0
 _TIMEOUT = 60.0
 _MAX_ANSWER = 64 << 20
-_SETTINGS = ("model", "key", "dimension", "shorten", "tls")
-_LOCAL = ("localhost", "127.0.0.1", "::1")
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key and the texts to a host nobody named."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
+_SETTINGS = ("dimension", "key", "model", "shorten", "tls")
 
 
 class OpenAI:
@@ -56,16 +46,12 @@ class OpenAI:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name = name
-        self._url = url
         self._model = model
         self._key_variable = key_variable
         self._declared = dimension
         self._shorten = shorten
         self._sleep = sleep
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
-        if urlsplit(url).hostname in _LOCAL:
-            handlers.append(urllib.request.ProxyHandler({}))
-        self._opener = urllib.request.build_opener(*handlers)
+        self._endpoint = Endpoint(url, name, key_variable, _MAX_ANSWER)
 
     @cached_property
     def dimension(self) -> int:
@@ -83,7 +69,7 @@ class OpenAI:
         body["encoding_format"] = "float"
         if self._shorten:
             body["dimensions"] = self._declared
-        answer = self._post(json.dumps(body).encode())
+        answer = self._post(body)
         try:
             rows = [entry["embedding"] for entry in sorted(answer["data"], key=lambda entry: entry["index"])]
         except (KeyError, TypeError) as error:
@@ -93,19 +79,11 @@ class OpenAI:
             raise Unavailable(f"{self.name} answered {vectors.shape[1]} dimensions, not {self._declared}")
         return vectors
 
-    def _post(self, body: bytes) -> Any:
-        headers = {"Content-Type": "application/json"}
-        if self._key_variable:
-            key = os.environ.get(self._key_variable, "").strip()
-            if not key:
-                raise Unavailable(f"{self.name}: the environment variable {self._key_variable} is not set")
-            headers["Authorization"] = f"Bearer {key}"
+    def _post(self, body: dict[str, Any]) -> Any:
         for attempt in range(1, _ATTEMPTS + 1):
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.75, 1.25)
             try:
-                request = urllib.request.Request(self._url, body, headers)
-                with self._opener.open(request, timeout=_TIMEOUT) as response:
-                    return json.loads(response.read(_MAX_ANSWER))
+                return self._endpoint.post(body, _TIMEOUT)
             except urllib.error.HTTPError as error:
                 with error:
                     if (error.code != 429 and error.code < 500) or attempt == _ATTEMPTS:
@@ -152,27 +130,20 @@ def _retry_after(error: urllib.error.HTTPError, otherwise: float) -> float:
 
 def open_embedder(spec: str, *, sleep: Callable[[float], None] = time.sleep) -> OpenAI:
     try:
-        parts = urlsplit(spec)
-        host, port = parts.hostname, parts.port
+        endpoint = parse_endpoint(spec, _SETTINGS)
+        dimension = endpoint.whole_number("dimension", 1_000_000)
     except ValueError as error:
         raise ValidationError(f"embedder {spec!r}: {error}") from error
-    values = parse_settings(parts.query, _SETTINGS, spec)
-    model = values.get("model")
-    if not host or not model or parts.username is not None:
-        raise ValidationError(f"embedder {spec!r}: write it as openai://HOST/v1?model=NAME&key=VARIABLE")
-    dimension = parse_whole(values, "dimension", spec)
-    shorten = values.get("shorten") == "yes"
+    model, shorten = endpoint.settings["model"], endpoint.settings.get("shorten") == "yes"
     if shorten and not dimension:
         raise ValidationError(f"embedder {spec!r}: shorten=yes needs dimension=N")
-    scheme = "http" if values.get("tls", "no" if host in _LOCAL else "yes") == "no" else "https"
-    address = f"{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
     # Where the key is kept changes no vector, so it is no part of the name.
     made = {"model": model, **({"dimension": dimension, "shorten": "yes"} if shorten else {})}
     return OpenAI(
-        f"{scheme}://{address}/embeddings",
+        f"{endpoint.url}/embeddings",
         model,
-        name=f"openai://{address}?{urlencode(made, safe='/:')}",
-        key_variable=values.get("key"),
+        name=f"openai://{endpoint.address}?{urlencode(made, safe='/:')}",
+        key_variable=endpoint.settings.get("key"),
         dimension=dimension,
         shorten=shorten,
         sleep=sleep,

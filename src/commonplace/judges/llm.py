@@ -9,21 +9,18 @@ question in one request; when it fails or the budget is spent, the other judge's
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.http_client import Endpoint, parse_endpoint
 
 _SETTINGS = ("model", "key", "calls", "tokens", "timeout", "tls")
-_LOCAL = ("localhost", "127.0.0.1", "::1")
 _MAX_ANSWER = 1 << 20
 _MAX_CHARS = 4000
 
@@ -48,13 +45,6 @@ class Meter:
     failures: int = 0
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key and the texts to a host nobody named."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
 class LLMJudge:
     """Texts go to the endpoint and nowhere else: no message or log of ours contains one."""
 
@@ -73,21 +63,16 @@ class LLMJudge:
         self.name = name
         self.note: str | None = None
         self.meter = Meter()
-        self._url = url
         self._model = model
         self._inner = inner
-        self._key_variable = key_variable
         self._calls = calls
         self._tokens = tokens
         self._timeout = timeout
         self._metering = threading.Lock()
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
-        if urlsplit(url).hostname in _LOCAL:
-            handlers.append(urllib.request.ProxyHandler({}))
-        self._opener = urllib.request.build_opener(*handlers)
+        self._endpoint = Endpoint(url, f"the judge {name}", key_variable, _MAX_ANSWER)
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
-        logits, note = self._first_word(question, texts)
+        logits, note = self._inner_logits(question, texts)
         unsure = [n for n, logit in enumerate(logits) if logit is None or UNCERTAIN[0] < logit < UNCERTAIN[1]]
         if unsure:
             try:
@@ -102,7 +87,7 @@ class LLMJudge:
         self.note = note
         return [logit for logit in logits if logit is not None]
 
-    def _first_word(self, question: str, texts: Sequence[str]) -> tuple[list[float | None], str | None]:
+    def _inner_logits(self, question: str, texts: Sequence[str]) -> tuple[list[float | None], str | None]:
         if self._inner is None:
             return [None] * len(texts), None
         try:
@@ -126,7 +111,7 @@ class LLMJudge:
         }
         self._spend()
         try:
-            answer = self._post(json.dumps(body).encode())
+            answer = self._post(body)
             said = answer["choices"][0]["message"]["content"]
             self._count(answer.get("usage"))
             return {n - 1 for n in _numbers(said) if 1 <= n <= len(texts)}
@@ -151,17 +136,9 @@ class LLMJudge:
         with self._metering:
             self.meter.tokens += total if isinstance(total, int) and total > 0 else 0
 
-    def _post(self, body: bytes) -> Any:
-        headers = {"Content-Type": "application/json"}
-        if self._key_variable:
-            key = os.environ.get(self._key_variable, "").strip()
-            if not key:
-                raise Unavailable(f"the judge {self.name}: the environment variable {self._key_variable} is not set")
-            headers["Authorization"] = f"Bearer {key}"
-        request = urllib.request.Request(self._url, body, headers)
+    def _post(self, body: dict[str, Any]) -> Any:
         try:
-            with self._opener.open(request, timeout=self._timeout) as response:
-                return json.loads(response.read(_MAX_ANSWER))
+            return self._endpoint.post(body, self._timeout)
         except urllib.error.HTTPError as error:
             with error:
                 raise Unavailable(f"the judge {self.name} refused (HTTP {error.code})") from None
@@ -180,31 +157,16 @@ def _numbers(said: str) -> list[int]:
 
 def open_llm(spec: str, *, inner: Judge | None = None) -> LLMJudge:
     try:
-        parts = urlsplit(spec)
-        host, port = parts.hostname, parts.port
+        endpoint = parse_endpoint(spec, _SETTINGS)
+        numbers = {name: endpoint.whole_number(name, 1_000_000_000) for name in ("calls", "tokens", "timeout")}
     except ValueError as error:
         raise ValidationError(f"judge {spec!r}: {error}", field="judge") from error
-    values = dict(parse_qsl(parts.query, keep_blank_values=True))
-    unknown = sorted(set(values) - set(_SETTINGS))
-    if unknown:
-        raise ValidationError(f"judge {spec!r}: unknown setting {unknown[0]!r}; there are: {', '.join(_SETTINGS)}")
-    model = values.get("model")
-    if not host or not model or parts.username is not None:
-        raise ValidationError(f"judge {spec!r}: write it as llm://HOST/v1?model=NAME&key=VARIABLE", field="judge")
-    scheme = "http" if values.get("tls", "no" if host in _LOCAL else "yes") == "no" else "https"
-    address = f"{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
-    limits = {name: _whole(values[name], name, spec) for name in ("calls", "tokens", "timeout") if name in values}
+    model = endpoint.settings["model"]
     return LLMJudge(
-        f"{scheme}://{address}/chat/completions",
+        f"{endpoint.url}/chat/completions",
         model,
-        name=f"llm://{address}?model={model}",
+        name=f"llm://{endpoint.address}?model={model}",
         inner=inner,
-        key_variable=values.get("key"),
-        **limits,
+        key_variable=endpoint.settings.get("key"),
+        **{name: number for name, number in numbers.items() if number is not None},
     )
-
-
-def _whole(text: str, name: str, spec: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1_000_000_000):
-        raise ValidationError(f"judge {spec!r}: {name} must be a whole number above 0, not {text!r}", field="judge")
-    return int(text)

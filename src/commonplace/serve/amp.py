@@ -7,6 +7,7 @@ from typing import Any
 
 from commonplace.dialects import amp
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
+from commonplace.serve.envelope import STATUS
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.validate import schema
 
@@ -43,7 +44,7 @@ async def agent_status(call: Call) -> Reply:
 
 
 def envelope(fault: Fault) -> Reply:
-    return Reply(amp.envelope(fault), amp.STATUS.get(fault.code, 500))
+    return Reply(amp.envelope(fault), STATUS[fault.code])
 
 
 def _amp(call: Call) -> amp.Amp:

@@ -14,6 +14,7 @@ STATUS = {
     "payload_too_large": 413,
     "secret_leakage": 422,
     "rate_limited": 429,
+    "not_implemented": 501,
     "unavailable": 503,
 }
 

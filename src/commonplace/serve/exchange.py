@@ -101,7 +101,7 @@ def _is_whole(text: str) -> bool:
 def _check_value(name: str, rule: str, value: Any) -> None:
     validator, rules = _compiled(rule)
     if not validator.is_valid(value):
-        from commonplace.wire.sentences import allowed, shown
+        from commonplace.wire.schema_errors import allowed, shown
 
         kind = "maxLength" if isinstance(value, str) and len(value) > rules.get("maxLength", len(value)) else ""
         raise ValidationError(f"{name} must be {allowed(rules, value)}, not {shown(value, kind)}", field=name)

@@ -7,7 +7,9 @@ from typing import Any
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.serve.binding import Binding, Call, Reply
-from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS, AssertRequest, EraseRequest, RetractRequest
+from commonplace.wire.models import AssertRequest, EraseRequest, RetractRequest
+from commonplace.wire.record import MAX_TERM_CHARS
+from commonplace.wire.times import LAST_INSTANT
 from commonplace.wire.validate import parse
 
 
@@ -64,7 +66,7 @@ def _number(text: str | None) -> int | None:
 
 
 _NAMED = {"type": "string", "minLength": 1, "maxLength": 256, "required": True}
-_TERM = {"type": "string", "minLength": 1, "maxLength": MAX_CHARS}
+_TERM = {"type": "string", "minLength": 1, "maxLength": MAX_TERM_CHARS}
 _ASKED = {**_TERM, "required": True}
 _TIME = {"type": "integer", "minimum": 0, "maximum": LAST_INSTANT}
 
@@ -92,7 +94,7 @@ BINDINGS = (
                     "max_hops": {"type": "integer", "minimum": 1, "maximum": 6}}),
     _binding("GET", "kg/neighbors", kg_neighbors, "The memories tied to one, nearest first.",
              "operations/kg.neighbors.response",
-             query={"agent_id": _NAMED, "memory_id": {**_NAMED, "maxLength": MAX_CHARS},
+             query={"agent_id": _NAMED, "memory_id": {**_NAMED, "maxLength": MAX_TERM_CHARS},
                     "hops": {"type": "integer", "minimum": 0, "maximum": 3}}),
     _binding("POST", "kg/retract", kg_retract, "End what holds of a subject and predicate now.", "types/triple",
              "kg.retract", role="writer"),

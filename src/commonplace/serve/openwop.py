@@ -113,7 +113,7 @@ PROTOCOL = Protocol(
 
 def well_known(fixtures: Sequence[str] = ()) -> Protocol:
     async def discover(call: Call) -> Reply:
-        return Reply(openwop.document(call.engine.settings.redaction, fixtures))
+        return Reply(openwop.discovery_document(call.engine.settings.redaction, fixtures))
 
     discovery = _binding("GET", "/.well-known/openwop", discover, "discovery", "What this host offers.", role=None)
     return Protocol("/.well-known/openwop", (discovery,), envelope)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.dialects.trusty import drawers
+from commonplace.dialects.trusty import records
 from commonplace.dialects.trusty.operations import LIST_LIMIT, TOP_K, Trusty
-from commonplace.dialects.trusty.published import VERSION
+from commonplace.dialects.trusty.tools import VERSION
 from commonplace.engine import Palace
 from commonplace.serve import envelope as ours
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
@@ -19,7 +19,6 @@ from commonplace.wire.validate import check
 TAG = "trusty-memory"
 _API = "/api/v1"
 _PALACE = f"{_API}/palaces/{{id}}"
-_STATUS = {**ours.STATUS, "not_implemented": 501}
 _WHOLE = {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}
 _SUBJECT = {"type": "string", "minLength": 1, "required": True, "description": "What is asked about."}
 
@@ -31,7 +30,7 @@ class NothingToRun(Fault):
 
 
 def envelope(fault: Fault) -> Reply:
-    return Reply({"error": fault.message}, _STATUS[fault.code])
+    return Reply({"error": fault.message}, ours.STATUS[fault.code])
 
 
 class Routes:
@@ -105,7 +104,7 @@ class Routes:
         return {
             "id": name, "name": name, "description": palace.description, "drawer_count": count,
             "vector_count": vectors, "kg_triple_count": facts, "wing_count": 0,
-            "created_at": drawers.moment(palace.created_at),
+            "created_at": records.timestamp(palace.created_at),
         }  # fmt: skip
 
     # drawers
@@ -114,12 +113,12 @@ class Routes:
         trusty, asked = self._trusty(call), call.query
         limit = int(asked.get("limit", LIST_LIMIT))
         found = await trusty.listing(call.path["id"], asked.get("room"), asked.get("tag"), limit)
-        return Reply([drawers.whole(memory, trusty.now) for memory in found])
+        return Reply([records.drawer(memory, trusty.now) for memory in found])
 
     async def create_drawer(self, call: Call) -> Reply:
         body, palace = _body(call, "drawer"), call.path["id"]
         await self._trusty(call).open_to_write(palace)
-        draft = drawers.to_draft(
+        draft = records.to_draft(
             palace, body["content"], body.get("room"), body.get("tags", []), body.get("importance")
         )
         receipt = await call.engine.remember(call.who, draft)
@@ -129,7 +128,7 @@ class Routes:
         return Reply({"id": receipt.id})
 
     async def delete_drawer(self, call: Call) -> Reply:
-        await self._trusty(call).forget(call.path["id"], call.path["drawer_id"])
+        await self._trusty(call).memory_forget(call.path["id"], call.path["drawer_id"])
         await self._told(call, call.path["id"], "drawer_deleted")
         return Reply(None, 204)
 
@@ -143,20 +142,25 @@ class Routes:
         deep = asked.get("deep", "false") == "true"
         found = await trusty.recall(call.path["id"], asked["q"], int(asked.get("top_k", TOP_K)), deep=deep)
         now = trusty.now
-        first = [{"drawer": drawers.identity(found.identity, now), "score": 1.0, "layer": 0}] if found.identity else []
-        rest = [{"drawer": drawers.whole(place.memory, now), "score": round(place.score, 4), "layer": place.layer}
+        first = (
+            [{"drawer": records.identity_drawer(found.identity, now), "score": 1.0, "layer": 0}]
+            if found.identity
+            else []
+        )
+        rest = [{"drawer": records.drawer(place.memory, now), "score": round(place.score, 4), "layer": place.layer}
                 for place in found.hits]  # fmt: skip
         return Reply(first + rest)
 
     # the graph
 
     async def facts(self, call: Call) -> Reply:
-        return Reply(await self._trusty(call).facts(call.path["id"], call.query["subject"]))
+        found = await self._trusty(call).kg_query(call.path["id"], call.query["subject"])
+        return Reply(found["triples"])
 
     async def assert_fact(self, call: Call) -> Reply:
         body = _body(call, "triple")
         confidence = body.get("confidence")
-        await self._trusty(call).assert_fact(
+        await self._trusty(call).kg_assert(
             call.path["id"], body["subject"], body["predicate"], body["object"],
             1.0 if confidence is None else confidence, body.get("provenance"),
         )  # fmt: skip

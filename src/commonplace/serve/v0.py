@@ -13,6 +13,8 @@ from commonplace.serve.binding import Binding, Call, Lines, Protocol, Reply
 from commonplace.serve.envelope import envelope
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import (
+    BatchRequest,
+    DecideRequest,
     ExpireRequest,
     ForgetRequest,
     MergeRequest,
@@ -24,7 +26,6 @@ from commonplace.wire.models import (
 )
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import MEMORY_TYPES
-from commonplace.wire.surface import BatchRequest, DecideRequest
 from commonplace.wire.validate import parse
 
 TAG = "memorywire"

@@ -76,3 +76,18 @@ class OperatorActionRequired(Unavailable):
 
 class UnusableStore(OperatorActionRequired):
     """A data file that must not be opened: damaged, or written by a newer version. It is left untouched."""
+
+
+_BY_CODE = {kind.code: kind for kind in Fault.__subclasses__()}
+
+
+def fault_of(document: Any) -> Fault:
+    """The fault that another server's `to_wire` gave; one of an unknown code or shape is its unavailability."""
+    error = document.get("error") if isinstance(document, dict) else None
+    if not isinstance(error, dict):
+        return Unavailable("the server answered with an error of an unknown shape")
+    kind = _BY_CODE.get(str(error.get("code", "")), Unavailable)
+    fault = kind(str(error.get("message", "the server gave no reason")))
+    if isinstance(error.get("details"), dict):
+        fault.details = error["details"]
+    return fault

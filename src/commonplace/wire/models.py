@@ -1,108 +1,59 @@
-"""The memorywire messages as Python objects. The schemas are the truth; these accept the same documents.
+"""The memorywire messages as Python objects: their fields and types. The schemas are the truth about the rest.
 
-On the wire an optional field is absent, never null; only `approval_url` may be null. In Python, where None is
-how absence is spelled, a constructor takes None for any optional field and leaves it out.
+What may be in a field is said once, in `schemas/memorywire`: `validate.parse` checks a document against its schema and
+only then makes the message, and a request made in Python is checked the same way. On the wire an optional field is
+absent, never null; only `approval_url` may be null. In Python, where None is how absence is spelled, a constructor
+takes None for any optional field and leaves it out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from commonplace.wire.message import (
-    Count,
-    JsonObject,
-    Maybe,
-    Message,
-    Milliseconds,
-    Name,
-    Number,
-    Positive,
-    Text,
-    Unit,
-    whole,
-)
 from commonplace.wire.record import MemoryType
-
-if TYPE_CHECKING:
-    from commonplace.wire.types import (
-        EmotionalMemory,
-        EpisodicMemory,
-        Fsm,
-        FsmTransition,
-        ProceduralMemory,
-        SemanticMemory,
-    )
-
-__all__ = [
-    "Change",
-    "Diff",
-    "EmotionalMemory",
-    "EpisodicMemory",
-    "Erased",
-    "ErrorBody",
-    "ErrorCode",
-    "ErrorEnvelope",
-    "ExpireAction",
-    "ExpirePolicy",
-    "ExpireRequest",
-    "ExpireResponse",
-    "ForgetRequest",
-    "ForgetResponse",
-    "Fsm",
-    "FsmTransition",
-    "Fusion",
-    "GovernedOperation",
-    "Judge",
-    "MergeRequest",
-    "MergeResponse",
-    "MergeStrategy",
-    "Message",
-    "PrivacyIntent",
-    "ProceduralMemory",
-    "RecallHit",
-    "RecallRequest",
-    "RecallResponse",
-    "RememberRequest",
-    "RememberResponse",
-    "ReviewDecision",
-    "ReviewRequest",
-    "SemanticMemory",
-    "StoreError",
-    "StoreOutcome",
-    "UpdateRequest",
-    "dump",
-]
+from commonplace.wire.validate import check
 
 Fusion = Literal["rrf", "max", "weighted"]
 Judge = Literal["auto", "off", "always"]
 MergeStrategy = Literal["keep_canonical", "merge_content", "keep_highest_confidence"]
 ExpireAction = Literal["forget", "archive", "demote"]
-GovernedOperation = Literal["remember", "forget", "merge"]
-ErrorCode = Literal[
-    "validation_error",
-    "unauthenticated",
-    "forbidden",
-    "not_found",
-    "conflict",
-    "payload_too_large",
-    "secret_leakage",
-    "rate_limited",
-    "unavailable",
-]
+JsonObject = dict[str, Any]
 
 
-def __getattr__(name: str) -> Any:
-    # The type records are asked for seldom, and making their classes would lengthen every start.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from commonplace.wire import types
+class Message(BaseModel):
+    """Closed: a field that the message does not have is refused."""
 
-    return getattr(types, name)
+    # Deferred: a process pays for the messages it uses, not for all of them.
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+
+    #: The schema of this message, for those that have a file of their own.
+    schema_name: ClassVar[str] = ""
+
+    def __init__(self, /, **fields: Any) -> None:
+        super().__init__(**{name: value for name, value in fields.items() if value is not None})
+
+    # Without this mark pydantic would send parsed documents through __init__ too, which checks requests once more.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
-def dump(message: Message) -> dict[str, Any]:
+class Request(Message):
+    """A message that callers make; one that its schema refuses cannot be made."""
+
+    def __init__(self, /, **fields: Any) -> None:
+        given = {
+            name: value.model_dump(exclude_unset=True) if isinstance(value, Message) else value
+            for name, value in fields.items()
+            if value is not None
+        }
+        check(self.schema_name, given)
+        super().__init__(**given)
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+
+def dump(message: Message) -> JsonObject:
     """The message as a JSON document: defaults included, None left out, but a remember response always says
     `approval_url`, as null when there is nothing to approve."""
     document = message.model_dump(exclude_none=True)
@@ -111,87 +62,101 @@ def dump(message: Message) -> dict[str, Any]:
     return document
 
 
+# remember
+
+
 class PrivacyIntent(Message):
     """How long a memory may be kept, who may see it, and the consent it rests on."""
 
-    retain: Maybe[Positive] = None
-    share_with: Maybe[list[Text]] = None
-    user_consent_id: Maybe[Text] = None
+    retain: int | None = None
+    share_with: list[str] | None = None
+    user_consent_id: str | None = None
 
 
-class RememberRequest(Message):
+class RememberRequest(Request):
     schema_name = "memorywire/operations/remember"
 
-    agent_id: Name
+    agent_id: str
     type: MemoryType
-    content: Text
-    user_id: Maybe[Name] = None
-    metadata: Maybe[JsonObject] = None
-    confidence: Unit = 1.0
-    source: Maybe[str] = None
-    expires_at: Maybe[Milliseconds] = None
+    content: str
+    user_id: str | None = None
+    metadata: JsonObject | None = None
+    confidence: float = 1.0
+    source: str | None = None
+    expires_at: int | None = None
     approval_required: bool = False
-    privacy_intent: Maybe[PrivacyIntent] = None
-    idempotency_key: Maybe[Name] = None
-    embedding: Maybe[Annotated[list[Number], Field(min_length=1)]] = None
-    reasoning: Maybe[str] = None
+    privacy_intent: PrivacyIntent | None = None
+    idempotency_key: str | None = None
+    embedding: list[float] | None = None
+    reasoning: str | None = None
+
+
+class BatchRequest(Request):
+    """Items are looked at one by one, so that a wrong one does not keep the others out."""
+
+    schema_name = "memorywire/operations/remember.batch"
+
+    items: list[JsonObject]
 
 
 class StoreError(Message):
     """A store that did not do its part, and why."""
 
-    store: Text
-    error: Text
+    store: str
+    error: str
 
 
 class RememberResponse(Message):
     schema_name = "memorywire/operations/remember.response"
 
-    id: Text
-    stored_at: Milliseconds
-    stores: list[Text]
+    id: str
+    stored_at: int
+    stores: list[str]
     pending_approval: bool
-    approval_url: Text | None = None
-    errors: Maybe[list[StoreError]] = None
-    redacted: Maybe[Annotated[list[Text], Field(min_length=1)]] = None
+    approval_url: str | None = None
+    errors: list[StoreError] | None = None
+    redacted: list[str] | None = None
 
 
-class RecallRequest(Message):
+# recall
+
+
+class RecallRequest(Request):
     schema_name = "memorywire/operations/recall"
 
-    agent_id: Name
-    query: Text
-    user_id: Maybe[Name] = None
-    k: Annotated[int, Field(ge=1, le=1000), BeforeValidator(whole)] = 5
-    types: Maybe[list[MemoryType]] = None
-    hops: Annotated[int, Field(ge=0, le=3), BeforeValidator(whole)] = 0
+    agent_id: str
+    query: str
+    user_id: str | None = None
+    k: int = 5
+    types: list[MemoryType] | None = None
+    hops: int = 0
     fusion: Fusion = "rrf"
-    filter: Maybe[JsonObject] = None
-    fresher_than_days: Maybe[Count] = None
-    min_score: Maybe[Unit] = None
-    as_of: Maybe[Milliseconds] = None
+    filter: JsonObject | None = None
+    fresher_than_days: int | None = None
+    min_score: float | None = None
+    as_of: int | None = None
     explain: bool = False
-    quorum_k: Maybe[Positive] = None
+    quorum_k: int | None = None
     include_shared: bool = False
     judge: Judge = "auto"
 
 
 class RecallHit(Message):
-    id: Text
+    id: str
     type: MemoryType
-    content: Annotated[Text | JsonObject, Field(union_mode="left_to_right")]
-    score: Number
-    metadata: Maybe[JsonObject] = None
-    created_at: Maybe[Milliseconds] = None
-    supporting: Maybe[list[Text]] = None
-    source_store: Maybe[Text] = None
-    confidence: Maybe[Unit] = None
-    source: Maybe[str] = None
-    user_id: Maybe[Name] = None
-    expires_at: Maybe[Milliseconds] = None
-    relevance: Maybe[Unit] = None
-    signature: Maybe[Text] = None
-    explain: Maybe[JsonObject] = None
+    content: str | JsonObject
+    score: float
+    metadata: JsonObject | None = None
+    created_at: int | None = None
+    supporting: list[str] | None = None
+    source_store: str | None = None
+    confidence: float | None = None
+    source: str | None = None
+    user_id: str | None = None
+    expires_at: int | None = None
+    relevance: float | None = None
+    signature: str | None = None
+    explain: JsonObject | None = None
 
 
 class RecallResponse(Message):
@@ -199,103 +164,100 @@ class RecallResponse(Message):
 
     results: list[RecallHit]
     fusion_used: Fusion
-    stores_queried: list[Text]
-    latency_ms: Count
-    explain: Maybe[JsonObject] = None
-    note: Maybe[Text] = None
-    errors: Maybe[list[StoreError]] = None
+    stores_queried: list[str]
+    latency_ms: int
+    explain: JsonObject | None = None
+    note: str | None = None
+    errors: list[StoreError] | None = None
 
 
-class ForgetRequest(Message):
+# forget
+
+
+class ForgetRequest(Request):
     """What to forget must be said: `ids`, `filter`, or both, and not both empty."""
 
     schema_name = "memorywire/operations/forget"
 
-    agent_id: Name
-    user_id: Maybe[Name] = None
-    ids: Maybe[list[Text]] = None
-    filter: Maybe[JsonObject] = None
+    agent_id: str
+    user_id: str | None = None
+    ids: list[str] | None = None
+    filter: JsonObject | None = None
     hard_delete: bool = False
-    reason: Maybe[str] = None
+    reason: str | None = None
     approval_required: bool = False
     cascade: bool = False
-    reasoning: Maybe[str] = None
-
-    @model_validator(mode="after")
-    def _names_something(self) -> ForgetRequest:
-        if not self.ids and not self.filter:
-            raise ValueError("forget needs a non-empty ids or filter")
-        return self
+    reasoning: str | None = None
 
 
 class StoreOutcome(Message):
     """How many memories one store changed, or why it failed."""
 
-    store: Text
-    count: Count
-    error: Maybe[Text] = None
+    store: str
+    count: int
+    error: str | None = None
 
 
 class Erased(Message):
     """What an erasure touched beyond the ids asked for, and the backups that still hold them."""
 
-    descendants: list[Text] = Field(default_factory=list)
-    backups: list[Text] = Field(default_factory=list)
-    backup_count: Maybe[Count] = None
+    descendants: list[str] = Field(default_factory=list)
+    backups: list[str] = Field(default_factory=list)
+    backup_count: int | None = None
 
 
 class ForgetResponse(Message):
     schema_name = "memorywire/operations/forget.response"
 
-    forgotten_ids: list[Text]
+    forgotten_ids: list[str]
     stores: list[StoreOutcome]
     hard_delete: bool
-    pending_approval: Maybe[bool] = None
-    approval_url: Text | None = None
-    erased: Maybe[Erased] = None
+    pending_approval: bool | None = None
+    approval_url: str | None = None
+    erased: Erased | None = None
 
 
-class MergeRequest(Message):
+# merge
+
+
+class MergeRequest(Request):
     schema_name = "memorywire/operations/merge"
 
-    agent_id: Name
-    canonical: Text
-    duplicates: Annotated[list[Text], Field(min_length=1)]
+    agent_id: str
+    canonical: str
+    duplicates: list[str]
     strategy: MergeStrategy = "keep_canonical"
     approval_required: bool = False
-    reasoning: Maybe[str] = None
+    reasoning: str | None = None
 
 
 class MergeResponse(Message):
     schema_name = "memorywire/operations/merge.response"
 
-    canonical: Text
-    merged_count: Count
+    canonical: str
+    merged_count: int
     strategy_used: MergeStrategy
     stores: list[StoreOutcome]
-    pending_approval: Maybe[bool] = None
-    approval_url: Text | None = None
+    pending_approval: bool | None = None
+    approval_url: str | None = None
+
+
+# expire
 
 
 class ExpirePolicy(Message):
     """Conditions that must all hold; at least one is given."""
 
-    older_than_days: Maybe[Positive] = None
-    type: Maybe[MemoryType] = None
-    confidence_below: Maybe[Unit] = None
-    no_recall_in_days: Maybe[Positive] = None
-
-    @model_validator(mode="after")
-    def _says_something(self) -> ExpirePolicy:
-        if not self.model_fields_set:
-            raise ValueError("policy needs at least one condition")
-        return self
+    older_than_days: int | None = None
+    type: MemoryType | None = None
+    confidence_below: float | None = None
+    no_recall_in_days: int | None = None
 
 
-class ExpireRequest(Message):
+class ExpireRequest(Request):
     schema_name = "memorywire/operations/expire"
 
-    agent_id: Name
+    agent_id: str
     policy: ExpirePolicy
     action: ExpireAction = "forget"
 
@@ -303,84 +265,86 @@ class ExpireRequest(Message):
 class ExpireResponse(Message):
     schema_name = "memorywire/operations/expire.response"
 
-    matched_count: Count
+    matched_count: int
     action_taken: ExpireAction
     stores: list[StoreOutcome]
+
+
+# changing a memory, deciding a review
 
 
 class Sharing(Message):
     """The part of a privacy intent that may change; the rest is a promise."""
 
-    share_with: list[Text]
+    share_with: list[str]
 
 
-class UpdateRequest(Message):
+class UpdateRequest(Request):
     """The body of PATCH /v0/memories/{id}; a field that is absent stays as it is."""
 
     schema_name = "memorywire/operations/update"
 
-    agent_id: Name
-    content: Maybe[Text] = None
-    metadata: Maybe[JsonObject] = None
-    tags: Maybe[list[Text]] = None
-    confidence: Maybe[Unit] = None
-    expires_at: Maybe[Milliseconds] = None
-    privacy_intent: Maybe[Sharing] = None
-    expected_version: Maybe[Positive] = None
+    agent_id: str
+    content: str | None = None
+    metadata: JsonObject | None = None
+    tags: list[str] | None = None
+    confidence: float | None = None
+    expires_at: int | None = None
+    privacy_intent: Sharing | None = None
+    expected_version: int | None = None
 
 
-class Change(Message):
-    before: JsonObject
-    after: JsonObject
+class ReviewApply(Message):
+    """What else happens when a new memory is approved: it joins another, or takes the place of others."""
+
+    merge_into: str | None = None
+    forget: list[str] | None = None
 
 
-class Diff(Message):
-    """What the memory would gain, lose and change if the reviewed request went through."""
+class DecideRequest(Request):
+    """The body of POST /v0/reviews/{id}."""
 
-    added: list[JsonObject] = Field(default_factory=list)
-    removed: list[JsonObject] = Field(default_factory=list)
-    modified: list[Change] = Field(default_factory=list)
-
-
-_GOVERNED: dict[str, type[RememberRequest | ForgetRequest | MergeRequest]] = {
-    "remember": RememberRequest,
-    "forget": ForgetRequest,
-    "merge": MergeRequest,
-}
-
-
-class ReviewRequest(Message):
-    schema_name = "memorywire/operations/governance.review"
-
-    operation: GovernedOperation
-    agent_id: Name
-    request: RememberRequest | ForgetRequest | MergeRequest
-    diff: Maybe[Diff] = None
-    reasoning: Maybe[str] = None
-
-    @field_validator("request", mode="before")
-    @classmethod
-    def _chosen_by_operation(cls, request: Any, info: ValidationInfo) -> Any:
-        model = _GOVERNED.get(info.data.get("operation", ""))
-        return request if model is None else model.model_validate(request)
-
-
-class ReviewDecision(Message):
-    schema_name = "memorywire/operations/governance.decision"
+    schema_name = "memorywire/operations/decide"
 
     approved: bool
-    reviewer: Text
-    reviewed_at: Milliseconds
-    reason: Maybe[str] = None
+    reviewer: str | None = None
+    reason: str | None = None
+    request: JsonObject | None = None
+    apply: ReviewApply | None = None
 
 
-class ErrorBody(Message):
-    code: ErrorCode
-    message: Text
-    details: Maybe[JsonObject] = None
+# the knowledge graph
 
 
-class ErrorEnvelope(Message):
-    schema_name = "memorywire/error"
+class AssertRequest(Request):
+    """The body of POST /v0/kg/assert."""
 
-    error: ErrorBody
+    schema_name = "memorywire/operations/kg.assert"
+
+    agent_id: str
+    subject: str
+    predicate: str
+    object: str
+    confidence: float = 1.0
+    provenance: str | None = None
+    valid_from: int | None = None
+
+
+class RetractRequest(Request):
+    """The body of POST /v0/kg/retract."""
+
+    schema_name = "memorywire/operations/kg.retract"
+
+    agent_id: str
+    subject: str
+    predicate: str
+
+
+class EraseRequest(Request):
+    """The body of POST /v0/kg/erase."""
+
+    schema_name = "memorywire/operations/kg.erase"
+
+    agent_id: str
+    subject: str
+    mentions: bool = False

@@ -1,4 +1,4 @@
-"""What a palace may be called: known before anything heavy is loaded."""
+"""What a palace may be called. A module of its own: `commonplace mcp` checks a name before anything heavy is loaded."""
 
 from __future__ import annotations
 

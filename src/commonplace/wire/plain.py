@@ -1,4 +1,7 @@
-"""What counts as a JSON document: finite numbers, real text, string keys, and an end to its depth."""
+"""What counts as a JSON document: finite numbers, real text, string keys, and an end to its depth.
+
+Apart from `validate`, because the engine checks texts without any schema.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,11 @@ SHARED_AGENT = "shared"
 LOCAL_TENANT = "local"
 EVERYONE = "*"  # among those a memory is shared with
 MAX_CONTENT_CHARS = 262_144
+MAX_TERM_CHARS = 1024  # of a subject, predicate, object or provenance in the graph
+
+#: Fields of the record that memorywire, and so a reviewer, has among a memory's metadata.
+TEXT_FIELDS = ("title", "project", "session_id", "speaker", "entity_name")
+METADATA_FIELDS = (*TEXT_FIELDS, "tags", "importance", "event_time", "supersedes")
 
 #: The one clock: integer milliseconds since the epoch.
 Clock = Callable[[], int]

@@ -1,4 +1,4 @@
-"""Moments as protocols spell them (ISO-8601) and as we keep them (milliseconds since 1970)."""
+"""Times as protocols write them (ISO-8601) and as we keep them (milliseconds since 1970): the one place for both."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from commonplace.wire.errors import ValidationError
 
 DAY_MS = 86_400_000
+LAST_INSTANT = 253_402_300_799_999  # the last that can be written with a year of four digits
 _BARE_DAY = 10  # characters
 
 

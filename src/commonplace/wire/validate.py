@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from jsonschema_rs import Draft202012Validator
 
-    from commonplace.wire.message import Message
+    from commonplace.wire.models import Message
 
     M = TypeVar("M", bound=Message)
 
@@ -36,26 +36,22 @@ def schema_names() -> list[str]:
 
 def check(name: str, document: Any) -> None:
     """Raises ValidationError, naming the field and what is allowed, unless the document follows it."""
-    label = _label(name)
     if isinstance(document, dict):
         _check_plain(document)
     validator = _compiled(name)
     if validator.is_valid(document):
         return
-    from commonplace.wire.sentences import explain
+    from commonplace.wire.schema_errors import explain
 
+    label = name.rsplit("/", 1)[-1].replace(".", " ")
     message, field = explain(validator.iter_errors(document), _inlined(name), label)
     raise ValidationError(message, field=field)
 
 
 def parse(model: type[M], data: Any) -> M:
-    """The document as a message, or the same refusal that `check` gives."""
-    try:
-        return model.model_validate(data)
-    except ValueError as refusal:  # pydantic's own error is one
-        if model.schema_name:
-            check(model.schema_name, data)
-        raise _in_pydantic_words(refusal) from None
+    """The document as a message, or the refusal that `check` gives: models know types, only schemas know rules."""
+    check(model.schema_name, data)
+    return model.model_validate(data)
 
 
 def portable_schema(name: str, *, nulls: bool = True) -> dict[str, Any]:
@@ -150,10 +146,6 @@ def _may_be_null(rules: Any) -> bool:
     return isinstance(rules, dict) and isinstance(rules.get("type"), list) and "null" in rules["type"]
 
 
-def _label(name: str) -> str:
-    return name.rsplit("/", 1)[-1].replace(".", " ")
-
-
 def _check_plain(document: dict[str, Any]) -> None:
     for field, value in document.items():
         try:
@@ -162,13 +154,3 @@ def _check_plain(document: dict[str, Any]) -> None:
         except ValueError as why:
             name = field if isinstance(field, str) and field.isascii() else ascii(field)
             raise ValidationError(f"{name:.80} {why}", field=name) from None
-
-
-def _in_pydantic_words(refusal: Any) -> ValidationError:
-    from commonplace.wire.sentences import spell
-
-    first = refusal.errors(include_url=False, include_context=False, include_input=False)[0]
-    field = spell(first["loc"]) or refusal.title
-    what = first["msg"].removeprefix("Value error, ")
-    joint = " " if what.startswith(("is ", "has ", "holds ")) else ": "
-    return ValidationError(field + joint + what, field=field)

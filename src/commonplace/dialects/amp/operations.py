@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from commonplace.__about__ import __version__
 from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record, to_request
 from commonplace.engine import Engine, Query, shown_relevance, tagged
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
 from commonplace.wire.validate import check
@@ -15,10 +16,9 @@ from commonplace.wire.validate import check
 Document = dict[str, Any]
 
 PROTOCOL = "AMP/0.1"
-OPERATIONS = ("store", "search", "get", "delete", "list", "status", "agent_status")
 SEARCH_LIMIT = 10
 LIST_LIMIT = 20
-MOST_TAGS = 64
+MAX_TAGS = 64
 
 
 class Amp:
@@ -91,13 +91,15 @@ class Amp:
         }
         total = await self._engine.count(self._who, agents)
         model = health["embedder"]
+        limits = {"max_content_length": MAX_CONTENT_CHARS, "supported_types": [*TYPES]}
         return {
-            "success": True, "healthy": health["status"] == "ok", "version": __version__, "protocol": PROTOCOL,
+            "success": True,
+            "healthy": health["status"] == "ok",
+            "version": __version__,
+            "protocol": PROTOCOL,
             "stats": {**counts, "total_records": total, "embedding_model": model},
-            "capabilities": {
-                "embedding_model": model, "max_content_length": MAX_CONTENT_CHARS, "supported_types": [*TYPES],
-            },
-        }  # fmt: skip
+            "capabilities": {"embedding_model": model, **limits},
+        }
 
     async def agent_status(self, request: Any) -> Document:
         check("amp/operations/agent_status", request)
@@ -105,9 +107,13 @@ class Amp:
         checkpoints = await self._engine.page(self._who, (agent,), (Condition(("kind",), "eq", "checkpoint"),), limit=1)
         newest = checkpoints.memories[0] if checkpoints.memories else None
         return {
-            "success": True, "agent": agent, "status": agent_state(newest), "checkpoint_count": checkpoints.total,
-            "current_task": _task(newest), "last_updated": newest.updated_at if newest else None,
-        }  # fmt: skip
+            "success": True,
+            "agent": agent,
+            "status": agent_state(newest),
+            "checkpoint_count": checkpoints.total,
+            "current_task": _task(newest),
+            "last_updated": newest.updated_at if newest else None,
+        }
 
     async def _all_agents(self) -> tuple[str, ...]:
         return tuple(await self._engine.agent_names(self._who))
@@ -115,8 +121,8 @@ class Amp:
 
 def _where(request: Document) -> Where:
     tags = request.get("tags", ())
-    if len(tags) > MOST_TAGS:
-        raise ValidationError(f"tags names {len(tags)} tags; at most {MOST_TAGS} are looked for at once", field="tags")
+    if len(tags) > MAX_TAGS:
+        raise ValidationError(f"tags names {len(tags)} tags; at most {MAX_TAGS} are looked for at once", field="tags")
     where = tuple(tagged(tag) for tag in dict.fromkeys(tags))
     if "type" in request:
         where += (Condition(("kind",), "eq", request["type"]),)
@@ -132,9 +138,7 @@ def agent_state(checkpoint: Memory | None) -> str:
     state = checkpoint.metadata.get("state")
     state = state if isinstance(state, dict) else {}
     flags = state.get("flags")
-    said = (
-        {str(flag).upper().replace("-", "_").replace(" ", "_") for flag in flags} if isinstance(flags, list) else set()
-    )
+    said = {re.sub("[- ]", "_", str(flag).upper()) for flag in flags} if isinstance(flags, list) else set()
     if "BLOCKED" in said or state.get("blockers"):
         return "blocked"
     # A checkpoint says what is being worked on, so without a flag that is what goes on.
@@ -146,3 +150,8 @@ def _task(checkpoint: Memory | None) -> str | None:
         return None
     task = checkpoint.metadata.get("working_on")
     return task if isinstance(task, str) else checkpoint.title or checkpoint.content
+
+
+def envelope(fault: Fault) -> Document:
+    """What goes wrong, as AMP says it."""
+    return {"success": False, "error": {"code": fault.code, "message": fault.message}}

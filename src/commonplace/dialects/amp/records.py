@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from commonplace.engine import Draft
-from commonplace.wire.record import MEMORY_TYPES, SHARED_AGENT, Memory, MemoryType
+from commonplace.wire.record import MEMORY_TYPES, METADATA_FIELDS, SHARED_AGENT, TEXT_FIELDS, Memory, MemoryType
 
 NAME = "amp"
 TYPES = ("lesson", "checkpoint", "snippet")
@@ -40,16 +40,14 @@ def _texts(value: Any) -> bool:
 
 #: AMP fields that are fields of our record; a value of another kind stays a plain extra field.
 _LIFTED: dict[str, Callable[[Any], bool]] = {
-    "title": _text, "project": _text, "tags": _texts, "session_id": _text, "speaker": _text, "entity_name": _text,
-    "source": _text, "user_id": _name, "confidence": _unit, "importance": _unit, "event_time": _whole,
-    "expires_at": _whole, "supersedes": _texts,
-}  # fmt: skip
+    **dict.fromkeys((*TEXT_FIELDS, "source"), _text),
+    **dict.fromkeys(("tags", "supersedes"), _texts),
+    **dict.fromkeys(("confidence", "importance"), _unit),
+    **dict.fromkeys(("event_time", "expires_at"), _whole),
+    "user_id": _name,
+}
 #: Values that a record without the field has, too.
 _BLANK: dict[str, Any] = {"tags": [], "confidence": 1.0, "supersedes": []}
-#: Where memorywire, in whose words reviewers read every remember, has them.
-_SHOWN_IN_METADATA = (
-    "title", "project", "tags", "session_id", "speaker", "entity_name", "importance", "event_time", "supersedes",
-)  # fmt: skip
 
 
 def to_draft(record: dict[str, Any]) -> Draft:
@@ -73,17 +71,13 @@ def to_draft(record: dict[str, Any]) -> Draft:
     if "agent" not in record:
         provenance["agent_named"] = False
     content = record.get("content") or checkpoint_content(record)
-    return Draft(
-        record.get("agent", SHARED_AGENT), _type(kind), content, kind=kind, metadata=metadata, provenance=provenance,
-        **lifted,
-    )  # fmt: skip
+    fields = {"kind": kind, "metadata": metadata, "provenance": provenance, **lifted}
+    return Draft(record.get("agent", SHARED_AGENT), _type(kind), content, **fields)
 
 
 def _type(kind: str) -> MemoryType:
-    for type in MEMORY_TYPES:
-        if kind == type:
-            return type
-    return "episodic" if kind == "checkpoint" else "semantic"
+    otherwise: MemoryType = "episodic" if kind == "checkpoint" else "semantic"
+    return next((type for type in MEMORY_TYPES if type == kind), otherwise)
 
 
 def checkpoint_content(record: dict[str, Any]) -> str:
@@ -99,17 +93,11 @@ def checkpoint_content(record: dict[str, Any]) -> str:
 def to_request(draft: Draft) -> dict[str, Any]:
     """The draft as reviewers see every remember, whichever protocol it came by."""
     # All of it, because what a reviewer edits is kept instead of what was staged.
-    shown = {name: getattr(draft, name) for name in _SHOWN_IN_METADATA}
-    shown = {name: value for name, value in shown.items() if value not in (None, [])}
-    metadata = {**draft.metadata, **shown, "kind": draft.kind}
-    request: dict[str, Any] = {
-        "agent_id": draft.agent_id, "type": draft.type, "content": draft.content, "metadata": metadata,
-        "confidence": draft.confidence, "approval_required": True,
-    }  # fmt: skip
-    for name in ("user_id", "source", "expires_at"):
-        if (value := getattr(draft, name)) is not None:
-            request[name] = value
-    return request
+    fields = {name: getattr(draft, name) for name in METADATA_FIELDS}
+    fields = {name: value for name, value in fields.items() if value not in (None, [])}
+    names = ("agent_id", "type", "content", "confidence", "user_id", "source", "expires_at")
+    request = {name: value for name in names if (value := getattr(draft, name)) is not None}
+    return {**request, "metadata": {**draft.metadata, **fields, "kind": draft.kind}, "approval_required": True}
 
 
 def id_of(memory: Memory) -> str:
@@ -126,10 +114,8 @@ def minted_id(kind: str, id: str) -> str:
 
 def to_record(memory: Memory) -> dict[str, Any]:
     """Everything the record was stored with, whichever protocol stored it; nothing empty that was not written."""
-    record: dict[str, Any] = {
-        "id": id_of(memory), "type": memory.kind or memory.type, "content": memory.content,
-        "created_at": memory.created_at,
-    }  # fmt: skip
+    record: dict[str, Any] = {"id": id_of(memory), "type": memory.kind or memory.type}
+    record |= {"content": memory.content, "created_at": memory.created_at}
     if memory.version > 1:
         record["updated_at"] = memory.updated_at
     if memory.agent_id != SHARED_AGENT or memory.provenance.get("agent_named", True):
@@ -143,22 +129,13 @@ def to_record(memory: Memory) -> dict[str, Any]:
         if name in _SERVERS:
             clashing[name] = value
         elif name not in record:
-            record[name] = _blank_or(value, memory, name)
+            # As written, unless the record's own field has been changed back to blank since.
+            record[name] = getattr(memory, name) if name in _BLANK and _LIFTED[name](value) else value
     if clashing:  # metadata of another protocol under names that mean something else here
-        record["metadata"] = {**_object(record.get("metadata")), **clashing}
+        metadata = record.get("metadata")
+        record["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), **clashing}
     return record
 
 
 def _derived(memory: Memory) -> bool:
     return memory.provenance.get("dialect") == NAME and memory.source == memory.metadata.get("file_path")
-
-
-def _blank_or(value: Any, memory: Memory, name: str) -> Any:
-    """An extra field as written, unless the record's own field has been changed back to blank since."""
-    if name in _BLANK and _LIFTED[name](value):
-        return getattr(memory, name)
-    return value
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

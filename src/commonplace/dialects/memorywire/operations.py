@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from commonplace.dialects.memorywire.records import entry_to_wire, to_change, to_draft, to_hit, to_wire, triple_to_wire
 from commonplace.engine import (
@@ -27,9 +27,10 @@ from commonplace.engine import (
 from commonplace.wire import filters
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.knowledge import AssertRequest, EraseRequest, RetractRequest
 from commonplace.wire.models import (
+    AssertRequest,
     Erased,
+    EraseRequest,
     ExpireRequest,
     ExpireResponse,
     ForgetRequest,
@@ -40,6 +41,8 @@ from commonplace.wire.models import (
     RecallResponse,
     RememberRequest,
     RememberResponse,
+    RetractRequest,
+    ReviewApply,
     StoreError,
     StoreOutcome,
     UpdateRequest,
@@ -47,9 +50,6 @@ from commonplace.wire.models import (
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
 from commonplace.wire.validate import parse
-
-if TYPE_CHECKING:
-    from commonplace.wire.surface import ReviewApply
 
 Document = dict[str, Any]
 
@@ -329,9 +329,10 @@ class Memorywire:
         )
         return _about(request.subject, found)
 
-    async def neighbors(self, agent_id: str, id: str, *, hops: int = 1) -> Document:
-        found = await self._engine.graph.neighbours(self._who, agent_id, id, hops)
-        return {"id": id, "neighbors": [{"id": other, "distance": distance} for other, distance in found.items()]}
+    async def neighbors(self, agent_id: str, memory_id: str, *, hops: int = 1) -> Document:
+        found = await self._engine.graph.neighbours(self._who, agent_id, memory_id, hops)
+        neighbors = [{"id": other, "distance": distance} for other, distance in found.items()]
+        return {"id": memory_id, "neighbors": neighbors}
 
     # encoding
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from commonplace.engine import AuditEntry, Draft, Hit, Triple
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.models import RecallHit, RememberRequest, UpdateRequest
-from commonplace.wire.record import Memory
+from commonplace.wire.record import METADATA_FIELDS, TEXT_FIELDS, Memory
+from commonplace.wire.times import milliseconds
 
 NAME = "memorywire"
+_LISTS = ("tags", "supersedes")
+_BLANK: dict[str, Any] = {name: [] if name in _LISTS else None for name in METADATA_FIELDS}
+_SHOWN = ("id", "agent_id", "type", "content", "created_at", "updated_at", "version", "status", "confidence")
+_SHOWN_IN_HITS = ("id", "type", "content", "created_at", "confidence", "source", "user_id", "expires_at")
+_OPTIONAL = ("user_id", "source", "expires_at", "merged_into", "last_recalled_at", "aliases", "recalls", "supersedes")
+_RECEIVED = ("source", "from", "witnesses", "chain")  # of the provenance of what came from another agent
+_TRIPLE = ("id", "agent_id", "subject", "predicate", "object", "valid_from", "valid_to", "confidence", "asserted_by")
 
 
 def to_draft(request: RememberRequest) -> Draft:
@@ -37,46 +44,31 @@ def to_draft(request: RememberRequest) -> Draft:
 def lift(metadata: dict[str, Any]) -> dict[str, Any]:
     """The metadata keys that are fields of the record; a value of another type stays plain metadata."""
     lifted: dict[str, Any] = {}
-    for name in ("title", "project", "session_id", "speaker", "entity_name"):
+    for name in TEXT_FIELDS:
         value = metadata.get(name)
         if isinstance(value, str) and value:
             lifted[name] = value
-    tags = metadata.get("tags")
-    if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
-        lifted["tags"] = list(tags)
+    for name in _LISTS:
+        value = metadata.get(name)
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            lifted[name] = list(value)
     importance = metadata.get("importance")
     if isinstance(importance, (int, float)) and not isinstance(importance, bool) and 0 <= importance <= 1:
         lifted["importance"] = float(importance)
-    when = _milliseconds(metadata.get("event_time"))
+    when = _instant(metadata.get("event_time"))
     if when is not None:
         lifted["event_time"] = when
-    supersedes = metadata.get("supersedes")
-    if isinstance(supersedes, list) and all(isinstance(id, str) for id in supersedes):
-        lifted["supersedes"] = list(supersedes)
     return lifted
 
 
-def _milliseconds(value: Any) -> int | None:
-    """A moment given as epoch milliseconds or as an ISO date, which without a zone means UTC."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, (int, float)):
+def _instant(value: Any) -> int | None:
+    """A time given as epoch milliseconds or as an ISO date, which without a zone means UTC."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         return int(value) if abs(value) < 2**53 else None
-    if not isinstance(value, str):
-        return None
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
+        return milliseconds(value, "event_time")
+    except ValidationError:
         return None
-    if moment.tzinfo is None:
-        moment = datetime.fromisoformat(f"{moment.isoformat()}+00:00")
-    return int(moment.timestamp() * 1000)
-
-
-_LIFTED_BLANK: dict[str, Any] = {
-    "title": None, "project": None, "session_id": None, "speaker": None, "entity_name": None, "tags": [],
-    "importance": None, "event_time": None, "supersedes": [],
-}  # fmt: skip
 
 
 def to_change(request: UpdateRequest) -> Callable[[Memory], Memory]:
@@ -86,7 +78,7 @@ def to_change(request: UpdateRequest) -> Callable[[Memory], Memory]:
         fields: dict[str, Any] = {n: getattr(request, n) for n in ("content", "confidence", "expires_at") if n in given}
         if "metadata" in given:
             fields["metadata"] = _without_kind(request.metadata or {}, memory)
-            fields |= {**_LIFTED_BLANK, **lift(request.metadata or {})}
+            fields |= {**_BLANK, **lift(request.metadata or {})}
         if "tags" in given:
             metadata = fields.get("metadata", memory.metadata)
             fields["tags"] = request.tags
@@ -116,12 +108,8 @@ def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:
 def shown_metadata(memory: Memory) -> dict[str, Any]:
     """Metadata as written, plus what another protocol kept in fields that memorywire shows here."""
     metadata = dict(memory.metadata)
-    for name in ("title", "project", "session_id", "speaker", "entity_name", "importance", "event_time"):
-        value = getattr(memory, name)
-        if value is not None and name not in metadata:
-            metadata[name] = value
-    for name in ("tags", "supersedes"):
-        if (value := getattr(memory, name)) and name not in metadata:
+    for name, blank in _BLANK.items():
+        if (value := getattr(memory, name)) != blank and name not in metadata:
             metadata[name] = value
     if memory.provenance.get("dialect", NAME) != NAME and "kind" not in metadata:
         metadata["kind"] = memory.kind
@@ -132,47 +120,21 @@ def to_hit(hit: Hit) -> RecallHit:
     memory = hit.memory
     # What the store gives back was checked when it was written; checking every hit again costs more than the rest.
     return RecallHit.model_construct(
-        id=memory.id,
-        type=memory.type,
-        content=memory.content,
-        score=hit.score,
+        **{name: getattr(memory, name) for name in _SHOWN_IN_HITS},
         metadata=shown_metadata(memory),
-        created_at=memory.created_at,
+        score=hit.score,
         supporting=hit.supporting or None,
         source_store=hit.source_store,
-        confidence=memory.confidence,
-        source=memory.source,
-        user_id=memory.user_id,
-        expires_at=memory.expires_at,
         relevance=hit.relevance,
         explain=hit.explain,
     )
 
 
-_RECEIVED = ("source", "from", "witnesses", "chain")
-
-
 def to_wire(memory: Memory) -> dict[str, Any]:
     """A memory as `get`, `list` and `history` show it: nothing empty, the engine's secrets left out."""
-    document: dict[str, Any] = {
-        "id": memory.id, "agent_id": memory.agent_id, "type": memory.type, "content": memory.content,
-        "created_at": memory.created_at, "updated_at": memory.updated_at, "version": memory.version,
-        "status": memory.status, "confidence": memory.confidence, "metadata": shown_metadata(memory),
-        "content_hash": memory.content_hash,
-    }  # fmt: skip
-    for name in (
-        "user_id",
-        "source",
-        "expires_at",
-        "merged_into",
-        "last_recalled_at",
-        "aliases",
-        "recalls",
-        "supersedes",
-    ):
-        value = getattr(memory, name)
-        if value:
-            document[name] = value
+    document = {name: getattr(memory, name) for name in _SHOWN}
+    document |= {"metadata": shown_metadata(memory), "content_hash": memory.content_hash}
+    document |= {name: value for name in _OPTIONAL if (value := getattr(memory, name))}
     if memory.privacy:
         document["privacy_intent"] = memory.privacy
     if memory.provenance.get("source") == "received":
@@ -183,14 +145,8 @@ def to_wire(memory: Memory) -> dict[str, Any]:
 
 
 def triple_to_wire(triple: Triple) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "id": triple.id, "agent_id": triple.agent_id, "subject": triple.subject, "predicate": triple.predicate,
-        "object": triple.object, "valid_from": triple.valid_from, "valid_to": triple.valid_to,
-        "confidence": triple.confidence, "asserted_by": triple.asserted_by,
-    }  # fmt: skip
-    if triple.provenance is not None:
-        document["provenance"] = triple.provenance
-    return document
+    document = {name: getattr(triple, name) for name in _TRIPLE}
+    return document if triple.provenance is None else {**document, "provenance": triple.provenance}
 
 
 def entry_to_wire(entry: AuditEntry) -> dict[str, Any]:

@@ -9,22 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from commonplace.dialects.mrp import signatures
-from commonplace.engine import Draft
+from commonplace.engine import Draft, TrustContext, VouchedTrust, author_level
 from commonplace.wire import keys
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.record import Memory, MemoryType
+from commonplace.wire.record import Memory
 from commonplace.wire.times import iso, milliseconds
 
 Document = dict[str, Any]
 
 NAME = "mrp"
-SCHEMA = "https://anamnesis.dev/schemas/attestation-v1.json"
 CLAIMS = ("event", "fact", "observation", "insight", "relationship")
 CATEGORIES = ("foundational", "operational", "ephemeral", "experimental")
 SOURCES = ("direct-experience", "inference", "received", "aggregated")
-_CLAIM_OF: dict[str, str] = {
-    "semantic": "fact", "episodic": "event", "procedural": "insight", "emotional": "observation",
-}  # fmt: skip
+_CLAIM_OF = {"semantic": "fact", "episodic": "event", "procedural": "insight", "emotional": "observation"}
 _FOUNDATIONAL = 0.8  # importance from which a memory is one of an agent's foundations
 
 
@@ -39,7 +36,8 @@ def to_attestation(memory: Memory) -> Document:
     context = said.get("context")
     if not isinstance(context, str):
         context = memory.title
-    claim: Document = {"type": _claim(memory), "content": memory.content, "references": _references(memory)}
+    kind = memory.kind if memory.kind in CLAIMS else _CLAIM_OF[memory.type]
+    claim: Document = {"type": kind, "content": memory.content, "references": _references(memory)}
     if context:
         claim["context"] = context
     why = said.get("why_kept")
@@ -65,28 +63,9 @@ def signed(memory: Memory, private: str) -> Document:
     return attestation if verbatim(memory) is not None else signatures.sign_attestation(attestation, private)
 
 
-def author(memory: Memory) -> str:
-    """Who claims it."""
-    received = verbatim(memory)
-    return memory.agent_id if received is None else str(received["agent"])
-
-
 def has_evidence(attestation: Document) -> bool:
     provenance = attestation.get("provenance") or {}
     return bool(attestation["claim"].get("references") or provenance.get("witnesses") or provenance.get("chain"))
-
-
-def signed_by(attestation: Document, bound: str | None) -> tuple[bool, bool]:
-    """Whether it is signed with the key it names, and whether with the one bound to its author here."""
-    named = (attestation.get("signatures") or {}).get("public_key")
-    return _signed_with(attestation, named), _signed_with(attestation, bound)
-
-
-def _signed_with(attestation: Document, key: Any) -> bool:
-    try:
-        return isinstance(key, str) and bool(key) and signatures.verify_attestation(attestation, key)
-    except Fault:  # a key or signature that cannot be one
-        return False
 
 
 def verbatim(memory: Memory) -> Document | None:
@@ -99,10 +78,6 @@ def verbatim(memory: Memory) -> Document | None:
     same = set(memory.supersedes) <= set(came.supersedes)
     same = same and all(getattr(came, name) == getattr(memory, name) for name in ("content", "confidence"))
     return received if same else None
-
-
-def _claim(memory: Memory) -> str:
-    return memory.kind if memory.kind in CLAIMS else _CLAIM_OF[memory.type]
 
 
 def _category(memory: Memory) -> str:
@@ -153,47 +128,47 @@ def to_draft(attestation: Document, agent_id: str, from_agent: str | None = None
     """An attestation that follows its schema, as a memory of `agent_id`; the whole of it is kept as it came."""
     claim, salience = attestation["claim"], attestation["salience"]
     provenance = attestation["provenance"]
-    metadata: Document = {"author": attestation["agent"], "category": salience["category"]}
-    for name, value in (
-        ("why_kept", salience.get("why_kept")),
-        ("context", claim.get("context")),
-        ("references", claim.get("references")),
-        ("expected_decay", salience.get("expected_decay")),
-    ):
-        if value:
-            metadata[name] = value
-    chain = list(provenance.get("chain") or ())
-    if from_agent is not None:
-        chain.append({"attestation": attestation["id"], "agent": attestation["agent"], "from": from_agent})
-    kept: Document = {
-        "dialect": NAME, "source": "received", "witnesses": list(provenance.get("witnesses") or ()), "chain": chain,
+    metadata = {
+        "author": attestation["agent"],
+        "category": salience["category"],
+        "why_kept": salience.get("why_kept"),
+        "context": claim.get("context"),
+        "references": claim.get("references"),
+        "expected_decay": salience.get("expected_decay"),
+    }
+    received: Document = {
+        "dialect": NAME,
+        "source": "received",
+        "witnesses": list(provenance.get("witnesses") or ()),
+        "chain": list(provenance.get("chain") or ()),
         "attestation": attestation,
-    }  # fmt: skip
+    }
     if from_agent is not None:
-        kept["from"] = from_agent
+        link = {"attestation": attestation["id"], "agent": attestation["agent"], "from": from_agent}
+        received["chain"].append(link)
+        received["from"] = from_agent
     return Draft(
         agent_id,
-        _type(claim["type"]),
+        "episodic" if claim["type"] == "event" else "semantic",
         claim["content"],
         kind=claim["type"],
-        metadata=metadata,
+        metadata={name: value for name, value in metadata.items() if value},
         confidence=float(salience["confidence"]),
         source=provenance["source"],
-        provenance=kept,
+        provenance=received,
         expires_at=_ends(salience.get("expected_decay")),
         supersedes=list(salience.get("supersedes") or ()),
         aliases=[attestation["id"]],
     )
 
 
-def _type(claim: str) -> MemoryType:
-    return "episodic" if claim == "event" else "semantic"
-
-
 def _ends(decay: Any) -> int | None:
     if not isinstance(decay, dict) or decay.get("type") != "time-bound" or not decay.get("until"):
         return None
     return milliseconds(decay["until"], "salience.expected_decay.until", end_of_day=True)
+
+
+# who signed it, and how far its author is trusted
 
 
 def check_signed(attestation: Document, key: str | None) -> None:
@@ -212,3 +187,38 @@ def check_signed(attestation: Document, key: str | None) -> None:
                 "the signature is not this attestation's: it was changed, or another key signed it",
                 field="signatures.agent_signature",
             )
+
+
+def signed_by(attestation: Document, bound: str | None) -> tuple[bool, bool]:
+    """Whether it is signed with the key it names, and whether with the one bound to its author here."""
+    named = (attestation.get("signatures") or {}).get("public_key")
+    return _signed_with(attestation, named), _signed_with(attestation, bound)
+
+
+def _signed_with(attestation: Document, key: Any) -> bool:
+    try:
+        return isinstance(key, str) and bool(key) and signatures.verify_attestation(attestation, key)
+    except Fault:  # a key or signature that cannot be one
+        return False
+
+
+def author_trust(trust_context: TrustContext, attestation: Document, own_key: str | None) -> int:
+    """0 to 3; `own_key` is ours where the attestation is, and need not be signed yet."""
+    peer = trust_context.peers.get(attestation["agent"])
+    by_named, by_bound = signed_by(attestation, peer.key if peer else None)
+    vouched = vouched_for(trust_context, attestation, own_key) is not None
+    own = own_key is not None
+    return author_level(own=own, peer=peer, signed=by_named, by_bound_key=by_bound, vouched=vouched)
+
+
+def vouched_for(trust_context: TrustContext, attestation: Document, own_key: str | None = None) -> VouchedTrust | None:
+    """What vouches make of its author; one that names a key says nothing of who signs with another."""
+    name = attestation["agent"]
+    if name not in trust_context.vouched:
+        return None
+    if own_key is not None:
+        return trust_context.trusted(name, own_key)
+    peer = trust_context.peers.get(name)
+    by_named, by_bound = signed_by(attestation, peer.key if peer else None)
+    named = attestation["signatures"]["public_key"] if by_named else None
+    return trust_context.trusted(name, peer.key if peer and by_bound else named)

@@ -1,41 +1,44 @@
-"""Requests written in comments: `@Agent memory_request: what do you know about …?` with `key:value` options. Pure.
+"""MRP's comment binding: `@Agent memory_request: what do you know about …?` with `key:value` options, and the reply.
 
 A comment is Markdown that people type, so everything around a request is left alone: what stands in code blocks, code
 spans and quotations asks nothing, a question may run over several lines, and options stand at its end, on lines of
-their own or both. Everything here takes time in proportion to the comment's length.
+their own or both. Everything here is pure and takes time in proportion to the comment's length: comments are written by
+strangers, which is why the patterns are possessive.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from commonplace.dialects.mrp.messages import SCHEMAS, VERSION, Document
+from commonplace.dialects.mrp.messages import Document, memory_request
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.times import iso, milliseconds
 
-MOST_REQUESTS = 16  # in one comment
+MAX_REQUESTS = 16  # in one comment
+MAX_TITLE_CHARS = 240
+REFUSALS = {"declined": "Declined", "error": "Error"}
 _FORMATS = ("attestation", "summary", "raw")
-_TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+_BOOLEANS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 
 #: Editors of Markdown escape the underscore.
 MENTION = re.compile(r"(?<![\w@])@(\w[\w./+~-]{0,255}+)[,:]?[ \t]++memory\\?_request[ \t]*+:", re.IGNORECASE)
 _KEYS = ("domain", "max", "keywords", "keyword", "after", "before", "trust", "format", "evidence", "vouches", "sign")
 _VALUE = r'(?>(?:"[^"]*"|“[^“”]*”|[^\s"“])++)(?!\S)'
-_AT_THE_END = re.compile(rf"(?<!\S)([a-z_]{{1,32}}):({_VALUE})", re.IGNORECASE)
-_ON_ITS_OWN = re.compile(rf"[ \t,;]*+([a-z_]{{1,32}}):([ \t]*+)({_VALUE})[ \t]*+", re.IGNORECASE)
-_LISTED = re.compile(r'(?>(?:"[^"]*"|“[^“”]*”|[^,"“])++)')
+_TRAILING_OPTION = re.compile(rf"(?<!\S)([a-z_]{{1,32}}):({_VALUE})", re.IGNORECASE)
+_OPTION = re.compile(rf"[ \t,;]*+([a-z_]{{1,32}}):([ \t]*+)({_VALUE})[ \t]*+", re.IGNORECASE)
+_LIST_ITEM = re.compile(r'(?>(?:"[^"]*"|“[^“”]*”|[^,"“])++)')
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z")
 _INDENTED = re.compile(r"(?: {4}| {0,3}\t)")
 _QUOTED = re.compile(r" {0,3}>")
-_TICKS = re.compile(r"`++")
+_BACKTICKS = re.compile(r"`++")
 
 
 @dataclass(slots=True)
-class Asked:
-    """One request of a comment: who is addressed, what is asked, and what is wrong with its options, if anything."""
+class CommentRequest:
+    """One request of a comment: who is addressed, what is request, and what is wrong with its options, if anything."""
 
     agent: str
     question: str
@@ -45,49 +48,31 @@ class Asked:
 
     def request(self, *, requester: str, request_id: str, timestamp: str) -> Document:
         """The MEMORY_REQUEST it stands for."""
-        query: Document = {"natural": self.question} if self.question else {}
-        if self.structured:
-            query["structured"] = self.structured
-        request: Document = {
-            "$schema": f"{SCHEMAS}request-v01.json", "type": "memory_request", "version": VERSION,
-            "header": {"request_id": request_id, "timestamp": timestamp},
-            "requester": {"agent_id": requester}, "query": query,
-        }  # fmt: skip
-        if self.preferences:
-            request["response_preferences"] = self.preferences
-        return request
+        header = {"request_id": request_id, "timestamp": timestamp}
+        return memory_request(header, requester, self.question, self.structured, self.preferences)
 
 
-def find(comment: str) -> list[Asked]:
-    """Every request in a comment, in its order; those past MOST_REQUESTS are not looked at."""
-    found: list[Asked] = []
-    reading: _Reading | None = None
-    for line in _prose(comment):
+def find_requests(comment: str) -> list[CommentRequest]:
+    """Every request in a comment, in its order; those past MAX_REQUESTS are not looked at."""
+    found: list[CommentRequest] = []
+    parser: _RequestParser | None = None
+    for line in _prose_lines(comment):
         start = 0
         for mention in _mentions(line or ""):
             assert line is not None
-            if reading is not None:
-                reading.feed(line[start : mention.start()])
-                found.append(reading.done())
-            if len(found) == MOST_REQUESTS:
+            if parser is not None:
+                parser.feed(line[start : mention.start()])
+                found.append(parser.finish())
+            if len(found) == MAX_REQUESTS:
                 return found
-            reading, start = _Reading(mention[1]), mention.end()
-        if reading is not None and (line is None or not reading.feed(line[start:])):
-            found.append(reading.done())
-            reading = None
-    return found if reading is None else [*found, reading.done()]
+            parser, start = _RequestParser(mention[1]), mention.end()
+        if parser is not None and (line is None or not parser.feed(line[start:])):
+            found.append(parser.finish())
+            parser = None
+    return found if parser is None else [*found, parser.finish()]
 
 
-def compose(agent: str, question: str, options: Document | None = None) -> str:
-    """A comment that asks: the inverse of `find` for a question on one line."""
-    written = [
-        f"{key}:{','.join(map(_quoted, value)) if isinstance(value, list) else _quoted(str(value))}"
-        for key, value in (options or {}).items()
-    ]
-    return "\n".join(filter(None, (f"@{agent} memory_request: {question}", " ".join(written))))
-
-
-class _Reading:
+class _RequestParser:
     """A request while its lines are read."""
 
     def __init__(self, agent: str) -> None:
@@ -102,39 +87,39 @@ class _Reading:
         if not line.strip():
             self._ended = bool(self._question or self._options)
             return True
-        if (alone := _options_alone(line)) is not None:
-            self._take(alone)
+        if (alone := _option_line(line)) is not None:
+            self._add_options(alone)
             self._ended = True
             return True
         if self._ended:
             return False
-        text, options = _options_at_the_end(line)
+        text, options = _split_trailing_options(line)
         self._question.append(text)
-        self._take(options)
+        self._add_options(options)
         self._ended = bool(options)
         return True
 
-    def _take(self, options: list[tuple[str, str]]) -> None:
+    def _add_options(self, options: list[tuple[str, str]]) -> None:
         for key, value in options:
             if key in _KEYS:
                 self._options.append((key, value))
             else:
                 self._unknown = self._unknown or key
 
-    def done(self) -> Asked:
-        asked = Asked(self._agent, "\n".join(filter(None, self._question)))
+    def finish(self) -> CommentRequest:
+        request = CommentRequest(self._agent, "\n".join(filter(None, self._question)))
         try:
             if self._unknown is not None:
                 raise ValueError(f"there is no option {self._unknown!r}; there are {', '.join(_KEYS)}")
-            _apply(asked, self._options)
-            if not asked.question and not asked.structured:
+            _apply(request, self._options)
+            if not request.question and not request.structured:
                 raise ValueError("the request asks nothing; write the question after memory_request:")
         except ValueError as wrong:
-            asked.problem = str(wrong)
-        return asked
+            request.problem = str(wrong)
+        return request
 
 
-def _prose(comment: str) -> Iterator[str | None]:
+def _prose_lines(comment: str) -> Iterator[str | None]:
     """The lines; None for those in code blocks and quotations."""
     fence = ""
     code = True  # an indented block may begin where no paragraph is open
@@ -164,12 +149,12 @@ def _mentions(line: str) -> list[re.Match[str]]:
     if not found or "`" not in line:
         return found
     spans = _code_spans(line)
-    return [mention for mention in found if not _within(mention.start(), spans)]
+    return [mention for mention in found if not _in_code(mention.start(), spans)]
 
 
 def _code_spans(line: str) -> list[tuple[int, int]]:
     """A run of backticks opens a span that the next run of the same length closes."""
-    runs = [(run.start(), run.end()) for run in _TICKS.finditer(line)]
+    runs = [(run.start(), run.end()) for run in _BACKTICKS.finditer(line)]
     following: dict[int, int] = {}
     closing: list[int | None] = [None] * len(runs)
     for place in range(len(runs) - 1, -1, -1):
@@ -185,42 +170,42 @@ def _code_spans(line: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _within(place: int, spans: list[tuple[int, int]]) -> bool:
+def _in_code(place: int, spans: list[tuple[int, int]]) -> bool:
     at = bisect_right(spans, (place, place)) - 1
     return at >= 0 and spans[at][0] <= place < spans[at][1]
 
 
-def _options_alone(line: str) -> list[tuple[str, str]] | None:
+def _option_line(line: str) -> list[tuple[str, str]] | None:
     """The options of a line that holds nothing else, at least one of them known."""
     options, at = [], 0
     end = len(line.rstrip())
     while at < end:
-        found = _ON_ITS_OWN.match(line, at)
+        found = _OPTION.match(line, at)
         if found is None:
             return None
         key = found[1].lower()
-        if _means_something_else(key, found[3]) or (key not in _KEYS and found[2]):  # "Note: …" is a sentence
+        if _is_address(key, found[3]) or (key not in _KEYS and found[2]):  # "Note: …" is a sentence
             return None
         options.append((key, found[3]))
         at = found.end()
     return options if any(key in _KEYS for key, _ in options) else None
 
 
-def _means_something_else(key: str, value: str) -> bool:
-    """The address of a page, a path or `std::vector` is no option that someone got wrong."""
+def _is_address(key: str, value: str) -> bool:
+    """Whether it is the address of a page, a path or `std::vector`, and not an option that someone got wrong."""
     return key not in _KEYS and value[0] in "/:\\"
 
 
-def _options_at_the_end(line: str) -> tuple[str, list[tuple[str, str]]]:
-    """What is asked, and the run of options that ends the line, at least one of them known."""
-    candidates = list(_AT_THE_END.finditer(line))
+def _split_trailing_options(line: str) -> tuple[str, list[tuple[str, str]]]:
+    """What is request, and the run of options that ends the line, at least one of them known."""
+    candidates = list(_TRAILING_OPTION.finditer(line))
     if candidates and "`" in line:
         spans = _code_spans(line)
-        candidates = [each for each in candidates if not _within(each.start(), spans)]
+        candidates = [each for each in candidates if not _in_code(each.start(), spans)]
     options: list[tuple[str, str]] = []
     end = len(line)
     for each in reversed(candidates):
-        if line[each.end() : end].strip(" \t,;") or _means_something_else(each[1].lower(), each[2]):
+        if line[each.end() : end].strip(" \t,;") or _is_address(each[1].lower(), each[2]):
             break
         options.append((each[1].lower(), each[2]))
         end = each.start()
@@ -229,53 +214,49 @@ def _options_at_the_end(line: str) -> tuple[str, list[tuple[str, str]]]:
     return line[:end].strip(), options[::-1]
 
 
-def _apply(asked: Asked, options: list[tuple[str, str]]) -> None:
-    structured, filters, times = asked.structured, Document(), Document()
+def _apply(request: CommentRequest, options: list[tuple[str, str]]) -> None:
+    structured, filters, times = request.structured, Document(), Document()
     seen = set()
     for key, written in options:
         if key in ("keyword", "keywords"):
-            structured.setdefault("keywords", []).extend(_list(written))
+            structured.setdefault("keywords", []).extend(_items(written))
             continue
         if key in seen:
             raise ValueError(f"{key} is given twice")
         seen.add(key)
-        value = _bare(written)
+        value = _unquote(written)
         match key:
             case "domain":
-                structured["domain"] = _some(key, value)
+                if not value.strip():
+                    raise ValueError("domain is empty")
+                structured["domain"] = value.strip()
             case "after" | "before":
                 times[key] = _time(key, value)
             case "max":
-                asked.preferences["max_results"] = _number(key, value, 1, 1000)
+                request.preferences["max_results"] = _number(key, value, 1, 1000)
             case "trust":
                 filters["min_trust_level"] = _number(key, value, 0, 3)
             case "evidence" | "vouches":
-                filters[f"require_{key}"] = _truth(key, value)
+                filters[f"require_{key}"] = _boolean(key, value)
             case "sign":
-                asked.preferences["sign_response"] = _truth(key, value)
+                request.preferences["sign_response"] = _boolean(key, value)
             case "format":
                 if value.lower() not in _FORMATS:
                     raise ValueError(f"format must be one of {', '.join(_FORMATS)}, not {value[:40]!r}")
-                asked.preferences["format"] = value.lower()
+                request.preferences["format"] = value.lower()
     if times:
         structured["time_range"] = times
     if filters:
         structured["filters"] = filters
 
 
-def _bare(value: str) -> str:
+def _unquote(value: str) -> str:
     value = value.rstrip(",;")
     return value[1:-1] if len(value) > 1 and value[0] + value[-1] in ('""', "“”") else value
 
 
-def _list(written: str) -> list[str]:
-    return [text for each in _LISTED.findall(written.rstrip(",;")) if (text := _bare(each).strip())]
-
-
-def _some(key: str, value: str) -> str:
-    if not value.strip():
-        raise ValueError(f"{key} is empty")
-    return value.strip()
+def _items(written: str) -> list[str]:
+    return [text for each in _LIST_ITEM.findall(written.rstrip(",;")) if (text := _unquote(each).strip())]
 
 
 def _number(key: str, value: str, least: int, most: int) -> int:
@@ -285,10 +266,10 @@ def _number(key: str, value: str, least: int, most: int) -> int:
     return int(digits)
 
 
-def _truth(key: str, value: str) -> bool:
-    if value.lower() not in _TRUTHS:
+def _boolean(key: str, value: str) -> bool:
+    if value.lower() not in _BOOLEANS:
         raise ValueError(f"{key} must be yes or no, not {value[:40]!r}")
-    return _TRUTHS[value.lower()]
+    return _BOOLEANS[value.lower()]
 
 
 def _time(key: str, value: str) -> str:
@@ -298,8 +279,55 @@ def _time(key: str, value: str) -> str:
         raise ValueError(f"{key} must be a time such as 2026-02-07 or 2026-02-07T09:30Z, not {value[:40]!r}") from None
 
 
-def _quoted(value: str) -> str:
-    """As it is, or between the quotation marks that it does not hold."""
-    if value and not re.search(r'[\s,;"“”]', value):
-        return value
-    return f'"{value}"' if '"' not in value else f"“{value}”"
+# the reply
+
+
+#: Who vouches for whoever wrote an attestation.
+Vouchers = Callable[[Document], Sequence[str]]
+
+
+def render_reply(response: Document, to: str, vouchers: Vouchers = lambda attestation: ()) -> str:
+    """A MEMORY_RESPONSE as the numbered list that people read."""
+    results = response.get("results", ())
+    lines = [_headline(to, response["status"], response.get("meta", {}).get("total_matches", 0), len(results))]
+    for number, result in enumerate(results, 1):
+        claim = result["attestation"]["claim"]
+        title = one_line(claim["content"])
+        if len(title) > MAX_TITLE_CHARS:
+            title = title[:MAX_TITLE_CHARS].rsplit(" ", 1)[0].rstrip() + "…"
+        score = f"{result['relevance_score']:.2f}"
+        lines += ["", f"{number}. [{score.removesuffix('0')}] {title or '(empty)'}"]
+        references = [each for each in claim.get("references", ()) if isinstance(each, str)]
+        if references and (source := one_line(references[0])):
+            lines.append(f"   Source: {source}")
+        if names := [name for each in vouchers(result["attestation"]) if (name := _one_name(each))]:
+            lines.append(f"   Vouch: {', '.join(names)}")
+    return "\n".join(lines)
+
+
+def render_refusal(to: str, message: str) -> str:
+    """The reply to a request that could not be understood or processed."""
+    return _headline(to, {"code": "error", "message": message}, 0, 0)
+
+
+def _headline(to: str, status: Document, total: int, shown: int) -> str:
+    code, message = status["code"], one_line(status.get("message", "")) or "no reason was given"
+    if code in REFUSALS:
+        said = f"{REFUSALS[code]}: {message}"
+    else:
+        total = max(int(total), shown) if code in ("success", "partial") else shown
+        cut = f", {shown} shown" if total > shown else ""
+        partial = f" Partial: {message}" if code == "partial" else ""
+        said = f"Found {total or 'no'} relevant {'memory' if total == 1 else 'memories'}{cut}.{partial}"
+    return f"@{_one_name(to) or 'you'} memory_response: {said}"
+
+
+def one_line(text: str) -> str:
+    """Without line breaks and control characters, and asking nobody anything."""
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    # A memory that reads like a request would be answered by whoever reads the reply.
+    return MENTION.sub(lambda found: found[0].replace("@", "(at) ", 1), flat)
+
+
+def _one_name(text: str) -> str:
+    return " ".join(one_line(text).replace(",", " ").split())[:256].strip()

@@ -7,24 +7,43 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from commonplace.dialects.mrp import attestations, authors, messages, signatures
-from commonplace.dialects.mrp.messages import Document
-from commonplace.engine import MOST_ASKED, Engine, Match, PeerQuery, Requester, RequestIdReused, in_domain, slot
+from commonplace.dialects.mrp import attestations, messages, signatures
+from commonplace.dialects.mrp.messages import Document, Responder
+from commonplace.engine import MOST_ASKED, Match, PeerQuery, Requester, RequestIdReused, in_domain, slot
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import Memory
 from commonplace.wire.times import iso, milliseconds
 from commonplace.wire.validate import check
 
 MAX_RESULTS = 10
-MOST_CHARS = 2_000_000  # of memories in one response
+MAX_CHARS = 2_000_000  # of memories in one response
 _KEPT_CHARS = 16_384  # of memories in a response to a requester nobody knows, for it to be kept for repetition
 _SUMMARY_CHARS = 300
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n")
 _FOUND = {"success": "found {n}", "partial": "found {n}, but {why}", "no_match": "no memory matches"}
 _DECLINED = "this request is declined"
-_FAILED = "this could not be processed; try again later"
+FAILED = "this could not be processed; try again later"
+
+
+@dataclass(slots=True, frozen=True)
+class Exchange:
+    """One request, as it was understood, and who answers it."""
+
+    responder: Responder
+    document: Document
+    query: PeerQuery
+    until: int  # when the request is over
+    started: float
+
+    @property
+    def preferences(self) -> Document:
+        return self.document.get("response_preferences") or {}
+
+    @property
+    def structured(self) -> Document:
+        return self.document["query"].get("structured") or {}
 
 
 @dataclass(slots=True)
@@ -38,46 +57,43 @@ class Outcome:
     total: int = 0
 
 
-async def answer(engine: Engine, who: Principal, authenticated: bool, agent: str | None, document: Any) -> Document:
+async def answer(responder: Responder, document: Any) -> Document:
     started = time.perf_counter()
     check("mrp/request", document)
     header = document["header"]
     messages.check_id(header["request_id"], "header.request_id")
-    until = messages.check_time(header, engine.clock())
-    query = _query(document["query"])
-    name = agent or engine.settings.mrp.name
+    until = messages.check_time(header, responder.engine.clock())
+    exchange = Exchange(responder, document, _query(document["query"]), until, started)
     requester: Requester | None = None
     try:
-        requester = await messages.requester(engine, who, authenticated, agent, document)
-        return await _answered(engine, requester, agent, query, document, until, started)
+        requester = await responder.requester(document)
+        return await _answer_once(exchange, requester)
     except Unavailable as fault:
         # What is wrong with this installation is the business of whom it belongs to.
         theirs = requester is not None and requester.trust.sees == "all"
-        return _blank(engine, document, name, "error", fault.message if theirs else _FAILED)
+        return _blank(exchange, "error", fault.message if theirs else FAILED)
 
 
-async def _answered(
-    engine: Engine, requester: Requester, agent: str | None, query: PeerQuery, document: Document, until: int,
-    started: float,
-) -> Document:  # fmt: skip
+async def _answer_once(exchange: Exchange, requester: Requester) -> Document:
     """The answer, or the one given to the very same request a moment ago."""
-    who, trust, dedup = requester.who, requester.trust, engine.peers.dedup
+    document, trust, who = exchange.document, requester.trust, requester.who
+    dedup = exchange.responder.engine.peers.dedup
     # Whose request it is belongs to its id: what one may see is never another's to hear again.
     held = [who.name, *who.agents] if requester.authenticated else ["", trust.agent_id]
     key = slot(requester.authenticated, held, document["header"]["request_id"].lower())
-    asked = keys.bytes_of({"request": document, "agent": agent})
-    under = [trust.level, trust.named, trust.sees]
+    body = keys.bytes_of({"request": document, "agent": exchange.responder.agent})
+    sight = [trust.level, trust.named, trust.sees]
     try:
-        if (earlier := await dedup.earlier(who.tenant, key, asked, under)) is not None:
+        if (earlier := await dedup.earlier(who.tenant, key, body, sight)) is not None:
             return earlier
-        outcome = await _outcome(engine, requester, query, document)
+        outcome = await _outcome(exchange, requester)
         versions = {memory.id: memory.version for memory in outcome.memories}
-        response = _response(engine, document, agent, requester, outcome, started)
+        response = _response(exchange, requester, outcome)
         # Who is not known may ask for much and often; that much is found again instead of kept.
         room = trust.known or sum(len(memory.content) for memory in outcome.memories) <= _KEPT_CHARS
-        return await dedup.keep(who.tenant, key, asked, under, until, response, versions if room else None)
+        return await dedup.keep(who.tenant, key, body, sight, exchange.until, response, versions if room else None)
     except RequestIdReused:
-        return _response(engine, document, agent, requester, Outcome("declined", _DECLINED), started)
+        return _response(exchange, requester, Outcome("declined", _DECLINED))
 
 
 # what is asked
@@ -104,38 +120,34 @@ def _query(query: Document) -> PeerQuery:
     return PeerQuery((), text, keywords, where)
 
 
-async def _outcome(engine: Engine, requester: Requester, query: PeerQuery, document: Document) -> Outcome:
-    preferences = document.get("response_preferences", {})
-    wanted = int(preferences.get("max_results", MAX_RESULTS))
-    filters = document["query"].get("structured", {}).get("filters", {})
+async def _outcome(exchange: Exchange, requester: Requester) -> Outcome:
+    peers = exchange.responder.engine.peers
+    wanted = int(exchange.preferences.get("max_results", MAX_RESULTS))
+    filters = exchange.structured.get("filters", {})
     limit = MOST_ASKED if filters else wanted
-    found = await engine.peers.ask(requester, query, limit=limit, show=wanted)
-    kept = found.matches
+    found = await peers.ask(requester, exchange.query, limit=limit, show=wanted)
+    matches, total = found.matches, found.total
     cut = [found.cut] if found.cut else []
-    total = found.total
-    pair = engine.peers.identity.keypair()
+    pair = peers.identity.keypair()
     if filters:
-        passing = [match for match in kept if _passes(match, filters, requester, pair.public)]
-        left_out, kept, total = len(kept) - len(passing), passing, len(passing)
+        passing = [match for match in matches if _passes(match, filters, requester, pair.public)]
+        left_out, matches, total = len(matches) - len(passing), passing, len(passing)
         if left_out:
             cut.append(f"{left_out:,} {'more ' if passing else ''}did not pass the filters")
         if found.total >= limit:
             cut.append(f"only the best {limit:,} were looked at")
     chosen: list[Match] = []
-    room = MOST_CHARS
-    for match in kept[:wanted]:
+    room = MAX_CHARS
+    for match in matches[:wanted]:
         room -= len(match.memory.content)
         if room < 0 and chosen:
             cut.append("the rest would have made the response too large")
             break
         chosen.append(match)
-    form = preferences.get("format", "attestation")
-    results = [
-        _result(match, attestations.signed(match.memory, pair.private), form, query, document) for match in chosen
-    ]
+    results = [_result(match, attestations.signed(match.memory, pair.private), exchange) for match in chosen]
     code = "no_match" if not results else "partial" if cut else "success"
     counted = f"{len(results)} of {total:,}" if total > len(results) else f"{len(results)}"
-    noun = "memory" if (total if total > len(results) else len(results)) == 1 else "memories"
+    noun = "memory" if max(total, len(results)) == 1 else "memories"
     message = _FOUND[code].format(n=f"{counted} {noun}", why=" and ".join(cut))
     if code == "no_match" and cut:
         message += f": {' and '.join(cut)}"
@@ -147,23 +159,24 @@ def _passes(match: Match, filters: Document, requester: Requester, key: str) -> 
     own_key = key if attestations.verbatim(match.memory) is None else None
     if filters.get("require_evidence") and not attestations.has_evidence(attestation):
         return False
-    if filters.get("require_vouches") and authors.vouched_for(requester.context, attestation, own_key) is None:
+    if filters.get("require_vouches") and attestations.vouched_for(requester.context, attestation, own_key) is None:
         return False
     least = float(filters.get("min_trust_level", 0))
-    return least <= 0 or authors.level(requester.context, attestation, own_key) >= least
+    return least <= 0 or attestations.author_trust(requester.context, attestation, own_key) >= least
 
 
 # what is answered
 
 
-def _result(match: Match, attestation: Document, form: str, query: PeerQuery, document: Document) -> Document:
+def _result(match: Match, attestation: Document, exchange: Exchange) -> Document:
     memory = match.memory
     result: Document = {
         "memory_id": memory.id,
         "attestation": attestation,
         "relevance_score": round(min(max(match.relevance, 0.0), 1.0), 4),
-        "match_context": _why(match, query, document["query"].get("structured", {})),
+        "match_context": _why(match, exchange),
     }
+    form = exchange.preferences.get("format", "attestation")
     if form != "attestation":
         result["text"] = memory.content if form == "raw" else summary(memory.content)
     return result
@@ -182,9 +195,9 @@ def summary(text: str) -> str:
     return kept or text[: _SUMMARY_CHARS - 1].rstrip() + "…"
 
 
-def _why(match: Match, query: PeerQuery, structured: Document) -> str:
-    why = []
-    if query.text is not None:
+def _why(match: Match, exchange: Exchange) -> str:
+    why, structured = [], exchange.structured
+    if exchange.query.text is not None:
         why.append(f"it answers the question with relevance {match.relevance:.2f}")
     if match.keywords:
         why.append(f"it holds {', '.join(match.keywords)}")
@@ -199,35 +212,27 @@ def _why(match: Match, query: PeerQuery, structured: Document) -> str:
     return "; ".join(why)
 
 
-def _response(
-    engine: Engine, document: Document, agent: str | None, requester: Requester, outcome: Outcome, started: float
-) -> Document:
-    preferences = document.get("response_preferences", {})
-    name = agent or engine.settings.mrp.name
-    response = _blank(engine, document, name, outcome.code, outcome.message)
+def _response(exchange: Exchange, requester: Requester, outcome: Outcome) -> Document:
+    pair = exchange.responder.engine.peers.identity.keypair()
+    response = _blank(exchange, outcome.code, outcome.message)
     response["results"] = outcome.results
-    pair = engine.peers.identity.keypair()
     response["responder"]["public_key"] = pair.public
-    signing = preferences.get("sign_response", False)
-    if signing or preferences.get("include_meta", True):
+    signing = exchange.preferences.get("sign_response", False)
+    if signing or exchange.preferences.get("include_meta", True):
         response["meta"] = {
-            "total_matches": outcome.total, "returned": len(outcome.results),
-            "processing_time_ms": round((time.perf_counter() - started) * 1000, 2),
+            "total_matches": outcome.total,
+            "returned": len(outcome.results),
+            "processing_time_ms": round((time.perf_counter() - exchange.started) * 1000, 2),
             "trust_level_used": requester.trust.level,
-        }  # fmt: skip
+        }
     return signatures.sign_response(response, pair.private) if signing else response
 
 
-def _blank(engine: Engine, document: Document, name: str, code: str, message: str) -> Document:
-    return {
-        "$schema": f"{messages.SCHEMAS}response-v01.json",
-        "type": "memory_response",
-        "version": messages.VERSION,
-        "header": {
-            "request_id": document["header"]["request_id"], "response_id": messages.new_id(),
-            "timestamp": iso(engine.clock()),
-        },
-        "responder": {"agent_id": name},
-        "status": {"code": code, "message": message},
-        "results": [],
-    }  # fmt: skip
+def _blank(exchange: Exchange, code: str, message: str) -> Document:
+    header = {
+        "request_id": exchange.document["header"]["request_id"],
+        "response_id": messages.new_id(),
+        "timestamp": iso(exchange.responder.engine.clock()),
+    }
+    responder, status = {"agent_id": exchange.responder.name}, {"code": code, "message": message}
+    return messages.message("memory_response", header, responder=responder, status=status, results=[])

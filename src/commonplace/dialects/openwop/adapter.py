@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from commonplace.dialects.openwop.discovery import LONG_TERM, check_offered
+from commonplace.config import RedactionConfig
 from commonplace.dialects.openwop.entries import (
     SOURCE,
     Entry,
@@ -24,7 +24,17 @@ from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.validate import check
 
-MOST_ENTRIES = 500
+LONG_TERM = ("longTerm", "long-term")  # the RFC's spelling, and that of its public scenarios
+MAX_ENTRIES = 500
+_NOT_OFFERED = (
+    "longTerm memory is not offered while redaction is off; "
+    'the operator turns it on with mode = "redact" or "reject" in the table [redaction]'
+)
+
+
+def backends(redaction: RedactionConfig) -> list[str]:
+    """Long-term memory is only offered while secrets are kept out of it."""
+    return [*BACKENDS, *(LONG_TERM if redaction.mode != "off" else ())]
 
 
 class MemoryAdapter:
@@ -42,38 +52,40 @@ class MemoryAdapter:
         self, memory_ref: str, options: dict[str, Any] | None = None, *, backend: str = LONG_TERM[0]
     ) -> list[Entry]:
         """MemoryEntry objects, newest first unless `options` say rank relevance."""
-        await self._still_open()
-        scope = await self._usable(memory_ref)
-        return [] if scope is None else await Entries(self._engine, self._who, scope, self._run, backend).list(options)
+        entries = await self._readable(memory_ref, backend)
+        return [] if entries is None else await entries.list(options)
 
     async def get(self, memory_ref: str, id: str, *, backend: str = LONG_TERM[0]) -> Entry | None:
-        await self._still_open()
-        scope = await self._usable(memory_ref)
-        return None if scope is None else await Entries(self._engine, self._who, scope, self._run, backend).get(id)
+        entries = await self._readable(memory_ref, backend)
+        return None if entries is None else await entries.get(id)
 
     async def put(self, memory_ref: str, entry: Entry, *, backend: str = LONG_TERM[0]) -> Entry:
         """The entry as it was kept: with its id, its time, and without secrets."""
-        await self._still_open()
-        check_entry(entry)
+        await self._check_run()
+        for name in ("id", "createdAt"):
+            if isinstance(entry, dict) and name in entry:
+                raise ValidationError(f"entry.{name} is given by the host; leave it out", field=f"entry.{name}")
+        check("openwop/types/new-entry", entry)
         scope = await self._engine.refs.resolve(self._who, memory_ref, "writer")
         return await Entries(self._engine, self._who, scope, self._run, backend).put(entry)
 
     async def delete(self, memory_ref: str, id: str, *, backend: str = LONG_TERM[0]) -> bool:
         """Whether it was there. Later runs no longer see it; this one does, as it saw it from its start."""
-        await self._still_open()
-        scope = await self._usable(memory_ref)
-        return scope is not None and await Entries(self._engine, self._who, scope, self._run, backend).delete(id)
+        entries = await self._readable(memory_ref, backend)
+        return entries is not None and await entries.delete(id)
 
-    async def _still_open(self) -> None:
+    async def _check_run(self) -> None:
         """An adapter may outlive its run, which is then refused."""
         if self._run is not None:
             await self._engine.runs.use(self._who, self._run.id)
 
-    async def _usable(self, ref: str) -> MemoryScope | None:
+    async def _readable(self, ref: str, backend: str) -> Entries | None:
+        await self._check_run()
         try:
-            return await self._engine.refs.resolve(self._who, ref)
+            scope = await self._engine.refs.resolve(self._who, ref)
         except Forbidden:
             return None
+        return Entries(self._engine, self._who, scope, self._run, backend)
 
 
 class Entries:
@@ -85,17 +97,17 @@ class Entries:
         if backend not in (*BACKENDS, *LONG_TERM):
             known = ", ".join((*BACKENDS, LONG_TERM[0]))
             raise ValidationError(f"backend must be one of {known}, not {backend[:40]!r}", field="backend")
-        if backend in LONG_TERM:
-            check_offered(engine.settings.redaction, backend)
-        elif run is None:
+        if backend in LONG_TERM and backend not in (offered := backends(engine.settings.redaction)):
+            raise ValidationError(_NOT_OFFERED, field="backend", memoryBackends=offered)
+        if backend not in LONG_TERM and run is None:
             raise ValidationError(f"{backend} belongs to a run: give its runId", field="runId")
         self._engine = engine
         self._who = who
         self._scope = scope
         self._run = run
         self._snapshot = run.snapshot if run else None
-        self._backend = backend
-        self._noting = None if backend in LONG_TERM else run  # the run whose own notes are meant
+        # Which notes are meant: those of the run itself, or none where it is long-term memory.
+        self._notes = (who, run, backend, scope) if run is not None and backend not in LONG_TERM else None
 
     async def list(self, options: dict[str, Any] | None = None) -> list[Entry]:
         options = options or {}
@@ -104,11 +116,11 @@ class Entries:
             raise ValidationError("rank relevance and query go together: give both or neither", field="query")
         tag = options.get("tag")
         asked = int(options.get("limit", 0))
-        limit = asked if 0 < asked <= MOST_ENTRIES else MOST_ENTRIES
-        if self._noting is not None:
+        limit = asked if 0 < asked <= MAX_ENTRIES else MAX_ENTRIES
+        if self._notes is not None:
             if "query" in options:
                 raise ValidationError("rank relevance is for longTerm memory", field="rank")
-            notes = await self._engine.run_notes.list(self._who, self._noting, self._backend, self._scope, tag)
+            notes = await self._engine.run_notes.list(*self._notes, tag)
             found = [note_entry(note) for note in notes[:limit]]
         elif "query" in options:
             found = [to_entry(memory) for memory in await self._relevant(options["query"], tag, limit)]
@@ -118,8 +130,8 @@ class Entries:
         return within_budget(found, None if budget is None else int(budget))
 
     async def get(self, id: str) -> Entry | None:
-        if self._noting is not None:
-            note = await self._engine.run_notes.get(self._who, self._noting, self._backend, self._scope, id)
+        if self._notes is not None:
+            note = await self._engine.run_notes.get(*self._notes, id)
             return None if note is None else note_entry(note)
         memory = await self._engine.runs.read(self._who, self._scope, id, self._snapshot)
         return None if memory is None else to_entry(memory)
@@ -128,28 +140,20 @@ class Entries:
         check_size(entry["content"])
         secrets = self._engine.runs.secrets_of(self._run)
         try:
-            if self._noting is not None:
-                note = await self._engine.run_notes.add(
-                    self._who,
-                    self._noting,
-                    self._backend,
-                    self._scope,
-                    entry["content"],
-                    kept_tags(entry.get("tags", ())),
-                    ending(entry),
-                    secrets,
-                )
+            if self._notes is not None:
+                tags = kept_tags(entry.get("tags", ()))
+                note = await self._engine.run_notes.add(*self._notes, entry["content"], tags, ending(entry), secrets)
                 return note_entry(note)
             draft = to_draft(self._scope, entry, self._run.id if self._run else None)
             receipt = await self._engine.remember(self._who, draft, secrets=secrets)
         except ValidationError as fault:
-            raise _in_our_words(fault) from None
+            raise _as_openwop(fault) from None
         assert receipt.memory is not None  # only what waits for approval, or is answered again, has none
         return to_entry(receipt.memory)
 
     async def delete(self, id: str) -> bool:
-        if self._noting is not None:
-            return await self._engine.run_notes.remove(self._who, self._noting, self._backend, self._scope, id)
+        if self._notes is not None:
+            return await self._engine.run_notes.remove(*self._notes, id)
         memory = await self._engine.runs.read(self._who, self._scope, id, None)
         if memory is None:
             return False
@@ -190,7 +194,7 @@ class Entries:
     async def _relevant(self, text: str, tag: str | None, limit: int) -> Sequence[Memory]:
         where = self._scope.where
         if tag is not None and tag.startswith(SOURCE):
-            ids = [memory.id for memory in await self._newest(tag, MOST_ENTRIES)]
+            ids = [memory.id for memory in await self._newest(tag, MAX_ENTRIES)]
             where += (Condition(("id",), "in", ids),)
         elif tag is not None:
             where += (tagged(tag),)
@@ -198,14 +202,8 @@ class Entries:
         return [hit.memory for hit in (await self._engine.recall(self._who, query)).hits]
 
 
-def check_entry(entry: Any) -> None:
-    for name in ("id", "createdAt"):
-        if isinstance(entry, dict) and name in entry:
-            raise ValidationError(f"entry.{name} is given by the host; leave it out", field=f"entry.{name}")
-    check("openwop/types/new-entry", entry)
-
-
-def _in_our_words(fault: ValidationError) -> ValidationError:
+def _as_openwop(fault: ValidationError) -> ValidationError:
+    """The refusal with the names that OpenWOP has for our fields."""
     if fault.details.get("field") == "expires_at":
         return ValidationError("entry.expiresAt must be in the future", field="entry.expiresAt")
     if fault.details.get("field") == "content":

@@ -24,11 +24,17 @@ def to_draft(scope: MemoryScope, entry: Entry, run_id: str | None = None) -> Dra
     """An entry that follows its schema, as the engine takes it."""
     tags = kept_tags(entry.get("tags", ()))
     source = next((tag.removeprefix(SOURCE) for tag in tags if tag.startswith(SOURCE) and tag != SOURCE), None)
-    provenance = {"dialect": NAME} | ({"run": run_id} if run_id else {})
     return Draft(
-        scope.agent, "semantic", entry["content"], kind=KIND, project=scope.namespace, tags=tags, source=source,
-        provenance=provenance, expires_at=ending(entry),
-    )  # fmt: skip
+        scope.agent,
+        "semantic",
+        entry["content"],
+        kind=KIND,
+        project=scope.namespace,
+        tags=tags,
+        source=source,
+        provenance={"dialect": NAME} | ({"run": run_id} if run_id else {}),
+        expires_at=ending(entry),
+    )
 
 
 def check_size(content: str) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from secrets import token_hex
 from typing import Any
 
-from commonplace.dialects.openwop.adapter import Entries
-from commonplace.dialects.openwop.discovery import LONG_TERM
+from commonplace.config import RedactionConfig
+from commonplace.dialects.openwop.adapter import LONG_TERM, Entries, backends
+from commonplace.dialects.openwop.entries import MAX_ENTRY_BYTES
 from commonplace.engine import Engine, check_secrets
-from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.record import Principal, Role
 from commonplace.wire.validate import check
 
@@ -76,3 +78,18 @@ class OpenWop:
         scope = await self._engine.refs.resolve(self._who, ref, role)
         backend = str(request.get("backend", LONG_TERM[0]))
         return Entries(self._engine, self._who, scope, run, backend), ref
+
+
+def discovery_document(redaction: RedactionConfig, fixtures: Sequence[str] = ()) -> Document:
+    """What `/.well-known/openwop` says."""
+    said: Document = {
+        "agents": {"supported": True, "memoryBackends": backends(redaction)},
+        "memory": {"supported": True, "maxEntrySizeBytes": MAX_ENTRY_BYTES, "ttlSupported": True},
+    }
+    return {**said, "capabilities": said, **({"fixtures": list(fixtures)} if fixtures else {})}
+
+
+def envelope(fault: Fault) -> Document:
+    """What goes wrong, as OpenWOP says it: flat."""
+    details = {"details": fault.details} if fault.details else {}
+    return {"error": fault.code, "message": fault.message, **details}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any
 
 from commonplace.dialects.openwop.adapter import MemoryAdapter
 from commonplace.dialects.openwop.entries import Entry
-from commonplace.dialects.openwop.faults import envelope
+from commonplace.dialects.openwop.operations import envelope
 from commonplace.engine import Engine, Forget, Run
 from commonplace.wire.errors import Fault, NotFound, Unavailable
 from commonplace.wire.record import Principal
@@ -32,7 +32,7 @@ Variables = dict[str, Any]
 Wait = Callable[[Engine, int], Awaitable[None]]
 
 
-async def by_the_clock(engine: Engine, until: int) -> None:
+async def wait_until(engine: Engine, until: int) -> None:
     for _ in range(_PATIENCE * 10):
         left = until - engine.clock()
         if left <= 0:
@@ -41,11 +41,16 @@ async def by_the_clock(engine: Engine, until: int) -> None:
     raise Unavailable("the clock does not move, so nothing expires")
 
 
-class Stage:
+@dataclass(slots=True, frozen=True)
+class WorkflowContext:
     """What a workflow works with: its run, the memory it writes to, and a secret the run must not keep."""
 
-    def __init__(self, engine: Engine, who: Principal, run: Run, ref: str, secret: str, wait: Wait) -> None:
-        self.engine, self.who, self.run, self.ref, self.secret, self.wait = engine, who, run, ref, secret, wait
+    engine: Engine
+    who: Principal
+    run: Run
+    ref: str
+    secret: str
+    wait: Wait
 
     @property
     def adapter(self) -> MemoryAdapter:
@@ -57,82 +62,95 @@ class Stage:
         run = await self.engine.runs.start(self.who)
         return MemoryAdapter(self.engine, self.who, run), run
 
+    async def put(self, content: str, *tags: str, life: int = _HOUR_MS) -> Entry:
+        return await self.adapter.put(self.ref, self.entry(content, *tags, life=life))
+
+    async def end(self, run: Run) -> None:
+        await self.engine.runs.end(self.who, run.id)
+
     def entry(self, content: str, *tags: str, life: int = _HOUR_MS) -> Entry:
         expires = iso(self.engine.clock() + life)
         return {"content": content, "tags": ["source:conformance", *tags], "expiresAt": expires}
 
 
-async def roundtrip(stage: Stage) -> Variables:
-    written = await stage.adapter.put(stage.ref, stage.entry("Alice prefers to be written to by email.", "roundtrip"))
-    later, run = await stage.later()
+async def roundtrip(context: WorkflowContext) -> Variables:
+    written = await context.put("Alice prefers to be written to by email.", "roundtrip")
+    later, run = await context.later()
     found: Variables = {
         "memoryWritten": written,
-        "memoryReadback": await later.get(stage.ref, written["id"]),
-        "memoryList": await later.list(stage.ref),
-        "sameRunReadback": await stage.adapter.get(stage.ref, written["id"]),
-        "sameRunList": await stage.adapter.list(stage.ref),
+        "memoryReadback": await later.get(context.ref, written["id"]),
+        "memoryList": await later.list(context.ref),
+        "sameRunReadback": await context.adapter.get(context.ref, written["id"]),
+        "sameRunList": await context.adapter.list(context.ref),
     }
-    await stage.engine.runs.end(stage.who, run.id)
+    await context.end(run)
     return found
 
 
-async def redaction(stage: Stage) -> Variables:
-    secret = stage.secret
-    written = await stage.adapter.put(stage.ref, stage.entry(f"The key is {secret}, and Bob has it, too.", secret))
-    later, run = await stage.later()
-    readback = await later.get(stage.ref, written["id"])
-    await stage.engine.runs.end(stage.who, run.id)
+async def redaction(context: WorkflowContext) -> Variables:
+    secret = context.secret
+    written = await context.put(f"The key is {secret}, and Bob has it, too.", secret)
+    later, run = await context.later()
+    readback = await later.get(context.ref, written["id"])
+    await context.end(run)
     return {"memoryReadback": readback, "plaintextFound": secret in str([written, readback])}
 
 
-async def ttl(stage: Stage) -> Variables:
-    fresh = await stage.adapter.put(stage.ref, stage.entry("Fresh for an hour.", "ttl"))
-    fleeting = await stage.adapter.put(stage.ref, stage.entry("Gone in a moment.", "ttl", life=_SHORT_MS))
-    early, first = await stage.later()
-    before = await early.list(stage.ref)
+async def ttl(context: WorkflowContext) -> Variables:
+    fresh = await context.put("Fresh for an hour.", "ttl")
+    fleeting = await context.put("Gone in a moment.", "ttl", life=_SHORT_MS)
+    early, first = await context.later()
+    before = await early.list(context.ref)
     past: Variables | None = None
     try:
-        await stage.adapter.put(stage.ref, stage.entry("Never there.", "ttl", life=-1))
+        await context.put("Never there.", "ttl", life=-1)
     except Fault as fault:
         past = envelope(fault)
-    await stage.wait(stage.engine, stage.engine.clock() + _SHORT_MS)
-    later, second = await stage.later()
+    await context.wait(context.engine, context.engine.clock() + _SHORT_MS)
+    later, second = await context.later()
     found: Variables = {
-        "freshId": fresh["id"], "expiredId": fleeting["id"], "memoryListBefore": before, "pastExpiryRefused": past,
-        "memoryList": await later.list(stage.ref), "expiredReadback": await later.get(stage.ref, fleeting["id"]),
-        "memoryListOfEarlierRun": await early.list(stage.ref),
-    }  # fmt: skip
+        "freshId": fresh["id"],
+        "expiredId": fleeting["id"],
+        "memoryListBefore": before,
+        "pastExpiryRefused": past,
+        "memoryList": await later.list(context.ref),
+        "expiredReadback": await later.get(context.ref, fleeting["id"]),
+        "memoryListOfEarlierRun": await early.list(context.ref),
+    }
     for run in (first, second):
-        await stage.engine.runs.end(stage.who, run.id)
+        await context.end(run)
     return found
 
 
-async def cross_tenant(stage: Stage) -> Variables:
-    own = await stage.adapter.put(stage.ref, stage.entry("Of the run's own tenant.", "cross-tenant"))
-    tenant = ELSEWHERE if stage.who.tenant != ELSEWHERE else AGENT
-    stranger = replace(stage.who, name=AGENT, tenant=tenant, role="writer", agents=(AGENT,))
-    theirs = MemoryAdapter(stage.engine, stranger)
-    foreign = await stage.engine.refs.issue(stranger, AGENT, stage.run.id)
-    secret = await theirs.put(foreign, stage.entry("Of another tenant."))
-    later, run = await stage.later()
+async def cross_tenant(context: WorkflowContext) -> Variables:
+    own = await context.put("Of the run's own tenant.", "cross-tenant")
+    tenant = ELSEWHERE if context.who.tenant != ELSEWHERE else AGENT
+    stranger = replace(context.who, name=AGENT, tenant=tenant, role="writer", agents=(AGENT,))
+    theirs = MemoryAdapter(context.engine, stranger)
+    foreign = await context.engine.refs.issue(stranger, AGENT, context.run.id)
+    secret = await theirs.put(foreign, context.entry("Of another tenant."))
+    later, run = await context.later()
     refused: Variables | None = None
     try:
-        await later.put(foreign, stage.entry("Planted."))
+        await later.put(foreign, context.entry("Planted."))
     except Fault as fault:
         refused = envelope(fault)
     found: Variables = {
-        "ownerEntryId": own["id"], "ownerProbe": await later.list(stage.ref),
-        "crossTenantProbe": await later.list(foreign), "crossTenantGet": await later.get(foreign, secret["id"]),
-        "crossTenantGetById": await later.get(stage.ref, secret["id"]), "crossTenantPut": refused,
+        "ownerEntryId": own["id"],
+        "ownerProbe": await later.list(context.ref),
+        "crossTenantProbe": await later.list(foreign),
+        "crossTenantGet": await later.get(foreign, secret["id"]),
+        "crossTenantGetById": await later.get(context.ref, secret["id"]),
+        "crossTenantPut": refused,
         "crossTenantDelete": await later.delete(foreign, secret["id"]),
         "otherTenantEntries": len(await theirs.list(foreign)),
-    }  # fmt: skip
-    await stage.engine.runs.end(stage.who, run.id)
-    await stage.engine.forget(stranger, Forget(AGENT, [secret["id"]], hard_delete=True))
+    }
+    await context.end(run)
+    await context.engine.forget(stranger, Forget(AGENT, [secret["id"]], hard_delete=True))
     return found
 
 
-WORKFLOWS: dict[str, Callable[[Stage], Awaitable[Variables]]] = {
+WORKFLOWS: dict[str, Callable[[WorkflowContext], Awaitable[Variables]]] = {
     "conformance-agent-memory-roundtrip": roundtrip,
     "conformance-agent-memory-redaction": redaction,
     "conformance-agent-memory-ttl": ttl,
@@ -140,7 +158,7 @@ WORKFLOWS: dict[str, Callable[[Stage], Awaitable[Variables]]] = {
 }
 
 
-async def perform(engine: Engine, who: Principal, workflow: str, wait: Wait = by_the_clock) -> Variables:
+async def perform(engine: Engine, who: Principal, workflow: str, wait: Wait = wait_until) -> Variables:
     """Run it to its end. Its run stays, with what came of it, until it is ended or has idled for seven days."""
     if workflow not in WORKFLOWS:
         raise NotFound(f"no workflow {workflow:.80}; there are {', '.join(WORKFLOWS)}")
@@ -149,7 +167,7 @@ async def perform(engine: Engine, who: Principal, workflow: str, wait: Wait = by
     run = await engine.runs.start(who, ref=ref, scope=await engine.refs.resolve(who, ref), secrets={SECRET: secret})
     status, variables = "completed", {}
     try:
-        variables = await WORKFLOWS[workflow](Stage(engine, who, run, ref, secret, wait))
+        variables = await WORKFLOWS[workflow](WorkflowContext(engine, who, run, ref, secret, wait))
     except Fault as fault:
         status, variables = "failed", envelope(fault)
     state = {"runId": run.id, "workflowId": workflow, "status": status, "variables": variables}

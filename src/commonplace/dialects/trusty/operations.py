@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from commonplace.dialects.trusty import drawers, rooms
-from commonplace.dialects.trusty.arguments import Arguments
-from commonplace.dialects.trusty.published import TOOLS
+from commonplace.dialects.trusty import records
+from commonplace.dialects.trusty.tools import TOOLS, read_arguments
 from commonplace.engine import Engine, Forget, Palace, PalaceRecall, tagged
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Where
@@ -35,63 +34,61 @@ class Trusty:
         if tool not in TOOLS:
             raise NotFound(f"unknown tool: {tool}")
         try:
-            answer: Document = await getattr(self, tool)(Arguments(tool, arguments))
+            answer: Document = await getattr(self, tool)(**read_arguments(tool, arguments, self._default))
             return answer
         except Fault as fault:
             if not fault.message.startswith(f"{tool}: "):
                 fault.message = f"{tool}: {fault.message}"
             raise
 
-    async def memory_remember(self, given: Arguments) -> Document:
-        palace, text = self._palace(given), given.required("text")
-        draft = drawers.to_draft(palace, text, given.text("room"), given.texts("tags"))
+    async def memory_remember(self, palace: str, text: str, room: str | None, tags: list[str] | None) -> Document:
+        draft = records.to_draft(palace, text, room, tags or [])
         await self.open_to_write(palace)
         receipt = await self._engine.remember(self._who, draft)
         status = "stored" if receipt.review_id is None else "pending"
         return {"drawer_id": receipt.id, "palace": palace, "status": status}
 
-    async def memory_recall(self, given: Arguments) -> Document:
-        return await self._recalled(given, deep=False)
-
-    async def memory_recall_deep(self, given: Arguments) -> Document:
-        return await self._recalled(given, deep=True)
-
-    async def _recalled(self, given: Arguments, *, deep: bool) -> Document:
-        palace, query, top_k = self._palace(given), given.required("query"), given.whole("top_k", TOP_K)
+    async def memory_recall(self, palace: str, query: str, top_k: int, deep: bool = False) -> Document:
         found = await self.recall(palace, query, top_k, deep=deep)
-        return {"palace": palace, "query": query, "results": drawers.recalled(found, self.now)}
+        return {"palace": palace, "query": query, "results": records.recall_results(found, self.now)}
 
-    async def palace_create(self, given: Arguments) -> Document:
-        name = given.required("name")
-        await self._engine.palaces.create(self._who, name, given.text("description"))
+    async def memory_recall_deep(self, palace: str, query: str, top_k: int) -> Document:
+        return await self.memory_recall(palace, query, top_k, deep=True)
+
+    async def palace_create(self, name: str, description: str | None) -> Document:
+        await self._engine.palaces.create(self._who, name, description)
         return {"palace_id": name, "status": "created"}
 
-    async def palace_list(self, given: Arguments) -> Document:
-        return {"palaces": await self.palaces()}
+    async def palace_list(self) -> Document:
+        names = await self._engine.palaces.names(self._who)
+        return {"palaces": sorted({*names, *self._usable_default})}
 
-    async def kg_assert(self, given: Arguments) -> Document:
-        palace = self._palace(given)
-        subject, predicate, object = (given.required(name) for name in ("subject", "predicate", "object"))
-        confidence, provenance = given.number("confidence", 1.0), given.text("provenance")
-        await self.assert_fact(palace, subject, predicate, object, confidence, provenance)
+    async def kg_assert(
+        self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
+    ) -> Document:
+        await self.open_to_write(palace)
+        await self._engine.palaces.assert_fact(self._who, palace, (subject, predicate, object), confidence, provenance)
         return {"status": "asserted"}
 
-    async def kg_query(self, given: Arguments) -> Document:
-        palace, subject = self._palace(given), given.required("subject")
-        return {"subject": subject, "triples": await self.facts(palace, subject)}
+    async def kg_query(self, palace: str, subject: str) -> Document:
+        await self.open(palace)
+        found = await self._engine.graph.query(self._who, palace, subject)
+        return {"subject": subject, "triples": [records.triple_to_wire(triple) for triple in found]}
 
-    async def memory_list(self, given: Arguments) -> Document:
-        palace, limit = self._palace(given), given.whole("limit", LIST_LIMIT)
-        found = await self.listing(palace, given.text("room"), given.text("tag"), limit)
-        return {"palace": palace, "drawers": [drawers.listed(memory, self.now) for memory in found]}
+    async def memory_list(self, palace: str, room: str | None, tag: str | None, limit: int | None) -> Document:
+        found = await self.listing(palace, room, tag, LIST_LIMIT if limit is None else limit)
+        return {"palace": palace, "drawers": [records.list_item(memory, self.now) for memory in found]}
 
-    async def memory_forget(self, given: Arguments) -> Document:
-        palace, drawer_id = self._palace(given), given.required("drawer_id")
-        await self.forget(palace, drawer_id)
+    async def memory_forget(self, palace: str, drawer_id: str) -> Document:
+        """Gone afterwards, whether or not it was there; deleted as every protocol but memorywire deletes, softly."""
+        id = uuid_of(drawer_id)
+        if id is None:
+            raise ValidationError(f"drawer_id must be a UUID, not {drawer_id[:80]!r}", field="drawer_id")
+        await self.open(palace)
+        await self._engine.forget(self._who, Forget(palace, [id]))
         return {"status": "deleted", "drawer_id": drawer_id, "palace": palace}
 
-    async def palace_info(self, given: Arguments) -> Document:
-        palace = self._palace(given)
+    async def palace_info(self, palace: str) -> Document:
         await self.open(palace)
         count = await self._engine.count(self._who, (palace,))
         return {"id": palace, "name": palace, "drawer_count": count, "data_dir": self.data_dir}
@@ -107,12 +104,6 @@ class Trusty:
         """Where all palaces lie: the business of whoever looks after the server, and of nobody else."""
         folder = self._engine.settings.folder
         return str(folder.absolute()) if folder is not None and self._who.operates else None
-
-    def _palace(self, given: Arguments) -> str:
-        named = given.text("palace") or self._default
-        if named is None:
-            raise ValidationError(f"{given.tool}: missing 'palace' (no --palace default configured)", field="palace")
-        return named
 
     async def open(self, palace: str) -> Palace:
         """For reading: it must be there, unless it is the default one."""
@@ -130,21 +121,16 @@ class Trusty:
         else:
             await self._engine.palaces.get(self._who, palace)
 
-    async def palaces(self) -> list[str]:
-        names = list(await self._engine.palaces.names(self._who))
-        coming = await self._coming(names)
-        return names if coming is None else sorted([*names, coming.name])
-
     async def every_palace(self) -> list[Palace]:
-        found = list(await self._engine.palaces.all(self._who))
-        coming = await self._coming([palace.name for palace in found])
-        return found if coming is None else sorted([*found, coming], key=lambda palace: palace.name)
+        """In the order of their names; the default one is among them before it is made."""
+        found = {palace.name: palace for palace in await self._engine.palaces.all(self._who)}
+        for name in self._usable_default:
+            found[name] = found.get(name) or await self.open(name)
+        return [found[name] for name in sorted(found)]
 
-    async def _coming(self, names: list[str]) -> Palace | None:
-        """The default palace where it is not among those there are, for whoever may use it."""
-        if self._default is None or self._default in names or not self._who.may_use(self._default):
-            return None
-        return await self.open(self._default)
+    @property
+    def _usable_default(self) -> list[str]:
+        return [self._default] if self._default is not None and self._who.may_use(self._default) else []
 
     async def recall(self, palace: str, query: str, top_k: int, *, deep: bool) -> PalaceRecall:
         try:
@@ -155,26 +141,8 @@ class Trusty:
 
     async def listing(self, palace: str, room: str | None, tag: str | None, limit: int) -> list[Memory]:
         await self.open(palace)
-        where: Where = (*((rooms.within(room),) if room else ()), *((tagged(tag),) if tag is not None else ()))
+        where: Where = (*((records.in_room(room),) if room else ()), *((tagged(tag),) if tag is not None else ()))
         return list(await self._engine.palaces.most_important(self._who, palace, where, limit=limit))
-
-    async def forget(self, palace: str, drawer_id: str) -> None:
-        """Gone afterwards, whether or not it was there; deleted as every protocol but memorywire deletes, softly."""
-        id = uuid_of(drawer_id)
-        if id is None:
-            raise ValidationError(f"drawer_id must be a UUID, not {drawer_id[:80]!r}", field="drawer_id")
-        await self.open(palace)
-        await self._engine.forget(self._who, Forget(palace, [id]))
-
-    async def assert_fact(
-        self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
-    ) -> None:
-        await self.open_to_write(palace)
-        await self._engine.palaces.assert_fact(self._who, palace, (subject, predicate, object), confidence, provenance)
-
-    async def facts(self, palace: str, subject: str) -> list[Document]:
-        await self.open(palace)
-        return [drawers.triple(fact) for fact in await self._engine.graph.query(self._who, palace, subject)]
 
 
 def uuid_of(text: str) -> str | None:

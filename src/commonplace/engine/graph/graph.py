@@ -22,9 +22,9 @@ from commonplace.stores.base import AuditPart, Reach, Transaction
 from commonplace.stores.graph import Instant, Triple
 from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
-from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
 from commonplace.wire.plain import check_json
-from commonplace.wire.record import Principal
+from commonplace.wire.record import MAX_TERM_CHARS, Principal
+from commonplace.wire.times import LAST_INSTANT
 
 MAX_HOPS = 3  # of neighbours, as in recall
 MAX_PATH = 6
@@ -106,8 +106,10 @@ class Graph:
     def _clean(self, field: str, text: str) -> str:
         """A name as it is kept; redaction runs here, on everything a statement says."""
         kept = self._core.redact_text(_checked(field, text), field)
-        if len(kept) > MAX_CHARS:
-            raise ValidationError(f"{field} has {len(kept):,} characters; at most {MAX_CHARS:,} are kept", field=field)
+        if len(kept) > MAX_TERM_CHARS:
+            raise ValidationError(
+                f"{field} has {len(kept):,} characters; at most {MAX_TERM_CHARS:,} are kept", field=field
+            )
         return kept
 
     # reading

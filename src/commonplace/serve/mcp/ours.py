@@ -11,8 +11,8 @@ from commonplace.serve.mcp.requests import (
     ReviewArguments,
 )
 from commonplace.serve.mcp.table import Document, Session
-from commonplace.wire.knowledge import AssertRequest
 from commonplace.wire.models import (
+    AssertRequest,
     ExpireRequest,
     ForgetRequest,
     MergeRequest,

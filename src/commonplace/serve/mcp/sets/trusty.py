@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from commonplace.dialects.trusty.published import NAME, TOOLS, VERSION, published
+from commonplace.dialects.trusty.tools import NAME, TOOLS, VERSION, input_schema
 from commonplace.serve.mcp.schemas import answer
 from commonplace.serve.mcp.table import HANDSHAKE_ERAS, Document, Handler, Hints, Session, Tool, ToolSet
 
@@ -28,7 +28,7 @@ def server_info(session: Session) -> Document:
 
 
 def _input(name: str) -> Callable[[Session], Document]:
-    return lambda session: published(name, palace=session.palace is None)
+    return lambda session: input_schema(name, palace=session.palace is None)
 
 
 def _handler(name: str) -> Handler:

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.dialects.mrp import attestations, authors, messages, signatures
-from commonplace.dialects.mrp.messages import Document
+from commonplace.dialects.mrp import attestations, messages, signatures
+from commonplace.dialects.mrp.messages import CHECKS, Document, Responder
 from commonplace.engine import Engine, Requester
 from commonplace.wire.errors import Fault
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import Memory
 from commonplace.wire.times import DAY_MS, iso, milliseconds
 from commonplace.wire.validate import check
 
-CHECKS = ("signature", "evidence", "vouches", "freshness", "consistency")
 #: How much each check weighs in the score.
-WEIGHTS: Mapping[str, float] = {
-    "signature": 0.3, "evidence": 0.2, "vouches": 0.2, "freshness": 0.15, "consistency": 0.15,
-}  # fmt: skip
+WEIGHTS = {"signature": 0.3, "evidence": 0.2, "vouches": 0.2, "freshness": 0.15, "consistency": 0.15}
 ACCEPT, REJECT = 0.75, 0.4
 #: For how many days a memory of each category is fresh; foundations do not age.
-FRESH_DAYS: Mapping[str, float | None] = {
-    "foundational": None, "operational": 365, "experimental": 90, "ephemeral": 30,
-}  # fmt: skip
+FRESH_DAYS = {"foundational": None, "operational": 365, "experimental": 90, "ephemeral": 30}
 _BLANK: dict[str, Document] = {
     "signature": {"detail": "not asked for"},
     "evidence": {"accessible_count": 0, "total_count": 0},
@@ -32,42 +27,42 @@ _BLANK: dict[str, Document] = {
 }
 _LOOKED_UP = 100  # references of one memory; each is a search of its own
 _UNKNOWN = "there is no such memory here for you"
+_CHANGED = "the hash is not that of the attestation as it is held here: it was changed, there or here"
 
 
-async def answer(engine: Engine, who: Principal, authenticated: bool, agent: str | None, document: Any) -> Document:
+async def answer(responder: Responder, document: Any) -> Document:
     check("mrp/verify", document)
-    header, target = document["header"], document["target"]
+    engine, header, target = responder.engine, document["header"], document["target"]
     messages.check_id(header["verify_id"], "header.verify_id")
     milliseconds(header["timestamp"], "header.timestamp")
-    requester = await messages.requester(engine, who, authenticated, agent, document)
+    requester = await responder.requester(document)
     wanted = [name for name in CHECKS if name in document.get("checks", CHECKS)]
     results: dict[str, Document] = {name: {"status": "skip", **blank} for name, blank in _BLANK.items()}
-    memory = await engine.peers.find(requester, target["memory_id"], agent)
+    reply_header = {"verify_id": header["verify_id"], "timestamp": iso(engine.clock())}
+    memory = await engine.peers.find(requester, target["memory_id"], responder.agent)
     if memory is None:
         for name in wanted:
             results[name]["status"] = "fail"
         results["signature"] = {"status": "fail", "detail": _UNKNOWN}
-        return _result(engine, document, results, 0.0, "reject")
+        return _result(reply_header, results, 0.0, "reject")
     attestation = attestations.signed(memory, engine.peers.identity.keypair().private)
     if not signatures.same_hash(attestation, target["attestation_hash"]):
         # What the caller holds is not this memory as it is, whatever else may be true of it.
-        detail = "the hash is not that of the attestation as it is held here: it was changed, there or here"
-        results["signature"] = {"status": "fail", "detail": detail}
-        return _result(engine, document, results, 0.0, "reject")
+        results["signature"] = {"status": "fail", "detail": _CHANGED}
+        return _result(reply_header, results, 0.0, "reject")
     strength = 1.0
     for name in wanted:
         if name == "signature":
             results[name] = _signature(engine, memory, attestation, requester)
         elif name == "evidence":
-            results[name] = await _evidence(engine, attestation, requester, agent)
+            results[name] = await _evidence(responder, attestation, requester)
         elif name == "vouches":
             results[name], strength = _vouches(attestation, requester)
         elif name == "freshness":
             results[name] = _freshness(attestation, engine.clock())
         else:
             results[name] = await _consistency(engine, memory, attestation, requester)
-    score, recommendation = aggregate(results, strength)
-    return _result(engine, document, results, score, recommendation)
+    return _result(reply_header, results, *aggregate(results, strength))
 
 
 def aggregate(results: Mapping[str, Document], strength: float = 1.0) -> tuple[float, str]:
@@ -107,7 +102,7 @@ def _signature(engine: Engine, memory: Memory, attestation: Document, requester:
     return {"status": "skip", "detail": f"the hash agrees; it is signed, but no key of {name} is known here"}
 
 
-async def _evidence(engine: Engine, attestation: Document, requester: Requester, agent: str | None) -> Document:
+async def _evidence(responder: Responder, attestation: Document, requester: Requester) -> Document:
     """References to memories here are looked up, the first hundred; addresses elsewhere are never fetched."""
     provenance = attestation["provenance"]
     references = [*(attestation["claim"].get("references") or ()), *(provenance.get("chain") or ())]
@@ -117,7 +112,7 @@ async def _evidence(engine: Engine, attestation: Document, requester: Requester,
         name = reference.get("attestation") if isinstance(reference, dict) else reference
         if place >= _LOOKED_UP or not isinstance(name, str) or "/" in name or ":" in name:
             elsewhere += 1
-        elif await engine.peers.find(requester, name, agent) is not None:
+        elif await responder.engine.peers.find(requester, name, responder.agent) is not None:
             found += 1
     for witness in witnesses:
         peer = requester.context.peers.get(witness["agent"])
@@ -133,11 +128,11 @@ async def _evidence(engine: Engine, attestation: Document, requester: Requester,
 
 def _vouches(attestation: Document, requester: Requester) -> tuple[Document, float]:
     name = attestation["agent"]
-    trusted = authors.vouched_for(requester.context, attestation)
+    trusted = attestations.vouched_for(requester.context, attestation)
     vouchers = sorted(trusted.vouchers) if trusted else []
     detail = f"{len(vouchers)} trusted here vouch for {name}" if vouchers else f"nobody trusted here vouches for {name}"
-    document = {"status": "pass" if vouchers else "fail", "vouch_count": len(vouchers), "trusted_vouchers": vouchers,
-                "detail": detail}  # fmt: skip
+    status = "pass" if vouchers else "fail"
+    document = {"status": status, "vouch_count": len(vouchers), "trusted_vouchers": vouchers, "detail": detail}
     return document, trusted.strength if trusted else 1.0
 
 
@@ -181,14 +176,6 @@ def _stated(memory: Memory, attestation: Document) -> tuple[str, str, str] | Non
     return None
 
 
-def _result(
-    engine: Engine, document: Document, results: Mapping[str, Document], score: float, recommendation: str
-) -> Document:
-    return {
-        "$schema": f"{messages.SCHEMAS}verify-result-v01.json",
-        "type": "verify_result",
-        "version": messages.VERSION,
-        "header": {"verify_id": document["header"]["verify_id"], "timestamp": iso(engine.clock())},
-        "results": dict(results),
-        "aggregate": {"trust_score": score, "recommendation": recommendation},
-    }
+def _result(header: Document, results: Document, score: float, recommendation: str) -> Document:
+    aggregate = {"trust_score": score, "recommendation": recommendation}
+    return messages.message("verify_result", header, results=results, aggregate=aggregate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,8 +13,8 @@ from commonplace.wire.keys import fingerprint
 from commonplace.wire.times import milliseconds
 from commonplace.wire.validate import check
 
-#: The key that an agent is known by here, or None.
-KnownKey = Callable[[str], str | None]
+#: Agent → the key it is known by here.
+KnownKeys = Mapping[str, str]
 
 #: How far the clocks of two machines may be apart.
 SKEW_MS = 120_000
@@ -38,7 +38,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Examined:
+class ResponseCheck:
     """What is known of an answer. With a problem none of it may be believed."""
 
     problem: str | None = None
@@ -51,32 +51,36 @@ class Examined:
         return {"problem": self.problem, "signed": self.signed, "key_known": self.known, "results": verdicts}
 
 
-def examine(
-    request: Mapping[str, Any], response: Any, *, now: int, known_key: KnownKey, pin: str | None = None,
+def check_response(
+    request: Document,
+    response: Any,
+    *,
+    now: int,
+    known: KnownKeys,
+    pin: str | None = None,
     responder: str | None = None,
-) -> Examined:  # fmt: skip
+) -> ResponseCheck:
     """An answer against its request: its form, its id, its time, and every signature and hash in it.
 
     `responder` is the agent that was asked, `pin` the key that must have signed; else it is the one known for whoever
     answers, else whatever key the answer names.
     """
-    found = Examined()
+    found = ResponseCheck()
     try:
         check("mrp/response", response)
-        found.problem = _out_of_place(request, response, now, responder)
+        expected = pin or known.get(response["responder"]["agent_id"])
+        found.problem = _mismatch(request, response, now, responder)
         if found.problem is None:
-            _signature(response, found, pin, known_key)
+            _check_signature(response, found, expected)
         if found.problem is None:
-            answers = (pin or known_key(response["responder"]["agent_id"])) if found.signed else None
-            found.verdicts = [_verdict(result, response, known_key, answers) for result in response["results"]]
+            key = expected if found.signed else None
+            found.verdicts = [_verdict(result, response, known, key) for result in response["results"]]
     except ValidationError as wrong:
         found.problem = f"the answer is not a valid MEMORY_RESPONSE ({wrong.message})"
     return found
 
 
-def _out_of_place(
-    request: Mapping[str, Any], response: Mapping[str, Any], now: int, responder: str | None
-) -> str | None:
+def _mismatch(request: Document, response: Document, now: int, responder: str | None) -> str | None:
     if response["header"]["request_id"] != request["header"]["request_id"]:
         return "the answer is to another request"
     if responder is not None and response["responder"]["agent_id"] != responder:
@@ -97,14 +101,12 @@ def _out_of_place(
     return None
 
 
-def _signature(response: Mapping[str, Any], found: Examined, pin: str | None, known_key: KnownKey) -> None:
-    responder = response["responder"]
-    expected = pin or known_key(responder["agent_id"])
+def _check_signature(response: Document, found: ResponseCheck, expected: str | None) -> None:
     if "signature" not in response:
         if expected is not None and response["results"]:
             found.problem = "the answer is not signed, though its responder's key is known"
         return
-    given = responder.get("public_key")
+    given = response["responder"].get("public_key")
     if expected is not None and given not in (None, expected):
         found.problem = f"the answer is signed with another key ({fingerprint(given)}) than the expected one"
     elif not signatures.verify_response(response, expected or given):
@@ -113,10 +115,8 @@ def _signature(response: Mapping[str, Any], found: Examined, pin: str | None, kn
         found.signed, found.known = True, expected is not None
 
 
-def _verdict(
-    result: Mapping[str, Any], response: Mapping[str, Any], known_key: KnownKey, answers: str | None
-) -> Verdict:
-    """`answers` is the responder's key, where it is known beforehand and signed the answer."""
+def _verdict(result: Document, response: Document, known: KnownKeys, responder_key: str | None) -> Verdict:
+    """`responder_key` is the responder's, where it is known beforehand and signed the answer."""
     attestation = result["attestation"]
     signed = attestation.get("signatures") or {}
     stated = signed.get("hash")
@@ -125,7 +125,7 @@ def _verdict(
     if not signed.get("agent_signature"):
         return Verdict("unsigned", "its author has not signed it")
     author = attestation["agent"]
-    expected = known_key(author)
+    expected = known.get(author)
     given = signed.get("public_key")
     if given is None and author == response["responder"]["agent_id"]:
         given = response["responder"].get("public_key")
@@ -137,7 +137,7 @@ def _verdict(
             return Verdict("wrong", "its signature does not match", key)
     except ValidationError as wrong:
         return Verdict("wrong", f"its signature cannot be checked: {wrong.message}", key)
-    known_as = author if expected else str(response["responder"]["agent_id"]) if key == answers else None
+    known_as = author if expected else str(response["responder"]["agent_id"]) if key == responder_key else None
     if not stated:
         return Verdict("unsigned", "it carries no hash, so only its claim is covered", key, known_as)
     return Verdict("verified", f"signed with the key {fingerprint(key)}", key, known_as)

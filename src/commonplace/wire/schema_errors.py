@@ -28,18 +28,18 @@ def explain(errors: Iterable[Any], schema: dict[str, Any], label: str) -> tuple[
     """The sentence for the most telling of jsonschema-rs's errors, and the field it is about."""
     error = min(errors, key=lambda e: _ORDER.get(e.kind.name, 2))
     kind, path = error.kind, error.instance_path
-    rules = _at(schema, error.schema_path[:-1])
-    field = spell(path) or label
+    rules = _rules_at(schema, error.schema_path[:-1])
+    field = field_path(path) or label
     match kind.name:
         case "additionalProperties":
-            stranger = sorted(kind.unexpected)[0]
-            return _unknown(stranger, list(rules["properties"]), field), spell([*path, stranger])
+            unexpected = sorted(kind.unexpected)[0]
+            return _unknown(unexpected, list(rules["properties"]), field), field_path([*path, unexpected])
         case "required":
-            missing = spell([*path, kind.property])
+            missing = field_path([*path, kind.property])
             return f"{missing} is required", missing
         case "anyOf" if "properties" in rules:  # the object itself is fine, but says too little
             choices = [branch["required"][0] for branch in rules["anyOf"]]
-            return f"{field} needs a non-empty {' or '.join(choices)}", spell([*path, choices[0]])
+            return f"{field} needs a non-empty {' or '.join(choices)}", field_path([*path, choices[0]])
         case "anyOf":
             closest = _closest_branch(kind.context, path)
             if closest:
@@ -54,8 +54,8 @@ def explain(errors: Iterable[Any], schema: dict[str, Any], label: str) -> tuple[
     return sentence, field
 
 
-def spell(path: Path) -> str:
-    """["results", 0, "score"] is results[0].score."""
+def field_path(path: Path) -> str:
+    """["results", 0, "score"] as results[0].score."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -112,12 +112,12 @@ def _range(rules: dict[str, Any], value: Any) -> str:
     return f" from {low} to {high}"
 
 
-def _unknown(stranger: str, known: list[str], where: str) -> str:
+def _unknown(unexpected: str, known: list[str], where: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(stranger, known, 1)
+    close = get_close_matches(unexpected, known, 1)
     hint = f"did you mean '{close[0]}'?" if close else f"allowed are {', '.join(known)}"
-    return f"unknown field '{stranger[:80]}' in {where}; {hint}"
+    return f"unknown field '{unexpected[:80]}' in {where}; {hint}"
 
 
 def _closest_branch(branches: list[list[Any]], path: Path) -> list[Any]:
@@ -130,10 +130,10 @@ def _closest_branch(branches: list[list[Any]], path: Path) -> list[Any]:
 
 def _optional(schema: dict[str, Any], schema_path: Path) -> bool:
     *parent, properties, name, _ = ["", "", "", *schema_path]
-    return properties == "properties" and name not in _at(schema, parent[3:]).get("required", ())
+    return properties == "properties" and name not in _rules_at(schema, parent[3:]).get("required", ())
 
 
-def _at(schema: Any, path: Path) -> Any:
+def _rules_at(schema: Any, path: Path) -> Any:
     for step in path:
         schema = schema[step]
     return schema

@@ -1,0 +1,571 @@
+"""What a program can do with a memory, whether it is opened here (`sdk`) or kept by a server (`remote`).
+
+Every method turns its keywords into one memorywire request; how that is answered is the business of the two. Nothing
+here may load the engine: a program that talks to a server does not pay for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.models import ExpireResponse, ForgetResponse, MergeResponse, RecallResponse, RememberResponse
+
+if TYPE_CHECKING:
+    from commonplace.embedders.base import Embedder
+    from commonplace.engine import Progress
+
+T = TypeVar("T")
+Document = dict[str, Any]
+Documents = list[Document]  # by this name, because `list` is a method below
+
+_LOCAL_ONLY = "run `commonplace {command}` where the data is: a server does not do this for others"
+
+
+class MemoryInterface:
+    """One agent's memory.
+
+    Wherever a method takes it, `agent_id` means another agent than this memory's own, `user_id` the person a memory is
+    about, `as_of` an earlier instant to read at, and every time is in milliseconds since 1970. A keyword that is left
+    out, or None, is decided by the protocol's default. In the examples `memory` is open and holds `kept`, what
+    `remember("Alice is allergic to peanuts")` gave.
+    """
+
+    agent_id: str
+
+    async def _call(self, answer: type[T], operation: str, request: Document) -> T:
+        """The answer to a request of this operation, of the type that its method promises."""
+        raise NotImplementedError
+
+    async def _remember_batch(self, requests: Documents) -> list[RememberResponse | Fault]:
+        raise NotImplementedError
+
+    async def _decide(self, review_id: str, decision: Document) -> Document:
+        raise NotImplementedError
+
+    def _request(self, parameters: Mapping[str, Any]) -> Document:
+        """A method's parameters (its `locals()`) as the request that they are the fields of."""
+        return {"agent_id": self.agent_id, **_given(parameters)}
+
+    # the five operations
+
+    async def remember(
+        self,
+        content: str,
+        *,
+        type: str = "semantic",
+        user_id: str | None = None,
+        metadata: Document | None = None,
+        confidence: float | None = None,
+        source: str | None = None,
+        expires_at: int | None = None,
+        approval_required: bool = False,
+        reasoning: str | None = None,
+        privacy_intent: Document | None = None,
+        idempotency_key: str | None = None,
+        embedding: Sequence[float] | None = None,
+        agent_id: str | None = None,
+    ) -> RememberResponse:
+        """Keep a memory, word for word.
+
+        Args:
+            content: What to remember.
+            type: semantic, episodic, procedural or emotional.
+            metadata: Anything else about it; `tags`, `title`, `project`, `session_id`, `speaker`, `event_time`,
+                `importance` and `entity_name` become fields of the memory.
+            confidence: How sure it is, from 0 to 1 (the default).
+            source: Where it comes from.
+            expires_at: When it is gone.
+            approval_required: Stage it until someone approves; `reasoning` is shown to them.
+            privacy_intent: {retain, share_with, user_consent_id}.
+            idempotency_key: The same key with the same content is kept once and answered twice.
+            embedding: Its vector, where the caller has one.
+
+        >>> kept = await memory.remember("Bob keeps bees", user_id="bob", metadata={"tags": ["hobby"]})
+        >>> kept.pending_approval
+        False
+        """
+        return await self._call(RememberResponse, "remember", self._request(locals()))
+
+    async def remember_batch(self, items: Sequence[str | Document]) -> list[RememberResponse | Fault]:
+        """Keep many at once: strings, or dicts with the fields of `remember`. Each has its own outcome.
+
+        >>> one, wrong = await memory.remember_batch(["Bob keeps bees", {"content": "", "user_id": "bob"}])
+        >>> print(wrong)
+        content must be non-empty text, not ''
+        """
+        wholes = [{"content": item} if isinstance(item, str) else dict(item) for item in items]
+        return await self._remember_batch([self._request({"type": "semantic", **whole}) for whole in wholes])
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        k: int = 5,
+        user_id: str | None = None,
+        types: Sequence[str] | None = None,
+        filter: Document | None = None,
+        fresher_than_days: int | None = None,
+        min_score: float | None = None,
+        hops: int | None = None,
+        fusion: str | None = None,
+        judge: str | None = None,
+        quorum_k: int | None = None,
+        include_shared: bool = False,
+        explain: bool = False,
+        as_of: int | None = None,
+        agent_id: str | None = None,
+    ) -> RecallResponse:
+        """Find the memories that answer a question.
+
+        Args:
+            k: How many at most, up to 1,000.
+            types: Only these types.
+            filter: Conditions on metadata and fields: a value, a list of values, or operators such as {"$gt": 3}.
+            fresher_than_days: Only what is not older.
+            min_score: The least relevance, from 0 (everything) to 1; by default what a good answer has.
+            hops: How far, up to 3, neighbours in the graph strengthen a memory.
+            fusion: How the stores' lists become one: rrf (the default), max or weighted.
+            judge: Whether a model judges the best hits: auto (the default), off or always.
+            quorum_k: In how many stores a memory must be found.
+            include_shared: Look into the shared space, too.
+            explain: Say of each hit why it is there.
+
+        >>> found = await memory.recall("what is Alice allergic to?", k=1)
+        >>> found.results[0].content
+        'Alice is allergic to peanuts'
+        """
+        return await self._call(RecallResponse, "recall", self._request(locals()))
+
+    async def forget(
+        self,
+        ids: Sequence[str] | str | None = None,
+        *,
+        filter: Document | None = None,
+        user_id: str | None = None,
+        hard_delete: bool = False,
+        cascade: bool = False,
+        reason: str | None = None,
+        approval_required: bool = False,
+        reasoning: str | None = None,
+        agent_id: str | None = None,
+    ) -> ForgetResponse:
+        """Delete memories by `ids`, `filter`, or both.
+
+        Args:
+            hard_delete: Erase them from every version, index and audit payload, not only from sight.
+            cascade: Erase what was merged from them, too.
+            reason: Why, for the audit trail.
+            approval_required: Stage it until someone approves; `reasoning` is shown to them.
+
+        >>> gone = await memory.forget(kept.id, hard_delete=True)
+        >>> gone.forgotten_ids == [kept.id]
+        True
+        """
+        ids = _listed(ids)
+        return await self._call(ForgetResponse, "forget", self._request(locals()))
+
+    async def merge(
+        self,
+        canonical: str,
+        duplicates: Sequence[str],
+        *,
+        strategy: str | None = None,
+        approval_required: bool = False,
+        reasoning: str | None = None,
+        agent_id: str | None = None,
+    ) -> MergeResponse:
+        """Make one memory of several.
+
+        Args:
+            canonical: The id, or the entity name, of the one that stays.
+            strategy: keep_canonical (the default), merge_content or keep_highest_confidence.
+            approval_required: Stage it until someone approves; `reasoning` is shown to them.
+
+        >>> again = await memory.remember("Alice cannot eat peanuts")
+        >>> (await memory.merge(kept.id, [again.id], strategy="merge_content")).merged_count
+        1
+        """
+        return await self._call(MergeResponse, "merge", self._request(locals()))
+
+    async def expire(self, policy: Document, *, action: str = "forget", agent_id: str | None = None) -> ExpireResponse:
+        """Apply a policy to every memory that meets all its conditions.
+
+        Args:
+            policy: {older_than_days, type, confidence_below, no_recall_in_days}, at least one of them.
+            action: forget, archive (out of recall, not deleted) or demote (a quarter of its score).
+
+        >>> (await memory.expire({"older_than_days": 365}, action="archive")).matched_count
+        0
+        """
+        return await self._call(ExpireResponse, "expire", self._request(locals()))
+
+    # what destructive operations would do
+
+    async def preview_forget(
+        self,
+        ids: Sequence[str] | str | None = None,
+        *,
+        filter: Document | None = None,
+        user_id: str | None = None,
+        hard_delete: bool = False,
+        cascade: bool = False,
+        reason: str | None = None,
+        approval_required: bool = False,
+        reasoning: str | None = None,
+        agent_id: str | None = None,
+    ) -> Documents:
+        """The memories that `forget` would delete; nothing changes.
+
+        >>> [memory["content"] for memory in await memory.preview_forget(filter={"type": "semantic"})]
+        ['Alice is allergic to peanuts']
+        """
+        ids = _listed(ids)
+        return await self._call(Documents, "preview_forget", self._request(locals()))
+
+    async def preview_merge(
+        self,
+        canonical: str,
+        duplicates: Sequence[str],
+        *,
+        strategy: str | None = None,
+        approval_required: bool = False,
+        reasoning: str | None = None,
+        agent_id: str | None = None,
+    ) -> Document:
+        """{survivor, losers}: what `merge` would make of them; nothing changes.
+
+        >>> again = await memory.remember("Alice cannot eat peanuts")
+        >>> (await memory.preview_merge(kept.id, [again.id]))["survivor"]["content"]
+        'Alice is allergic to peanuts'
+        """
+        return await self._call(Document, "preview_merge", self._request(locals()))
+
+    async def preview_expire(
+        self, policy: Document, *, action: str = "forget", agent_id: str | None = None
+    ) -> Documents:
+        """The memories that `expire` would reach; nothing changes.
+
+        >>> len(await memory.preview_expire({"type": "semantic"}))
+        1
+        """
+        return await self._call(Documents, "preview_expire", self._request(locals()))
+
+    # as they were called at first; programs use these names
+    would_forget, would_merge, would_expire = preview_forget, preview_merge, preview_expire
+
+    # single memories
+
+    async def get(self, id: str, *, as_of: int | None = None, agent_id: str | None = None) -> Document:
+        """One memory.
+
+        >>> (await memory.get(kept.id))["content"]
+        'Alice is allergic to peanuts'
+        """
+        return await self._call(Document, "get", self._request(locals()))
+
+    async def list(
+        self,
+        *,
+        type: str | None = None,
+        tag: str | None = None,
+        user_id: str | None = None,
+        filter: Document | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        as_of: int | None = None,
+        agent_id: str | None = None,
+    ) -> Document:
+        """A page {memories, next_cursor}, newest first.
+
+        Args:
+            filter: Conditions as in `recall`.
+            cursor: The `next_cursor` of the page before.
+
+        >>> page = await memory.list(type="semantic")
+        >>> len(page["memories"]), page["next_cursor"]
+        (1, None)
+        """
+        return await self._call(Document, "list", self._request(locals()))
+
+    async def update(
+        self,
+        id: str,
+        *,
+        content: str | None = None,
+        metadata: Document | None = None,
+        tags: Sequence[str] | None = None,
+        confidence: float | None = None,
+        expires_at: int | None = None,
+        privacy_intent: Document | None = None,
+        expected_version: int | None = None,
+        agent_id: str | None = None,
+    ) -> Document:
+        """Change what is given of a memory and keep the rest; the version before stays in its history.
+
+        Args:
+            privacy_intent: {share_with}: who else may see it from now on.
+            expected_version: Refuse with a conflict when the memory has moved on.
+
+        >>> (await memory.update(kept.id, confidence=0.9, expected_version=1))["version"]
+        2
+        """
+        return await self._call(Document, "update", self._request(locals()))
+
+    async def history(self, id: str, *, agent_id: str | None = None) -> Documents:
+        """Every version of a memory, oldest first.
+
+        >>> [version["version"] for version in await memory.history(kept.id)]
+        [1]
+        """
+        return await self._call(Documents, "history", self._request(locals()))
+
+    # the knowledge graph
+
+    async def graph_assert(
+        self,
+        subject: str,
+        predicate: str,
+        object: str,
+        *,
+        confidence: float | None = None,
+        provenance: str | None = None,
+        valid_from: int | None = None,
+        agent_id: str | None = None,
+    ) -> Document:
+        """State something; what held of this subject and predicate until then ends, and is shown as `replaced`.
+
+        Args:
+            provenance: Where this is known from.
+            valid_from: Since when it holds; now by default.
+
+        >>> fact = await memory.graph_assert("Alice", "works at", "Initech", provenance=kept.id)
+        >>> (await memory.graph_assert("Alice", "works at", "Globex"))["replaced"]["object"]
+        'Initech'
+        """
+        return await self._call(Document, "graph_assert", self._request(locals()))
+
+    async def graph_query(
+        self, subject: str, *, predicate: str | None = None, as_of: int | None = None, agent_id: str | None = None
+    ) -> Document:
+        """{subject, triples}: what is stated about a subject now, or held at `as_of`.
+
+        >>> fact = await memory.graph_assert("Alice", "works at", "Initech")
+        >>> [triple["object"] for triple in (await memory.graph_query("Alice"))["triples"]]
+        ['Initech']
+        """
+        return await self._call(Document, "graph_query", self._request(locals()))
+
+    async def graph_history(
+        self, subject: str, *, predicate: str | None = None, agent_id: str | None = None
+    ) -> Document:
+        """{subject, triples}: everything that was ever stated about it, oldest first.
+
+        >>> (await memory.graph_history("Alice"))["triples"]
+        []
+        """
+        return await self._call(Document, "graph_history", self._request(locals()))
+
+    async def graph_path(
+        self, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None, agent_id: str | None = None
+    ) -> Document:
+        """{start, end, triples}: the fewest statements that lead from one thing to another.
+
+        >>> fact = await memory.graph_assert("Alice", "works at", "Initech")
+        >>> len((await memory.graph_path("Alice", "Initech"))["triples"])
+        1
+        """
+        return await self._call(Document, "graph_path", self._request(locals()))
+
+    async def graph_retract(self, subject: str, predicate: str, *, agent_id: str | None = None) -> Document:
+        """End what holds now, with nothing in its place.
+
+        >>> fact = await memory.graph_assert("Alice", "works at", "Initech")
+        >>> ended = await memory.graph_retract("Alice", "works at")
+        >>> (await memory.graph_query("Alice"))["triples"]
+        []
+        """
+        return await self._call(Document, "graph_retract", self._request(locals()))
+
+    async def graph_erase(self, subject: str, *, mentions: bool = False, agent_id: str | None = None) -> Document:
+        """Erase everything ever stated about a subject; with `mentions` also what names it as the object.
+
+        >>> fact = await memory.graph_assert("Alice", "works at", "Initech")
+        >>> len((await memory.graph_erase("Initech", mentions=True))["erased"])
+        1
+        """
+        return await self._call(Document, "graph_erase", self._request(locals()))
+
+    async def preview_graph_erase(
+        self, subject: str, *, mentions: bool = False, agent_id: str | None = None
+    ) -> Document:
+        """{subject, triples}: what `graph_erase` would erase; nothing changes.
+
+        >>> (await memory.preview_graph_erase("Initech"))["triples"]
+        []
+        """
+        return await self._call(Document, "preview_graph_erase", self._request(locals()))
+
+    would_graph_erase = preview_graph_erase
+
+    async def neighbors(self, id: str, *, hops: int = 1, agent_id: str | None = None) -> Document:
+        """{id, neighbors}: the memories within so many hops of one, each with its distance.
+
+        >>> (await memory.neighbors(kept.id, hops=2))["neighbors"]
+        []
+        """
+        request = self._request({"memory_id": id, "hops": hops, "agent_id": agent_id})
+        return await self._call(Document, "neighbors", request)
+
+    # reviews
+
+    async def reviews(self, status: str | None = "pending") -> Documents:
+        """The reviews that are pending, approved or rejected; with None all of them.
+
+        >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
+        >>> [review["operation"] for review in await memory.reviews()]
+        ['remember']
+        """
+        return await self._call(Documents, "reviews", {"status": status or "all"})
+
+    async def review(self, review_id: str) -> Document:
+        """One review: what was asked, what it would change, and what was decided.
+
+        >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
+        >>> (pending,) = await memory.reviews()
+        >>> (await memory.review(pending["id"]))["request"]["content"]
+        'Bob keeps bees'
+        """
+        return await self._call(Document, "review", {"id": review_id})
+
+    async def approve(
+        self,
+        review_id: str,
+        *,
+        reviewer: str | None = None,
+        reason: str | None = None,
+        request: Document | None = None,
+        apply: Document | None = None,
+    ) -> Document:
+        """Let a staged write happen; the review, as decided, with its outcome.
+
+        Args:
+            reviewer: Who decides, where no token says so.
+            request: What happens instead of what was asked.
+            apply: A new memory joins another ({"merge_into": id}) or takes the place of others ({"forget": [ids]}).
+
+        >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
+        >>> (pending,) = await memory.reviews()
+        >>> (await memory.approve(pending["id"], reviewer="carol"))["outcome"]["id"] == waiting.id
+        True
+        """
+        fields = {"reviewer": reviewer, "reason": reason, "request": request, "apply": apply}
+        return await self._decide(review_id, {"approved": True, **_given(fields)})
+
+    async def reject(self, review_id: str, *, reviewer: str | None = None, reason: str | None = None) -> Document:
+        """Refuse a staged write; it never happens.
+
+        >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
+        >>> (pending,) = await memory.reviews()
+        >>> (await memory.reject(pending["id"], reason="hearsay"))["status"]
+        'rejected'
+        """
+        return await self._decide(review_id, {"approved": False, **_given({"reviewer": reviewer, "reason": reason})})
+
+    # audit
+
+    async def audit(
+        self,
+        *,
+        agent_id: str | None = None,
+        operation: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Document:
+        """A page {entries, next_cursor} of the audit trail, oldest first; of every agent where none is named.
+
+        >>> [entry["operation"] for entry in (await memory.audit())["entries"]]
+        ['remember']
+        """
+        return await self._call(Document, "audit", _given(locals()))
+
+    async def verify_audit(self, progress: Progress | None = None) -> Document:
+        """{ok, entries, head}, and when it is not ok {first_bad, problem}.
+
+        >>> (await memory.verify_audit())["ok"]
+        True
+        """
+        return await self._call(Document, "verify_audit", {})
+
+    # upkeep
+
+    async def status(self) -> Document:
+        """What there is: the version, the memories of each agent, the reviews that wait, the embedder.
+
+        >>> (await memory.status())["memories"]
+        1
+        """
+        return await self._call(Document, "status", {})
+
+    async def health(self) -> Document:
+        """{status: ok, degraded or down, …}.
+
+        >>> (await memory.health())["status"]
+        'ok'
+        """
+        return await self._call(Document, "health", {})
+
+    async def flush(self) -> None:
+        """Write what is written behind (recall counters and their audit entries), now. A server does it by itself.
+
+        >>> await memory.flush()
+        """
+
+    async def doctor(self, repair: bool = True, progress: Progress | None = None) -> Documents:
+        """Check everything; what can be derived again is repaired. A list of {check, ok, detail, repaired}.
+
+        >>> all(finding["ok"] for finding in await memory.doctor())
+        True
+        """
+        raise Unavailable(_LOCAL_ONLY.format(command="doctor"))
+
+    async def backup(self, path: str | Path, progress: Progress | None = None) -> Document:
+        """A consistent copy of the store in one file, while others read and write.
+
+        >>> made = await memory.backup(folder / "copy.db")
+        >>> (folder / "copy.db").exists()
+        True
+        """
+        raise Unavailable(_LOCAL_ONLY.format(command="backup"))
+
+    async def compact(self, progress: Progress | None = None) -> Document:
+        """Give back unused space; afterwards no erased byte is left in the files.
+
+        >>> done = await memory.compact()
+        """
+        raise Unavailable(_LOCAL_ONLY.format(command="compact"))
+
+    async def reindex(self, embedder: str | Embedder | None = None, progress: Progress | None = None) -> Document:
+        """Embed everything anew, by default with the configured embedder. Recall keeps working meanwhile.
+
+        >>> (await memory.reindex("hashing-128"))["reindexed"]
+        1
+        """
+        raise Unavailable(_LOCAL_ONLY.format(command="reindex"))
+
+
+def _given(parameters: Mapping[str, Any]) -> Document:
+    """What was given: None, and False where a flag may be left out, mean the same as absence."""
+    return {
+        name: [*value] if isinstance(value, tuple) else value
+        for name, value in parameters.items()
+        if name != "self" and value is not None and value is not False
+    }
+
+
+def _listed(ids: Sequence[str] | str | None) -> Sequence[str] | None:
+    return [ids] if isinstance(ids, str) else ids

@@ -1,0 +1,184 @@
+"""HTTP to others: servers of ours over kept connections, and endpoints that speak OpenAI's requests.
+
+No redirect is ever followed: it would carry the token and the texts to a host nobody named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import select
+import socket
+import ssl
+import threading
+import urllib.request
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from commonplace.wire.errors import Unavailable, ValidationError, fault_of
+
+DEFAULT_URL = "http://127.0.0.1:8420"
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class JsonClient:
+    """A few kept connections to one server, each used by one thread at a time; an error answer becomes its fault.
+
+    Not more than `max_bytes` of an answer are read.
+    """
+
+    def __init__(
+        self, url: str, token: str | None, timeout: float, connections: int, max_bytes: int | None = None
+    ) -> None:
+        wrong = ValidationError(f"{url!r} is not a server's address; write for example {DEFAULT_URL}", field="url")
+        try:
+            parts = urlsplit(url)
+            self._port = parts.port
+        except ValueError:  # a port or an address that cannot be one
+            raise wrong from None
+        plain = url.isprintable() and " " not in url and parts.path.isascii()
+        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+            raise wrong
+        if token and not (token.isascii() and token.isprintable() and " " not in token):
+            raise ValidationError("the token holds a character that no token has; copy it again", field="token")
+        self._host, self._base = parts.hostname, parts.path.rstrip("/")
+        self._secure = parts.scheme == "https"
+        self._timeout = timeout
+        self._max_bytes = max_bytes
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._pool = ThreadPoolExecutor(connections, thread_name_prefix="commonplace-remote")
+        self._idle: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+
+    async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        loop = asyncio.get_running_loop()
+        status, answer = await loop.run_in_executor(self._pool, self._exchange, method, self._base + path, data)
+        try:
+            document: dict[str, Any] = json.loads(answer)
+        except (ValueError, RecursionError):
+            raise Unavailable(f"{self._host} answered {status} with something that is not JSON") from None
+        if status >= 400:
+            raise fault_of(document)
+        return document
+
+    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
+        connection = self._connection()
+        try:
+            connection.request(method, path, data, self._headers)
+            response = connection.getresponse()
+            answer = response.read(None if self._max_bytes is None else self._max_bytes + 1)
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            why = getattr(error, "strerror", None) or type(error).__name__
+            raise Unavailable(f"{self._host} could not be reached: {why}") from error
+        if self._max_bytes is not None and len(answer) > self._max_bytes:
+            connection.close()
+            raise Unavailable(f"{self._host} answered with more than {self._max_bytes:,} bytes")
+        if response.will_close:
+            connection.close()
+        else:
+            with self._lock:
+                self._idle.append(connection)
+        return response.status, answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        with self._lock:
+            while self._idle:
+                connection = self._idle.pop()
+                # Readable before anything was asked means the server has hung up: a request sent now would be lost.
+                if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
+                    return connection
+                connection.close()
+        if self._secure:
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
+        return _NoDelayConnection(self._host, self._port, timeout=self._timeout)
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
+
+
+class _NoDelayConnection(http.client.HTTPConnection):
+    """Headers and body leave at once: waiting to fill a packet would cost tens of milliseconds a call."""
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+@dataclass(slots=True, frozen=True)
+class EndpointSpec:
+    """What `SCHEME://HOST[:PORT]/PATH?model=NAME&key=VARIABLE&…` says."""
+
+    url: str  # as HTTP spells it; plain HTTP is the default on this machine only
+    address: str
+    settings: dict[str, str]
+
+    def whole_number(self, name: str, limit: int) -> int | None:
+        text = self.settings.get(name)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and 0 < int(text) < limit):
+            raise ValueError(f"{name} must be a whole number above 0, not {text!r}")
+        return int(text)
+
+
+def parse_endpoint(spec: str, allowed: Iterable[str]) -> EndpointSpec:
+    """Raises ValueError, worded to follow the spec: only the caller knows what kind of thing it is for."""
+    parts = urlsplit(spec)
+    host, port = parts.hostname, parts.port
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    settings = dict(pairs)
+    if unknown := [name for name, _ in pairs if name not in allowed]:
+        raise ValueError(f"unknown setting {unknown[0]!r}; there are: {', '.join(allowed)}")
+    if len(settings) != len(pairs):
+        raise ValueError("a setting is given twice")
+    if not host or not settings.get("model") or parts.username is not None:
+        raise ValueError(f"write it as {parts.scheme}://HOST/v1?model=NAME&key=VARIABLE")
+    tls = settings.get("tls", "no" if host in _LOCAL else "yes") != "no"
+    address = f"{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+    return EndpointSpec(f"http{'s' if tls else ''}://{address}", address, settings)
+
+
+class Endpoint:
+    """One address that takes POSTs of JSON, with the key that an environment variable holds; none unless it is named.
+
+    `owner` is who says so when the key is missing. Refusals and failures come as urllib raises them.
+    """
+
+    def __init__(self, url: str, owner: str, key_variable: str | None, max_bytes: int) -> None:
+        self.url = url
+        self._owner = owner
+        self._key_variable = key_variable
+        self._max_bytes = max_bytes
+        handlers: list[urllib.request.BaseHandler] = [NoRedirects()]
+        if urlsplit(url).hostname in _LOCAL:
+            handlers.append(urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def post(self, document: Any, timeout: float) -> Any:
+        headers = {"Content-Type": "application/json"}
+        if self._key_variable:
+            key = os.environ.get(self._key_variable, "").strip()
+            if not key:
+                raise Unavailable(f"{self._owner}: the environment variable {self._key_variable} is not set")
+            headers["Authorization"] = f"Bearer {key}"
+        request = urllib.request.Request(self.url, json.dumps(document).encode(), headers)
+        with self._opener.open(request, timeout=timeout) as response:
+            return json.loads(response.read(self._max_bytes))
