@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.cli.plain import moment
+from commonplace.cli.support.output import moment
 from commonplace.wire.validate import check
 
 Kept = Callable[..., str]

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace import __version__
-from commonplace.cli import carrying, clients, jsonc
-from commonplace.cli.clients import CLIENTS, Server, snippet, with_server, without_server
+from commonplace.cli import carrying
 from commonplace.cli.serve import _ways_to_connect
+from commonplace.cli.support import clients, jsonc
+from commonplace.cli.support.clients import CLIENTS, Server, snippet, with_server, without_server
 from commonplace.config import Config, standard_folder
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.cli import plain, show, values
+from commonplace.cli import show
+from commonplace.cli.support import output, values
 from commonplace.wire.errors import ValidationError
 
 NOW = 1_772_323_200_000  # 2026-03-01T00:00Z
@@ -43,7 +44,7 @@ def test_what_is_no_time_is_refused_with_what_would_be(text: str) -> None:
 
 @given(st.integers(min_value=100_000_000_000, max_value=4_000_000_000_000))
 def test_a_time_as_shown_can_be_given_back(ms: int) -> None:
-    assert values.instant(plain.moment(ms), "--as-of", NOW, direction=-1) == ms
+    assert values.instant(output.moment(ms), "--as-of", NOW, direction=-1) == ms
     assert values.instant(str(ms), "--as-of", NOW, direction=-1) == ms
 
 
@@ -87,8 +88,8 @@ def test_metadata_joins_all_its_sources() -> None:
 
 
 def test_text_cannot_command_the_terminal() -> None:
-    assert plain.visible("\x1b[31mred\x07\x9b1m\ttab\nline") == "\ufffd[31mred\ufffd\ufffd1m\ttab\nline"
-    assert plain.flat("a\n\tb  c") == "a b c"
+    assert output.visible("\x1b[31mred\x07\x9b1m\ttab\nline") == "\ufffd[31mred\ufffd\ufffd1m\ttab\nline"
+    assert output.flat("a\n\tb  c") == "a b c"
 
 
 def test_what_changed_between_versions() -> None:
@@ -104,4 +105,4 @@ def test_what_changed_between_versions() -> None:
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "0 B"), (999, "999 B"), (23_400_000, "23.4 MB")])
 def test_sizes(count: int, expected: str) -> None:
-    assert plain.size(count) == expected
+    assert output.size(count) == expected

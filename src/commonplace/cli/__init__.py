@@ -30,23 +30,23 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _spawned(args: list[str]) -> int | None:
     """Started by an MCP client, which waits: without the command tree, unless there is something to explain."""
-    from commonplace.cli import spawned
+    from commonplace.cli.support import mcp_arguments
 
-    told = spawned.read(args)
+    told = mcp_arguments.read(args)
     if told is None:
         return None
     try:
-        return spawned.start(told)
+        return mcp_arguments.start(told)
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        from commonplace.cli import failing
+        from commonplace.cli.support import errors
 
-        return failing.report(error, as_json=False)
+        return errors.report(error, as_json=False)
 
 
 def _run(args: list[str]) -> int:
-    from commonplace.cli import failing
+    from commonplace.cli.support import errors
 
     try:
         from commonplace.cli.app import command
@@ -58,7 +58,7 @@ def _run(args: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        return failing.report(error, as_json="--json" in _before_dashes(args))
+        return errors.report(error, as_json="--json" in _before_dashes(args))
 
 
 def _before_dashes(args: list[str]) -> list[str]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commonplace.cli import options, trust, values
-from commonplace.cli.plain import emit, flat, line, note, plural
-from commonplace.cli.progress import PATIENCE_SECONDS
-from commonplace.cli.session import Session
+from commonplace.cli import trust
+from commonplace.cli.support import options, values
+from commonplace.cli.support.output import emit, flat, line, note, plural
+from commonplace.cli.support.progress import PATIENCE_SECONDS
+from commonplace.cli.support.session import Session
 from commonplace.wire.errors import Unauthenticated, ValidationError
 from commonplace.wire.record import system_clock
 

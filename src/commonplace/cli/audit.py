@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from commonplace.cli import FAILURE, options, show, values
-from commonplace.cli.plain import emit, fancy, line, minute, moment, note, plural, row
-from commonplace.cli.progress import Bar
-from commonplace.cli.session import Session
+from commonplace.cli import FAILURE, show
+from commonplace.cli.support import options, values
+from commonplace.cli.support.output import emit, fancy, line, minute, moment, note, plural, row
+from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.session import Session
 from commonplace.wire.record import system_clock
 
 

@@ -15,9 +15,10 @@ from typing import Annotated, Any
 
 import typer
 
-from commonplace.cli import main, options
-from commonplace.cli.plain import emit, fancy, line, moment, note, size
-from commonplace.cli.session import Session
+from commonplace.cli import main
+from commonplace.cli.support import options
+from commonplace.cli.support.output import emit, fancy, line, moment, note, size
+from commonplace.cli.support.session import Session
 
 AGENT = "demo"
 

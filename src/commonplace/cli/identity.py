@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from commonplace.cli import options
-from commonplace.cli.plain import emit, line, note
+from commonplace.cli.support import options
+from commonplace.cli.support.output import emit, line, note
 from commonplace.wire.errors import ValidationError
 
 _ABOUT = """Show the key that answers and attestations are signed with; `rotate` replaces it.

@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 
 import typer
 
-from commonplace.cli import carrying, clients, options
-from commonplace.cli.plain import emit, line, note
-from commonplace.cli.spawned import Spawned
+from commonplace.cli import carrying
+from commonplace.cli.support import clients, options
+from commonplace.cli.support.mcp_arguments import Spawned
+from commonplace.cli.support.output import emit, line, note
 from commonplace.wire.errors import Conflict, ValidationError
 
 _SETS = ("commonplace", "amp", "trusty", "all")

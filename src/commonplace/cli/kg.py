@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from commonplace.cli import options, show, values
-from commonplace.cli.plain import emit, fancy, line, minute, moment, note, plural, row
-from commonplace.cli.session import Session
+from commonplace.cli import show
+from commonplace.cli.support import options, values
+from commonplace.cli.support.output import emit, fancy, line, minute, moment, note, plural, row
+from commonplace.cli.support.session import Session
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import system_clock
 

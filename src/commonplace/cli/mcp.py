@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from commonplace.cli import options
-from commonplace.cli.spawned import Spawned, start
+from commonplace.cli.support import options
+from commonplace.cli.support.mcp_arguments import Spawned, start
 
 _SETS = ("commonplace", "amp", "trusty", "all")
 
@@ -54,7 +54,7 @@ def mcp(
     spawned = Spawned(tools, palace, http, agent, str(Path(data)) if data is not None else None)
     if as_json:
         from commonplace.cli import carrying
-        from commonplace.cli.plain import emit
+        from commonplace.cli.support.output import emit
 
         spawned.check()
         spawned.agent, spawned.data = carrying.agent(agent), carrying.data_directory(data)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from commonplace.cli import FAILURE, options, show
-from commonplace.cli.plain import emit, line, note, size
-from commonplace.cli.progress import Bar
+from commonplace.cli import FAILURE, show
+from commonplace.cli.support import options
+from commonplace.cli.support.output import emit, line, note, size
+from commonplace.cli.support.progress import Bar
 
 
 def register(app: typer.Typer) -> None:

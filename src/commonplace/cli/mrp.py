@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commonplace.cli import options, values
 from commonplace.cli.ask import AgentUrl, Token, admitted, waiting
-from commonplace.cli.plain import emit, line, note, plural
-from commonplace.cli.session import Session
+from commonplace.cli.support import options, values
+from commonplace.cli.support.output import emit, line, note, plural
+from commonplace.cli.support.session import Session
 
 if TYPE_CHECKING:
     from commonplace.dialects.mrp.comments import Asked

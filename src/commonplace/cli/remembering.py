@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from commonplace.cli import options, show, values
-from commonplace.cli.failing import exit_code
-from commonplace.cli.plain import emit, line, note, plural
-from commonplace.cli.progress import Bar
-from commonplace.cli.session import Session
+from commonplace.cli import show
+from commonplace.cli.support import options, values
+from commonplace.cli.support.errors import exit_code
+from commonplace.cli.support.output import emit, line, note, plural
+from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.session import Session
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import system_clock
 

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from commonplace.cli import options, show, values
-from commonplace.cli.plain import emit, line, minute, moment, note
-from commonplace.cli.session import Session
+from commonplace.cli import show
+from commonplace.cli.support import options, values
+from commonplace.cli.support.output import emit, line, minute, moment, note
+from commonplace.cli.support.session import Session
 from commonplace.wire.errors import ValidationError
 
 ReviewId = Annotated[str, typer.Argument(metavar="REVIEW", help="The review's id.")]

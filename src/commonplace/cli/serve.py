@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from commonplace.cli import options
-from commonplace.cli.plain import emit, line
+from commonplace.cli.support import options
+from commonplace.cli.support.output import emit, line
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:

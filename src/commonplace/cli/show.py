@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from commonplace.cli.plain import fancy, line, minute, moment, note, row
+from commonplace.cli.support.output import fancy, line, minute, moment, note, row
 
 Document = dict[str, Any]
 

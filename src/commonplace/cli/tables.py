@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from commonplace.cli.plain import visible
+from commonplace.cli.support.output import visible
 
 _LONGEST = 600
 _ID = 36  # characters, which must stay on one line to be copied

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commonplace.cli import options, show, values
-from commonplace.cli.plain import emit, line, minute, note
-from commonplace.cli.session import Session
+from commonplace.cli import show
+from commonplace.cli.support import options, values
+from commonplace.cli.support.output import emit, line, minute, note
+from commonplace.cli.support.session import Session
 
 if TYPE_CHECKING:
     from commonplace.engine import Token

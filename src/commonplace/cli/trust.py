@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from commonplace.cli import options, show
-from commonplace.cli.plain import emit, line, note
-from commonplace.cli.session import Session
+from commonplace.cli import show
+from commonplace.cli.support import options
+from commonplace.cli.support.output import emit, line, note
+from commonplace.cli.support.session import Session
 from commonplace.wire.record import LOCAL_TENANT
 
 Peer = Annotated[

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from commonplace.cli import FAILURE, options, show
-from commonplace.cli.plain import emit, fancy, line, note, plural, row, size
-from commonplace.cli.progress import Bar
-from commonplace.cli.session import Session
+from commonplace.cli import FAILURE, show
+from commonplace.cli.support import options
+from commonplace.cli.support.output import emit, fancy, line, note, plural, row, size
+from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.session import Session
 
 PANEL = "The data"
 

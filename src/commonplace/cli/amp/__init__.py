@@ -74,8 +74,8 @@ def _report(error: Exception, *, as_json: bool) -> int:
     """One sentence on stderr, or AMP's error envelope on stdout."""
     if type(error).__name__ == "Abort":  # typer's word for Ctrl-C and for an input that ended
         return INTERRUPTED
-    from commonplace.cli.failing import described, exit_code
-    from commonplace.cli.plain import emit, visible
+    from commonplace.cli.support.errors import described, exit_code
+    from commonplace.cli.support.output import emit, visible
 
     if os.environ.get("COMMONPLACE_DEBUG"):
         import traceback

@@ -26,7 +26,7 @@ def ask(operation: str, request: Document, *, url: str | None, token: str | None
 
 def _local(operation: str, request: Document, data: Path | None) -> Document:
     from commonplace.cli import show
-    from commonplace.cli.session import Session
+    from commonplace.cli.support.session import Session
     from commonplace.dialects.amp import Amp
     from commonplace.wire.record import Principal
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commonplace.cli.options import offering
+from commonplace.cli.support.options import offering
 
 TYPES = ("lesson", "checkpoint", "snippet")
 

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from commonplace.cli import MISTAKE, options, show
+from commonplace.cli import MISTAKE, show
 from commonplace.cli.amp import options as given
 from commonplace.cli.amp.client import Document, ask
-from commonplace.cli.plain import emit, fancy, flat, line, moment, note, row
+from commonplace.cli.support import options
+from commonplace.cli.support.output import emit, fancy, flat, line, moment, note, row
 from commonplace.wire.errors import ValidationError
 
 _LONGEST = 100

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from commonplace.cli import options, values
 from commonplace.cli.amp import options as given
 from commonplace.cli.amp.client import Document, ask
-from commonplace.cli.plain import emit, line
+from commonplace.cli.support import options, values
+from commonplace.cli.support.output import emit, line
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import system_clock
 

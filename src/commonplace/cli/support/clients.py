@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from commonplace.cli import jsonc
+from commonplace.cli.support import jsonc
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
 Scope = Literal["user", "project"]

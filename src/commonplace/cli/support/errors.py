@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 from commonplace.cli import FAILURE, INTERRUPTED, MISTAKE, OK
-from commonplace.cli.plain import emit, visible
+from commonplace.cli.support.output import emit, visible
 from commonplace.wire.errors import Fault
 
 #: Faults that are not the caller's: another try, or another machine, may succeed.
