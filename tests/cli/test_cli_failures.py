@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.cli.support.session import Session
+from commonplace.cli.support.command import Session
 from commonplace.wire.validate import check
 
 NOBODY = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.cli import show
+from commonplace.cli.history import changes
 from commonplace.cli.support import output, values
 from commonplace.wire.errors import ValidationError
 
@@ -95,12 +95,12 @@ def test_text_cannot_command_the_terminal() -> None:
 def test_what_changed_between_versions() -> None:
     before = {"content": "old", "version": 1, "updated_at": 1, "metadata": {"a": 1, "gone": 2}, "confidence": 1.0}
     after = {"content": "new", "version": 2, "updated_at": 2, "metadata": {"a": 1, "tags": ["x"]}, "confidence": 1.0}
-    assert show.changes(before, after) == [
+    assert changes(before, after) == [
         ("content", "old → new"),
         ("metadata.gone", "2 → —"),
         ("metadata.tags", '— → ["x"]'),
     ]
-    assert show.changes(None, before) == [("content", "old")]
+    assert changes(None, before) == [("content", "old")]
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "0 B"), (999, "999 B"), (23_400_000, "23.4 MB")])

@@ -15,7 +15,7 @@ import typer
 
 from commonplace.cli import carrying
 from commonplace.cli.support import clients, options
-from commonplace.cli.support.mcp_arguments import Spawned
+from commonplace.cli.support.mcp_arguments import McpArguments
 from commonplace.cli.support.output import emit, line, note
 from commonplace.wire.errors import Conflict, ValidationError
 
@@ -88,7 +88,7 @@ def install(
         )
     if tools not in _SETS:
         raise ValidationError(f"tools must be one of {', '.join(_SETS)}, not {tools!r}", field="tools")
-    Spawned(tools, palace).check()
+    McpArguments(tools, palace).check()
     if scope not in ("user", "project"):
         raise ValidationError(f"scope must be user or project, not {scope!r}", field="scope")
     _check(name, url, token_env, only_print=only_print, remove=remove)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from commonplace.cli.support import options
-from commonplace.cli.support.mcp_arguments import Spawned, start
+from commonplace.cli.support.mcp_arguments import McpArguments, start
 
 _SETS = ("commonplace", "amp", "trusty", "all")
 
@@ -51,7 +51,7 @@ def mcp(
       commonplace mcp --tools trusty --palace my-project
       commonplace mcp --agent reviewer --json
     """
-    spawned = Spawned(tools, palace, http, agent, str(Path(data)) if data is not None else None)
+    spawned = McpArguments(tools, palace, http, agent, str(Path(data)) if data is not None else None)
     if as_json:
         from commonplace.cli import carrying
         from commonplace.cli.support.output import emit

@@ -25,7 +25,7 @@ def exit_code(fault_code: str) -> int:
     return FAILURE if fault_code in _BACKEND else MISTAKE
 
 
-def report(error: Exception, *, as_json: bool) -> int:
+def report(error: Exception, *, as_json: bool, program: str = "commonplace") -> int:
     """Tell the user, and give the exit code."""
     if type(error).__name__ == "Abort":  # typer's word for Ctrl-C and for an input that ended
         return INTERRUPTED
@@ -34,18 +34,17 @@ def report(error: Exception, *, as_json: bool) -> int:
         return OK
     if os.environ.get("COMMONPLACE_DEBUG"):
         traceback.print_exception(error)
-    code, message, details = described(error)
-    if as_json:
-        body: dict[str, Any] = {"code": code, "message": message}
-        if details:
-            body["details"] = details
-        emit({"error": body})
+    code, message, details = describe(error)
+    if not as_json:
+        print(f"{program}: {visible(message)}", file=sys.stderr)
+    elif program == "amp":  # the envelope of its protocol, which has no details
+        emit({"success": False, "error": {"code": code, "message": message}})
     else:
-        print(f"commonplace: {visible(message)}", file=sys.stderr)
+        emit({"error": {"code": code, "message": message} | ({"details": details} if details else {})})
     return exit_code(code)
 
 
-def described(error: Exception) -> tuple[str, str, dict[str, Any]]:
+def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
     """Code, sentence and details of anything that can go wrong."""
     if isinstance(error, Fault):
         return error.code, error.message, error.details

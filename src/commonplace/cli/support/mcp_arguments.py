@@ -16,7 +16,7 @@ _FLAGS = {"--tools": "tools", "--palace": "palace", "--http": "http", "--agent":
 
 
 @dataclass(slots=True)
-class Spawned:
+class McpArguments:
     tools: str = "commonplace"
     palace: str | None = None
     http: str | None = None
@@ -46,9 +46,9 @@ class Spawned:
         }
 
 
-def read(args: Sequence[str]) -> Spawned | None:
+def parse(args: Sequence[str]) -> McpArguments | None:
     """The arguments after `mcp`; None when they are not plainly flags with values."""
-    found = Spawned()
+    found = McpArguments()
     words = iter(args)
     for word in words:
         flag, equals, value = word.partition("=")
@@ -62,7 +62,7 @@ def read(args: Sequence[str]) -> Spawned | None:
     return found
 
 
-def start(spawned: Spawned) -> int:
+def start(spawned: McpArguments) -> int:
     from commonplace import config as configuration
     from commonplace.serve.mcp import stdio
     from commonplace.serve.mcp.sets import load

@@ -1,0 +1,53 @@
+"""`amp search`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from commonplace.cli.amp import options
+from commonplace.cli.amp.client import AmpCommands, Client, Document
+from commonplace.cli.amp.records import headline, shortened
+from commonplace.cli.support.command import Answer
+from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.output import line
+from commonplace.cli.support.values import split_commas
+
+commands = AmpCommands()
+
+
+@commands.add("search")
+def search(
+    client: Client,
+    query: Annotated[list[str], argument("QUERY", "What to look for, in your own words.")],
+    type: options.Type = None,
+    tags: options.Tags = None,
+    project: options.Project = None,
+    agent: options.Agent = None,
+    limit: Annotated[int | None, option("--limit N", "How many at most, 1 to 1000 [10].")] = None,
+    min_score: Annotated[float | None, option("--min-score 0–1", "Only what scores at least this.")] = None,
+) -> Answer:
+    """Find records by meaning, best first. With --agent: that agent's and the shared ones.
+
+    \b
+    Example:
+      amp search "database connection issues production" --type lesson
+      amp search "null pointer handling" --tags java --min-score 0.5 --json
+    """
+    answer = client.ask(
+        "search",
+        query=" ".join(query),
+        type=type,
+        tags=split_commas(tags) or None,
+        project=project,
+        agent=agent,
+        limit=limit,
+        min_score=min_score,
+    )
+    results = answer["results"]
+    return Answer(answer, lambda: _show(results), [answer.get("note"), None if results else "nothing found"])
+
+
+def _show(results: list[Document]) -> None:
+    for hit in results:
+        line(f'"{headline(hit["record"])}" (score: {hit["score"]:.2f})')
+        line(f"  {hit['id']}  {shortened(hit['record'].get('content', ''))}")
