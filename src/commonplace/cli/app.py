@@ -29,11 +29,6 @@ _HEADINGS = {
 COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}
 
 
-_MOVING = {"remember": "remembering", "recall": "finding", "forget": "changing", "merge": "changing"}
-_MOVING |= {"expire": "changing", "status": "upkeep", "doctor": "upkeep", "backup": "upkeep", "compact": "upkeep"}
-_MOVING |= {"reindex": "upkeep"}
-
-
 class HeadedGroup(TyperGroup):
     """Lists commands under their headings, and lets a reader of the output leave early."""
 
@@ -73,9 +68,7 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
     known = args and args[0] in commands and f"_{name.upper()}_COMPLETE" not in os.environ
     wanted = [args[0]] if known else list(commands)
     for command in wanted:
-        module = import_module(
-            f"{package}.{(_MOVING if package.endswith('cli') else {}).get(command, command).replace('-', '_')}"
-        )
+        module = import_module(f"{package}.{command.replace('-', '_')}")
         if hasattr(module, "register"):
             module.register(app)
         else:

@@ -49,6 +49,12 @@ class Answer:
     remarks: Iterable[str | None] = ()  # for people, after it
     exit_code: int = OK
 
+    @classmethod
+    def preview(cls, verb: str, memories: list[dict[str, Any]], **more: Any) -> Answer:
+        """What a --dry-run shows."""
+        changed = f"would {verb} {output.plural(len(memories), 'memory')}; nothing was changed"
+        return cls({"dry_run": True, **more, "memories": memories}, output.memories_table(memories, more=changed))
+
     def print(self, as_json: bool) -> None:
         if as_json:
             output.emit(self.document if isinstance(self.document, dict) else _dump(self.document))

@@ -77,8 +77,9 @@ class Table:
 
     def print(self) -> None:
         rows = list(self.rows)
-        if not rows and self.empty is not None:
-            note(self.empty)
+        if not rows:
+            if self.empty is not None:
+                note(self.empty)
         elif on_terminal():
             self._print_rich(rows)
         else:
@@ -102,7 +103,7 @@ class Table:
 
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for header, *column in zip(self.headers, *rows, strict=True):
-            numeric = bool(column) and all(isinstance(value, (int, float)) for value in column)
+            numeric = all(isinstance(value, (int, float)) for value in column)
             width = _ID_WIDTH if any(isinstance(value, tuple) for value in column) else None
             justify: Any = "right" if numeric else "left"
             table.add_column(header, justify=justify, overflow="fold", no_wrap=numeric, min_width=width)
