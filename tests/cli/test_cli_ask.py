@@ -249,13 +249,13 @@ def test_what_goes_wrong_is_one_sentence(cli, server: Running, args: tuple[str, 
 
 
 def test_a_long_wait_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    from commonplace.cli import ask
+    from commonplace.cli.support import peers
 
     said = threading.Event()
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(peers, "PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(ask, "note", lambda text: said.set())
-    with ask.waiting("http://example.org"):
+    monkeypatch.setattr(peers, "note", lambda text: said.set())
+    with peers.request_to("http://example.org", None):
         assert said.wait(10)
 
 

@@ -152,13 +152,15 @@ class Session:
 
 
 class Commands:
-    """The command of a module or, where it has a help text, its group of commands."""
+    """The command of a module, or its group of commands, whose help is the module's docstring."""
 
     def __init__(self, help: str | None = None, *, wrap: Callable[..., Callable[..., None]] | None = None) -> None:
-        self._is_group, self._wrap = help is not None, wrap or session_command
         self.typer = typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+        self._wrap = wrap or session_command
 
     def add(self, name: str, **settings: Any) -> Callable[[Body], Body]:
+        """Makes a body the command of this name; the settings are those of `session_command`."""
+
         def register(body: Body) -> Body:
             self.typer.command(name)(self._wrap(body, **settings))
             return body
@@ -166,12 +168,12 @@ class Commands:
         return register
 
     def join(self, root: typer.Typer, name: str, heading: str) -> None:
-        if self._is_group:
+        commands = self.typer.registered_commands
+        if [command.name for command in commands] != [name]:
             root.add_typer(self.typer, name=name, rich_help_panel=heading)
             return
-        for command in self.typer.registered_commands:
-            command.rich_help_panel = heading
-            root.registered_commands.append(command)
+        commands[0].rich_help_panel = heading
+        root.registered_commands.append(commands[0])
 
 
 def session_command(body: Body, *, existing: bool = True, agent: str = AGENT) -> Callable[..., None]:
