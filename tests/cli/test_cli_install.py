@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace import __version__
-from commonplace.cli import carrying
 from commonplace.cli.serve import _ways_to_connect
 from commonplace.cli.support import clients, jsonc
 from commonplace.cli.support.clients import CLIENTS, Server, snippet, with_server, without_server
+from commonplace.cli.support.mcp_arguments import McpArguments, client_variables
 from commonplace.config import Config, standard_folder
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
@@ -151,7 +151,9 @@ def test_every_client_has_a_snippet_and_a_place(name: str) -> None:
     found = tomllib.loads(text) if client.style == "toml" else json.loads(text)
     assert "commonplace" in found[client.key]
     for platform in ("linux", "darwin", "win32"):
-        assert clients.place(client, "user", Path("/home/alice"), Path("/work"), platform).is_relative_to("/home/alice")
+        assert clients.settings_path(client, "user", Path("/home/alice"), Path("/work"), platform).is_relative_to(
+            "/home/alice"
+        )
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_every_client_has_a_snippet_and_a_place(name: str) -> None:
     ],
 )
 def test_where_each_client_looks(name: str, platform: str, environment: dict[str, str], expected: str) -> None:
-    found = clients.place(CLIENTS[name], "user", Path("/home/alice"), Path("/work"), platform, environment)
+    found = clients.settings_path(CLIENTS[name], "user", Path("/home/alice"), Path("/work"), platform, environment)
     assert found.as_posix() == expected
 
 
@@ -223,16 +225,16 @@ def test_what_the_shell_says_is_told_to_the_client(cli, home: Path, monkeypatch:
 def test_a_store_with_a_password_is_not_copied_into_settings() -> None:
     store = "postgres://alice:" + "wonder" + "land@db/memories"
     with pytest.raises(ValidationError, match=r"commonplace\.toml"):
-        carrying.variables({"COMMONPLACE_STORE": store})
-    assert carrying.variables({"COMMONPLACE_STORE": "memory://"}) == (("COMMONPLACE_STORE", "memory://"),)
-    assert carrying.variables({}) == ()
-    assert carrying.data_directory(None, {}) is None
+        client_variables({"COMMONPLACE_STORE": store})
+    assert client_variables({"COMMONPLACE_STORE": "memory://"}) == (("COMMONPLACE_STORE", "memory://"),)
+    assert client_variables({}) == ()
+    assert McpArguments().for_client({}).data is None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such variable")
 def test_a_moved_data_home_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "moved"))
-    assert carrying.data_directory(None) == str(standard_folder())
+    assert McpArguments().for_client().data == str(standard_folder())
 
 
 def test_the_server_announces_ways_to_this_very_memory(home: Path) -> None:

@@ -69,10 +69,7 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
     wanted = [args[0]] if known else list(commands)
     for command in wanted:
         module = import_module(f"{package}.{command.replace('-', '_')}")
-        if hasattr(module, "register"):
-            module.register(app)
-        else:
-            module.commands.join(app, command, commands[command])
+        module.commands.join(app, command, commands[command])
     found: Any = typer.main.get_command(app)
     found.commands = {command: found.commands[command] for command in wanted}  # typer puts groups last
     return found

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -81,25 +81,29 @@ def executable() -> str:
     return str(beside) if beside.exists() else shutil.which("commonplace") or "commonplace"
 
 
-def place(
-    client: Client, scope: Scope, home: Path, folder: Path, platform: str = sys.platform,
+def settings_path(
+    client: Client,
+    scope: Scope,
+    home: Path,
+    folder: Path,
+    platform: str = sys.platform,
     environment: Mapping[str, str] | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     if scope == "project":
         if client.project is None:
             raise ValidationError(f"{client.title} has no settings of one project; use --scope user", field="scope")
         return folder.joinpath(*client.project)
     if client.user is None:
         raise ValidationError(f"{client.title} has settings of a project only; use --scope project", field="scope")
-    said = environment or {}
-    if moved := said.get(client.variable):
+    variables = environment or {}
+    if moved := variables.get(client.variable):
         return Path(moved).expanduser() / client.user[-1]
     parts = client.user
     if platform == "win32" and (client.settings or client.windows):
         return home.joinpath("AppData", "Roaming", *(client.windows or parts))
     if client.settings:
         parts = ("Library", "Application Support", *parts) if platform == "darwin" else (".config", *parts)
-    if parts[0] == ".config" and (moved := said.get("XDG_CONFIG_HOME")):
+    if parts[0] == ".config" and (moved := variables.get("XDG_CONFIG_HOME")):
         return Path(moved).joinpath(*parts[1:])
     return home.joinpath(*parts)
 
@@ -293,7 +297,3 @@ def _span(client: Client, name: str, text: str) -> tuple[int, int]:
     within = head.removesuffix("]") + "."  # its own tables, such as that of its variables
     others = (n for n in range(at + 1, len(lines)) if lines[n].lstrip().startswith("[") and within not in lines[n])
     return at, next(others, len(lines))
-
-
-def arguments(flags: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
-    return ("mcp", *(word for flag, value in flags if value is not None for word in (flag, value)))

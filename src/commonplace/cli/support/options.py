@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,22 +59,3 @@ Expires = Annotated[
 MemoryId = Annotated[str, argument("ID", "A memory's id, or 6 or more characters of its beginning or end.")]
 AgentUrl = Annotated[str, argument("AGENT_URL", "The server to ask, such as http://127.0.0.1:8420.")]
 PeerToken = Annotated[str | None, token_option("A token of that server [COMMONPLACE_TOKEN].")]
-
-
-def offering(*words: str) -> Callable[[str], list[str]]:
-    """Completion only: what is allowed is checked, and explained, where every protocol checks it."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [word for word in words if word.startswith(incomplete)]
-
-    return complete
-
-
-Metadata = Annotated[
-    list[str] | None,
-    typer.Option("--metadata", metavar="KEY=VALUE", help="A metadata field; VALUE is read as JSON where it is JSON."),
-]
-MetadataJson = Annotated[
-    str | None, typer.Option("--metadata-json", metavar="JSON", help="All the metadata, as a JSON object.")
-]
-Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeat it for several.")]

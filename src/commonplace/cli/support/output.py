@@ -8,11 +8,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from commonplace.cli import MISTAKE
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Document = dict[str, Any]
 
@@ -54,6 +57,14 @@ def remarks(notes: Iterable[str | None]) -> None:
         note(f"note: {text}")
 
 
+def heading(text: str) -> None:
+    """Bold on a terminal."""
+    if on_terminal():
+        _console().print(text, style="bold")
+    else:
+        line(text)
+
+
 def confirm(question: str) -> None:
     """Ends the command unless a person says yes."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -90,7 +101,6 @@ class Table:
 
     def _print_rich(self, rows: list[Sequence[Any]]) -> None:
         from rich import box
-        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
@@ -109,7 +119,7 @@ class Table:
             table.add_column(header, justify=justify, overflow="fold", no_wrap=numeric, min_width=width)
         for values in rows:
             table.add_row(*(cell(value) for value in values))
-        Console(file=sys.stdout, highlight=False, emoji=False, markup=False).print(table)
+        _console().print(table)
 
 
 def memories_table(memories: Sequence[Document], empty: str | None = None, more: str | None = None) -> Table:
@@ -195,6 +205,12 @@ def plural(count: int, thing: str) -> str:
     return f"{count:,} {thing if count == 1 else many}"
 
 
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
+
+
 def _tags(memory: Document) -> list[str]:
     found = (memory.get("metadata") or {}).get("tags")
     return [str(tag) for tag in found] if isinstance(found, list) else []
@@ -211,6 +227,3 @@ def _write(text: str) -> None:
     except UnicodeEncodeError:  # a terminal that is not UTF-8, or text that is not quite Unicode
         encoding = sys.stdout.encoding or "ascii"
         print(text.encode(encoding, "backslashreplace").decode(encoding))
-
-
-fancy = on_terminal

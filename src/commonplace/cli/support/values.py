@@ -116,22 +116,6 @@ def text_file(path: Path, option: str) -> str:
         raise ValidationError(f"{option}: cannot read {path}: {error.strerror}") from None
 
 
-def content(words: list[str] | None, file: Path | None) -> str:
-    """The text to remember: the arguments, `-` or a pipe for stdin, or --file; one of them."""
-    if words and file is not None:
-        raise ValidationError("give the text or --file, not both", field="content")
-    if file is not None:
-        return text_file(file, "--file").rstrip("\n")
-    if words and words != ["-"]:
-        return " ".join(words)
-    if not words and sys.stdin.isatty():
-        raise ValidationError(
-            'say what to remember: commonplace remember "Alice likes green tea", `-` for stdin, or --file',
-            field="content",
-        )
-    return text_file(Path("-"), "-").rstrip("\n")
-
-
 def _field(option: str) -> str:
     return option.lstrip("-").replace("-", "_")
 
