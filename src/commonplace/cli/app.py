@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from commonplace.__about__ import __version__
 from commonplace.cli import PIPE_CLOSED
-from commonplace.cli.support.options import option
+from commonplace.cli.support.command import option
 
 _HEADINGS = {
     "Start here": ("demo", "serve", "mcp", "install"),

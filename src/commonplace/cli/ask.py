@@ -7,8 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, flat, line, note, plural
 from commonplace.cli.support.peers import ambiguous_name, request_to
 from commonplace.wire.errors import ValidationError

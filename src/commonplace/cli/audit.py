@@ -12,8 +12,7 @@ from typing import Annotated
 
 from commonplace.cli import FAILURE
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import option
+from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import Document, Table, minute, moment, plural, text_of
 from commonplace.cli.support.progress import Bar
 

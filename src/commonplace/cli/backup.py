@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import argument
+from commonplace.cli.support.command import Answer, Commands, Session, argument
 from commonplace.cli.support.output import size
 from commonplace.cli.support.progress import Bar
 

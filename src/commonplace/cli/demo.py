@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from commonplace.cli import main
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import option
+from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import heading, line, moment, note, size
 
 commands = Commands()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from commonplace.cli import FAILURE, OK
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import option
+from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import Table, plural
 from commonplace.cli.support.progress import Bar
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import confirm, memories_table, plural
 from commonplace.wire.errors import NotFound, ValidationError
 

@@ -16,9 +16,8 @@ import typer
 
 from commonplace.cli.support import clients
 from commonplace.cli.support.clients import CLIENTS
-from commonplace.cli.support.command import Answer, Commands, Session
+from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
-from commonplace.cli.support.options import option
 from commonplace.cli.support.output import Table, line, note
 from commonplace.wire.errors import Conflict, ValidationError
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, note, plural
 from commonplace.wire.errors import NotFound, ValidationError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from commonplace.cli.support import options, output, values
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import TYPES, option
+from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.options import TYPES
 from commonplace.wire.errors import ValidationError
 
 _MOST_A_PAGE = 1000

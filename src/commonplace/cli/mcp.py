@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commonplace.cli.support.command import Commands
+from commonplace.cli.support.command import Agent, Commands, Data, option
 from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables, start
-from commonplace.cli.support.options import Agent, Data, option
 from commonplace.cli.support.output import emit
 
 commands = Commands()

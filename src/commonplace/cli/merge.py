@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.support import options
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, body, line, plural
 
 _STRATEGY_HELP = "keep_canonical (the default), merge_content or keep_highest_confidence."

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from commonplace.cli.support import values
-from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, minute, note, plural
 from commonplace.wire.errors import ValidationError
 

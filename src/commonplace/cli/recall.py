@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import TYPES, argument, option
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
+from commonplace.cli.support.options import TYPES
 from commonplace.cli.support.output import Document, Table, body, line, minute, moment, remarks
 
 commands = Commands()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import option
+from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import Bar
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from commonplace.cli import OK
 from commonplace.cli.support import options, output, values
-from commonplace.cli.support.command import Answer, Commands, Session
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.errors import exit_code
-from commonplace.cli.support.options import TYPES, argument, option
+from commonplace.cli.support.options import TYPES
 from commonplace.cli.support.progress import Bar
 from commonplace.wire.errors import Fault, ValidationError
 

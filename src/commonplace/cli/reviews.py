@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.support import values
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, body, line, minute, moment, print_fields
 from commonplace.wire.errors import ValidationError
 

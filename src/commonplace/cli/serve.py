@@ -8,8 +8,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from commonplace.cli.support.command import Commands
-from commonplace.cli.support.options import Agent, Data, Json, option
+from commonplace.cli.support.command import Agent, Commands, Data, Json, option
 from commonplace.cli.support.output import emit, line
 from commonplace.wire.errors import ValidationError
 

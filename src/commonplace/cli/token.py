@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Table, line, minute, note
 
 if TYPE_CHECKING:

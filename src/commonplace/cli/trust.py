@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Table, line, note
 from commonplace.cli.support.peers import ambiguous_name
 from commonplace.wire.record import LOCAL_TENANT, Principal

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.options import option
+from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.wire.errors import ValidationError
 
 commands = Commands()

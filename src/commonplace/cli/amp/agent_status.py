@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.amp.client import AmpCommands, Client
-from commonplace.cli.support.command import Answer
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import Answer, argument, option
 from commonplace.cli.support.output import moment, print_fields
 from commonplace.wire.errors import ValidationError
 

@@ -15,8 +15,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from commonplace.cli.amp import options
 from commonplace.cli.support import output
-from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, with_options
-from commonplace.cli.support.options import Data, Json
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Data, Json, Session, with_options
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 Document = dict[str, Any]

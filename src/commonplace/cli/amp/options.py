@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commonplace.cli.support.options import argument, option, token_option
+from commonplace.cli.support.command import argument, option
+from commonplace.cli.support.options import token_option
 
 Url = Annotated[str | None, option("--url URL", "A server, such as http://127.0.0.1:8420 [the local store].")]
 Token = Annotated[str | None, token_option("The server's token [COMMONPLACE_TOKEN].")]

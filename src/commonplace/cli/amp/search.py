@@ -7,8 +7,7 @@ from typing import Annotated
 from commonplace.cli.amp import options
 from commonplace.cli.amp.client import AmpCommands, Client, Document
 from commonplace.cli.amp.records import headline, shortened
-from commonplace.cli.support.command import Answer
-from commonplace.cli.support.options import argument, option
+from commonplace.cli.support.command import Answer, argument, option
 from commonplace.cli.support.output import line
 from commonplace.cli.support.values import split_commas
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from commonplace.cli.amp import options
 from commonplace.cli.amp.client import AmpCommands, Client, Document
 from commonplace.cli.support import values
-from commonplace.cli.support.command import Answer
-from commonplace.cli.support.options import Approval, Expires, option
+from commonplace.cli.support.command import Answer, option
+from commonplace.cli.support.options import Approval, Expires
 from commonplace.wire.errors import ValidationError
 
 commands = AmpCommands()

@@ -19,7 +19,6 @@ import typer
 
 from commonplace.cli import OK
 from commonplace.cli.support import output
-from commonplace.cli.support.options import AGENT, Data, Json, option
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.record import Principal
 
@@ -38,6 +37,30 @@ OPERATOR = Principal()
 
 _PART_OF_ID = re.compile(r"[0-9a-f-]{6,35}\Z")
 _PAGES = 5  # of 1,000: where there are more memories than this, shortened ids are not looked for
+
+
+def option(declaration: str, help: str, *words: str, **settings: Any) -> Any:
+    """An option, declared as its help shows it, such as `--limit N` or `--yes -y`.
+
+    The shell offers `words` for it. What is allowed is checked, and explained, where every protocol checks it.
+    """
+    parts = declaration.split()
+    names = [part for part in parts if part.startswith("-")]
+    metavar = None if len(names) == len(parts) else parts[-1]
+    if words:
+        settings["autocompletion"] = lambda incomplete: [word for word in words if word.startswith(incomplete)]
+    return typer.Option(*names, metavar=metavar, help=help, **settings)
+
+
+def argument(metavar: str, help: str) -> Any:
+    return typer.Argument(metavar=metavar, help=help)
+
+
+#: The help of --agent, but where a command gives it a meaning of its own.
+AGENT = "Whose memory [COMMONPLACE_AGENT, else `default`]."
+Agent = Annotated[str | None, option("--agent NAME", AGENT)]
+Json = Annotated[bool, option("--json", "Print the answer as JSON on stdout.")]
+Data = Annotated[Path | None, option("--data DIR", "Data directory [COMMONPLACE_DATA, else the platform's own].")]
 
 
 @dataclass(slots=True)

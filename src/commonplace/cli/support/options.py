@@ -1,41 +1,17 @@
-"""The options that commands share, and a short way to declare one."""
+"""Options that several commands share, beside those that all have."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from commonplace.cli.support.command import argument, option
 
 TYPES = ("semantic", "episodic", "procedural", "emotional")
-
-
-def option(declaration: str, help: str, *words: str, **settings: Any) -> Any:
-    """An option, declared as its help shows it, such as `--limit N` or `--yes -y`.
-
-    The shell offers `words` for it. What is allowed is checked, and explained, where every protocol checks it.
-    """
-    parts = declaration.split()
-    names = [part for part in parts if part.startswith("-")]
-    metavar = None if len(names) == len(parts) else parts[-1]
-    if words:
-        settings["autocompletion"] = lambda incomplete: [word for word in words if word.startswith(incomplete)]
-    return typer.Option(*names, metavar=metavar, help=help, **settings)
-
-
-def argument(metavar: str, help: str) -> Any:
-    return typer.Argument(metavar=metavar, help=help)
 
 
 def token_option(help: str) -> Any:
     return option("--token TOKEN", help, envvar="COMMONPLACE_TOKEN", show_envvar=False)
 
-
-#: The help of --agent, but where a command gives it a meaning of its own.
-AGENT = "Whose memory [COMMONPLACE_AGENT, else `default`]."
-Agent = Annotated[str | None, option("--agent NAME", AGENT)]
-Json = Annotated[bool, option("--json", "Print the answer as JSON on stdout.")]
-Data = Annotated[Path | None, option("--data DIR", "Data directory [COMMONPLACE_DATA, else the platform's own].")]
 
 User = Annotated[str | None, option("--user NAME", "Only what concerns this user of the agent.")]
 Filter = Annotated[
