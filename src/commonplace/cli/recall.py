@@ -55,19 +55,11 @@ def recall(
       commonplace recall deployment --where project=atlas --fresher-than-days 30
       commonplace recall "door code" --as-of 2026-03-01 --json
     """
-    wanted: dict[str, Any] = {
-        "user_id": user,
-        "types": [type.strip() for given in types for type in given.split(",")] if types else None,
-        "filter": values.conditions(filter, where),
-        "fresher_than_days": fresher_than_days,
-        "as_of": values.past(as_of, "--as-of"),
-        "min_score": min_score,
-        "judge": judge,
-        "fusion": fusion,
-        "hops": hops,
-        "include_shared": include_shared or None,
-        "explain": explain or None,
-    }
+    wanted: dict[str, Any] = {"user_id": user, "filter": values.conditions(filter, where), "min_score": min_score}
+    wanted["types"] = [type.strip() for given in types for type in given.split(",")] if types else None
+    wanted |= {"fresher_than_days": fresher_than_days, "as_of": values.past(as_of, "--as-of")}
+    wanted |= {"judge": judge, "fusion": fusion, "hops": hops}
+    wanted |= {"include_shared": include_shared or None, "explain": explain or None}
     response = run(run.memory.recall(" ".join(query), k=k, **wanted))
     from commonplace.wire.models import dump
 

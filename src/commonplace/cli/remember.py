@@ -69,16 +69,11 @@ def remember(
         raise ValidationError(f"--importance is a number from 0 to 1, not {importance}", field="importance")
     named: dict[str, Any] = {"tags": tag, "title": title, "session_id": session, "speaker": speaker}
     named |= {"importance": importance, "event_time": values.past(event_time, "--event-time")}
-    fields: dict[str, Any] = {
-        "type": type,
-        "user_id": user,
-        "confidence": confidence,
-        "source": source,
-        "expires_at": values.future(expires, "--expires"),
-        "approval_required": approval or None,
-        "privacy_intent": {"share_with": share_with} if share_with else None,
-        "metadata": values.metadata(metadata, metadata_json, **named),
-    }
+    fields: dict[str, Any] = {"type": type, "user_id": user, "confidence": confidence, "source": source}
+    fields["expires_at"] = values.future(expires, "--expires")
+    fields["approval_required"] = approval or None
+    fields["privacy_intent"] = {"share_with": share_with} if share_with else None
+    fields["metadata"] = values.metadata(metadata, metadata_json, **named)
     fields = {name: value for name, value in fields.items() if value not in (None, {})}
     if batch is not None:
         if text or file or idempotency_key:

@@ -64,15 +64,12 @@ def list_peers(run: Session, tenant: Tenant = LOCAL_TENANT) -> Answer:
       commonplace trust list
     """
     found = [peer.to_wire() for peer in run(run.engine.peers.bindings(tenant)).values()]
-    table = Table(
-        ["agent", "level", "voucher", "key"],
-        [
-            [p["agent_id"], f"{p['level']} {p['name']}", "yes" if p["voucher"] else "", p.get("fingerprint", "")]
-            for p in found
-        ],
-        empty="no agent of others is trusted: whoever asks without a token is anonymous",
-    )
-    return Answer({"peers": found}, table)
+    rows = []
+    for p in found:
+        voucher = "yes" if p["voucher"] else ""
+        rows.append([p["agent_id"], f"{p['level']} {p['name']}", voucher, p.get("fingerprint", "")])
+    nothing = "no agent of others is trusted: whoever asks without a token is anonymous"
+    return Answer({"peers": found}, Table(["agent", "level", "voucher", "key"], rows, empty=nothing))
 
 
 @commands.add("remove", existing=False)

@@ -33,7 +33,7 @@ class Client:
 
     def ask(self, operation: str, **request: Any) -> Document:
         """The operation's response; a fault is raised."""
-        request = {name: value for name, value in request.items() if value is not None}
+        request = {name: value for name, value in request.items() if value not in (None, [])}
         if self.url is not None:
             return _ask_server(operation, request, self.url, self.token)
         from commonplace.dialects.amp import Amp

@@ -34,15 +34,9 @@ def list_records(
       amp list --type checkpoint --agent radarr --limit 1
       amp list --tags postgresql,devops --order asc --json
     """
+    tags = split_commas(tags)
     answer = client.ask(
-        "list",
-        type=type,
-        agent=agent,
-        project=project,
-        tags=split_commas(tags) or None,
-        limit=limit,
-        offset=offset,
-        order=order,
+        "list", type=type, agent=agent, project=project, tags=tags, limit=limit, offset=offset, order=order
     )
     records = answer["records"]
     more = f"there is more: {answer['total']:,} in all; add --offset {(offset or 0) + len(records)}"

@@ -32,15 +32,9 @@ def search(
       amp search "database connection issues production" --type lesson
       amp search "null pointer handling" --tags java --min-score 0.5 --json
     """
+    text, tags = " ".join(query), split_commas(tags)
     answer = client.ask(
-        "search",
-        query=" ".join(query),
-        type=type,
-        tags=split_commas(tags) or None,
-        project=project,
-        agent=agent,
-        limit=limit,
-        min_score=min_score,
+        "search", query=text, type=type, tags=tags, project=project, agent=agent, limit=limit, min_score=min_score
     )
     results = answer["results"]
     return Answer(answer, lambda: _show(results), [answer.get("note"), None if results else "nothing found"])

@@ -62,25 +62,13 @@ def store(
         record = values.text_file(Path("-"), "--record")
     whole = values.json_object(record, "--record") if record is not None else {}
     whole |= values.pairs(field, "--field")
-    given: Document = {
-        "id": id,
-        "type": type or whole.get("type", "lesson"),
-        "title": title,
-        "content": content,
-        "tags": values.split_commas(tags) or None,
-        "severity": severity,
-        "agent": agent,
-        "project": project,
-        "working_on": working_on,
-        "state": values.json_object(state, "--state") if state is not None else None,
-        "session_id": session_id,
-        "file_path": file_path,
-        "language": language,
-        "start_line": start_line,
-        "end_line": end_line,
-        "repo": repo,
-        "expires_at": values.future(expires, "--expires"),
-    }
+    given: Document = {"id": id, "type": type or whole.get("type", "lesson"), "title": title, "content": content}
+    given |= {"tags": values.split_commas(tags) or None, "severity": severity, "agent": agent, "project": project}
+    given["working_on"] = working_on
+    given["state"] = values.json_object(state, "--state") if state is not None else None
+    given |= {"session_id": session_id, "file_path": file_path, "language": language}
+    given |= {"start_line": start_line, "end_line": end_line, "repo": repo}
+    given["expires_at"] = values.future(expires, "--expires")
     whole |= {name: value for name, value in given.items() if value is not None}
     answer = client.ask("store", record=whole, approval_required=approval or None)
     if answer.get("pending_approval"):

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-_SKIPPED = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_DEEPEST = 200
+# What Python's decoder must not see, or must not take. A string comes first, so that nothing is found inside of one.
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\r\n]*|/\*.*?\*/|NaN|-?Infinity', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|(?<=[\w\]}"])([ \t\r\n]*),(?=[ \t\r\n]*[\]}])', re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class Unreadable(ValueError):
@@ -20,8 +20,8 @@ class Unreadable(ValueError):
 @dataclass(slots=True)
 class Node:
     start: int
-    end: int = 0
-    value: Any = None
+    end: int
+    value: Any
     members: list[Member] = field(default_factory=list)  # of an object
 
 
@@ -30,26 +30,59 @@ class Member:
     key: str
     start: int
     node: Node
-    comma: int | None = None  # where the comma after it is
+    comma: int | None  # where the comma after it is
 
 
 def parse(text: str) -> Node:
-    start = 1 if text.startswith("\ufeff") else 0
-    node = _value(text, _skip(text, start), 0)
-    if _skip(text, node.end) != len(text):
-        raise _wrong(text, node.end)
-    return node
+    """The value with its places in the text: comments are blanked first, so that every letter stays where it is."""
+    plain = _COMMENT.sub(_blank, " " + text[1:] if text.startswith("\ufeff") else text)
+    strict = _TRAILING_COMMA.sub(lambda found: found[1] or f"{found[2]} ", plain)
+
+    def wrong(at: int) -> Unreadable:
+        return Unreadable(f"line {text.count(chr(10), 0, at) + 1} is not as JSON is written")
+
+    def skip(at: int) -> int:
+        found = _SPACE.match(plain, at)
+        return found.end() if found else at
+
+    def node(at: int) -> Node:
+        try:
+            value, end = json.JSONDecoder().raw_decode(strict, at)
+        except json.JSONDecodeError as error:
+            raise wrong(error.pos) from None
+        made = Node(at, end, value)
+        at = skip(at + 1)
+        while isinstance(value, dict) and plain[at] != "}":
+            key = node(at)
+            inner = node(skip(skip(key.end) + 1))
+            after = skip(inner.end)
+            comma = after if plain[after] == "," else None
+            made.members.append(Member(key.value, at, inner, comma))
+            at = after if comma is None else skip(comma + 1)
+        return made
+
+    try:
+        root = node(skip(0))
+    except RecursionError:
+        raise Unreadable("it is nested too deeply") from None
+    if skip(root.end) != len(text):
+        raise wrong(root.end)
+    return root
+
+
+def _blank(found: re.Match[str]) -> str:
+    return found[1] or re.sub(r"[^\r\n]", " " if found[0].startswith("/") else "?", found[0])
 
 
 def put(text: str, node: Node, key: str, value: Any) -> str:
     """The text with this member at the end of that object, or in the place of the one with this key."""
-    there = next((member for member in node.members if member.key == key), None)
+    known = next((member for member in node.members if member.key == key), None)
     line_end = "\r\n" if "\r\n" in text else "\n"
     unit = _unit(text)
-    if there is not None:
-        old = there.node
+    if known is not None:
+        old = known.node
         spread = "\n" in text[old.start : old.end]
-        return text[: old.start] + _shown(value, _indent(text, there.start), unit, line_end, spread) + text[old.end :]
+        return text[: old.start] + _shown(value, _indent(text, known.start), unit, line_end, spread) + text[old.end :]
     name = json.dumps(key, ensure_ascii=False)
     close = node.end - 1
     if not node.members:
@@ -59,8 +92,8 @@ def put(text: str, node: Node, key: str, value: Any) -> str:
             return f"{text[: node.start + 1]}{inside}{name}: {json.dumps(value, ensure_ascii=False)}{text[close:]}"
         outer = _indent(text, node.start)
         shown = _shown(value, outer + unit, unit, line_end, True)
-        return (f"{text[: node.start + 1]}{inside}{line_end}{outer}{unit}{name}: {shown}"
-                f"{line_end}{outer}{text[close:]}")  # fmt: skip
+        head = f"{text[: node.start + 1]}{inside}{line_end}"
+        return f"{head}{outer}{unit}{name}: {shown}{line_end}{outer}{text[close:]}"
     last = node.members[-1]
     kept = len(text[:close].rstrip())
     spread = "\n" in text[node.start : last.start]
@@ -94,85 +127,10 @@ def _shown(value: Any, indent: str, unit: str, line_end: str, spread: bool) -> s
 
 def _indent(text: str, at: int) -> str:
     """What the line of this place begins with."""
-    begin = text.rfind("\n", 0, at) + 1
-    found = re.match(r"[ \t]*", text[begin:at])
-    return found[0] if found else ""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _unit(text: str) -> str:
     found = re.search(r"\n([ \t]+)[^\s/*]", text)
     return found[1] if found else "  "
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SKIPPED.match(text, at)
-    return found.end() if found else at
-
-
-def _value(text: str, at: int, depth: int) -> Node:
-    if depth > _DEEPEST:
-        raise Unreadable("it is nested too deeply")
-    first = text[at : at + 1]
-    if first == "{":
-        return _object(text, at, depth)
-    if first == "[":
-        return _array(text, at, depth)
-    if first == '"':
-        value, end = _string(text, at)
-        return Node(at, end, value)
-    found = _SCALAR.match(text, at)
-    if not found:
-        raise _wrong(text, at)
-    return Node(at, found.end(), json.loads(found[0]))
-
-
-def _object(text: str, at: int, depth: int) -> Node:
-    node = Node(at, value={})
-    at = _skip(text, at + 1)
-    while text[at : at + 1] != "}":
-        if node.members and node.members[-1].comma is None:
-            raise _wrong(text, at)
-        key, end = _string(text, at)
-        colon = _skip(text, end)
-        if text[colon : colon + 1] != ":":
-            raise _wrong(text, colon)
-        member = Member(key, at, _value(text, _skip(text, colon + 1), depth + 1))
-        node.members.append(member)
-        node.value[key] = member.node.value
-        at = _skip(text, member.node.end)
-        if text[at : at + 1] == ",":
-            member.comma = at
-            at = _skip(text, at + 1)
-    node.end = at + 1
-    return node
-
-
-def _array(text: str, at: int, depth: int) -> Node:
-    node = Node(at, value=[])
-    at = _skip(text, at + 1)
-    parted = True
-    while text[at : at + 1] != "]":
-        if not parted:
-            raise _wrong(text, at)
-        item = _value(text, at, depth + 1)
-        node.value.append(item.value)
-        at = _skip(text, item.end)
-        parted = text[at : at + 1] == ","
-        at = _skip(text, at + 1) if parted else at
-    node.end = at + 1
-    return node
-
-
-def _string(text: str, at: int) -> tuple[str, int]:
-    found = _STRING.match(text, at)
-    try:
-        value: str = json.loads(found[0]) if found else ""
-    except ValueError:  # an escape that JSON does not have
-        found = None
-    if not found:
-        raise _wrong(text, at)
-    return value, found.end()
-
-
-def _wrong(text: str, at: int) -> Unreadable:
-    return Unreadable(f"line {text.count(chr(10), 0, at) + 1} is not as JSON is written")
