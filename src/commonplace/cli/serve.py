@@ -58,17 +58,9 @@ def serve(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from commonplace import config as configuration
 
-    config = configuration.load(
-        data=data,
-        agent=agent,
-        host=host,
-        port=port,
-        store=store[0] if store else None,
-        max_body=max_body,
-        token_required=token_required or None,
-        allowed_hosts=allow_host or None,
-        openwop_host=openwop_host or None,
-    )
+    flags = {"host": host, "port": port, "max_body": max_body, "store": store[0] if store else None}
+    flags |= {"token_required": token_required or None, "allowed_hosts": allow_host or None}
+    config = configuration.load(data=data, agent=agent, openwop_host=openwop_host or None, **flags)
     from commonplace.serve.run import run
 
     announce = _announce_json if as_json else _announce

@@ -44,13 +44,9 @@ def update(
         raise ValidationError("give --tag or --no-tags, not both", field="tags")
     if share_with and no_share:
         raise ValidationError("give --share-with or --no-share, not both", field="privacy_intent.share_with")
-    changed: dict[str, Any] = {
-        "content": content,
-        "tags": [] if no_tags else tag or None,
-        "confidence": confidence,
-        "expires_at": values.future(expires, "--expires"),
-        "privacy_intent": {"share_with": share_with or []} if share_with or no_share else None,
-    }
+    changed: dict[str, Any] = {"content": content, "tags": [] if no_tags else tag or None, "confidence": confidence}
+    changed["expires_at"] = values.future(expires, "--expires")
+    changed["privacy_intent"] = {"share_with": share_with or []} if share_with or no_share else None
     ref = run.id(id)
     if metadata_json is not None:
         changed["metadata"] = values.metadata(metadata, metadata_json)

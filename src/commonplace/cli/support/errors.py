@@ -50,7 +50,7 @@ def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
         return error.code, error.message, error.details
     usage = getattr(error, "format_message", None)
     if usage is not None:
-        return "validation_error", _with_help(_usage(error, usage()), error), {}
+        return "validation_error", _usage_sentence(error, usage()), {}
     if isinstance(error, OSError) and error.strerror:
         about = f"{error.filename}: " if error.filename else ""
         return "unavailable", f"{about}{error.strerror}", {"exception": type(error).__name__}
@@ -59,15 +59,13 @@ def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
     return "unavailable", f"unexpected {kind}{f' ({first})' if first else ''}; {_BUG}", {"exception": kind}
 
 
-def _usage(error: Exception, message: str) -> str:
+def _usage_sentence(error: Exception, message: str) -> str:
     """What is wrong with the arguments. Long ones are not repeated: a text taken for an option may hold a secret."""
     option = str(getattr(error, "option_name", "") or "")
     if len(option) > _LONGEST_OPTION or option.split() not in ([], [option]):
-        return "A text that begins with a dash reads as an option; put `--` before it, or send it on stdin"
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
-
-
-def _with_help(message: str, error: Exception) -> str:
+        message = "A text that begins with a dash reads as an option; put `--` before it, or send it on stdin"
+    elif len(message) > _LONGEST_MESSAGE:
+        message = f"{message[:_LONGEST_MESSAGE]}…"
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "commonplace"
     message = message.strip().rstrip(".")
