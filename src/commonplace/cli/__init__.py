@@ -18,50 +18,42 @@ def main(args: Sequence[str] | None = None) -> int:
 
         print(f"commonplace {__version__}")
         return OK
-    if given[:1] == ["mcp"] and (code := _run_mcp(given[1:])) is not None:
-        return code
+    if given[:1] == ["mcp"]:
+        from commonplace.cli.support import mcp_arguments
+
+        arguments = mcp_arguments.parse(given[1:])
+        if arguments is not None:  # from an MCP client, which waits: nothing to explain, so no command tree
+            return guard(lambda: mcp_arguments.start(arguments), given, "commonplace")
 
     def tree() -> Any:
         from commonplace.cli.app import command
 
         return command(given)
 
-    return invoke(tree, given, "commonplace")
+    return run_command(tree, given, "commonplace")
 
 
-def _run_mcp(args: list[str]) -> int | None:
-    """Started by an MCP client, which waits: without the command tree, unless there is something to explain."""
-    from commonplace.cli.support import mcp_arguments
-
-    arguments = mcp_arguments.parse(args)
-    if arguments is None:
-        return None
-    try:
-        return mcp_arguments.start(arguments)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        from commonplace.cli.support import errors
-
-        return errors.report(error, as_json=False)
-
-
-def invoke(tree: Callable[[], Any], args: list[str], program: str) -> int:
-    """Run one command of a program's tree, and tell the user what went wrong."""
-    from commonplace.cli.support import errors
-
+def run_command(tree: Callable[[], Any], args: list[str], program: str) -> int:
     collecting = gc.isenabled()
     gc.disable()  # a command is over before a collection pays; imports alone would run dozens
     try:
-        code = tree().main(args, prog_name=program, standalone_mode=False)
+        return guard(lambda: tree().main(args, prog_name=program, standalone_mode=False), args, program)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def guard(work: Callable[[], Any], args: list[str], program: str) -> int:
+    """The exit code of what a program does; what goes wrong is told to the user."""
+    try:
+        code = work()
         return code if isinstance(code, int) else OK
     except SystemExit as stop:  # how completion scripts, and a pipe that closed early, end
         return stop.code if isinstance(stop.code, int) else OK
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
+        from commonplace.cli.support import errors
+
         options = args[: args.index("--")] if "--" in args else args
         return errors.report(error, as_json="--json" in options, program=program)
-    finally:
-        if collecting:
-            gc.enable()

@@ -63,7 +63,8 @@ def comment(
         raise ValidationError("give the comment, or `-` for stdin", field="text")
     written = " ".join(text) if text and text != ["-"] else values.text_file(Path("-"), "-")
     requests = comments.find(written)
-    answers = [run(_reply(run.engine, request, author, run.agent, trust_author)) for request in requests]
+    engine = run.engine  # a store that is not there is said of, whatever the comment says
+    answers = [run(_reply(engine, request, author, run.agent, trust_author)) for request in requests]
     replies = [reply for reply in answers if reply is not None]
     nothing = "no request to anyone here" if requests else "no request in this comment"
     shown = "\n\n".join(reply["text"] for reply in replies)

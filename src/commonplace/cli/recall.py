@@ -9,6 +9,8 @@ from commonplace.cli.support.command import Answer, Commands, Session, argument,
 from commonplace.cli.support.options import TYPES
 from commonplace.cli.support.output import Document, Table, body, line, minute, moment, remarks
 
+FUSIONS = ("rrf", "max", "weighted")
+
 commands = Commands()
 
 
@@ -35,11 +37,7 @@ def recall(
     ] = None,
     fusion: Annotated[
         str | None,
-        option(
-            "--fusion HOW",
-            "How lists of several stores become one: rrf (the default), max or weighted.",
-            *("rrf", "max", "weighted"),
-        ),
+        option("--fusion HOW", "How lists of several stores become one: rrf (the default), max or weighted.", *FUSIONS),
     ] = None,
     hops: Annotated[
         int | None, option("--hops N", "Raise what is tied to other finds, up to N steps away, 1 to 3.")

@@ -62,7 +62,7 @@ def show_review(run: Session, review: ReviewId) -> Answer:
 
 def _show(review: Document) -> None:
     names = ("id", "operation", "agent_id", "status", "requested_by", "reasoning")
-    print_fields((name, review.get(name)) for name in names)
+    print_fields({name: review.get(name) for name in names})
     line(f"asked at {moment(review['created_at'])}")
     diff = review.get("diff") or {}
     changes = [("+", memory) for memory in diff.get("added", ())]

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support.command import Agent, Commands, Data, Json, option
 from commonplace.cli.support.output import emit, line
@@ -58,7 +58,7 @@ def serve(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from commonplace import config as configuration
 
-    flags = {"host": host, "port": port, "max_body": max_body, "store": store[0] if store else None}
+    flags: dict[str, Any] = {"host": host, "port": port, "max_body": max_body, "store": store[0] if store else None}
     flags |= {"token_required": token_required or None, "allowed_hosts": allow_host or None}
     config = configuration.load(data=data, agent=agent, openwop_host=openwop_host or None, **flags)
     from commonplace.serve.run import run

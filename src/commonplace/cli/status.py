@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.output import Document, plural, print_fields, size
+from commonplace.cli.support.output import Document, plural, size
 
 _REDACTION = {
     "redact": "secrets are replaced",
@@ -31,24 +29,24 @@ def status(run: Session) -> Answer:
         from commonplace.embedders import model_files
 
         remarks += model_files.verify()
-    return Answer(found, lambda: print_fields(_fields(found)), remarks)
+    return Answer(found, _fields(found), remarks)
 
 
-def _fields(found: Document) -> list[tuple[str, Any]]:
+def _fields(found: Document) -> Document:
     embedder, index, redaction = found.get("embedder"), found.get("index") or {}, found.get("redaction")
     registered = f", {redaction['registered']} registered by value" if redaction and redaction["registered"] else ""
-    return [
-        ("data", found.get("data")),
-        ("database", found.get("database")),
-        ("size", size(found["size_bytes"]) if found.get("size_bytes") is not None else None),
-        ("memories", f"{found['memories']:,}"),
-        ("agents", ", ".join(f"{name} ({count:,})" for name, count in found["agents"].items())),
-        ("embedder", f"{embedder['name']}, {embedder['dimension']} dimensions" if embedder else "none (keywords)"),
-        ("index", f"{plural(index['files'], 'file')}, {size(index['bytes'])}" if index.get("files") else None),
-        ("audit", plural(found["audit_entries"], "entry")),
-        ("redaction", _REDACTION[redaction["mode"]] + registered if redaction else None),
-        ("version", found["version"]),
-    ]
+    return {
+        "data": found.get("data"),
+        "database": found.get("database"),
+        "size": size(found["size_bytes"]) if found.get("size_bytes") is not None else None,
+        "memories": f"{found['memories']:,}",
+        "agents": ", ".join(f"{name} ({count:,})" for name, count in found["agents"].items()),
+        "embedder": f"{embedder['name']}, {embedder['dimension']} dimensions" if embedder else "none (keywords)",
+        "index": f"{plural(index['files'], 'file')}, {size(index['bytes'])}" if index.get("files") else None,
+        "audit": plural(found["audit_entries"], "entry"),
+        "redaction": _REDACTION[redaction["mode"]] + registered if redaction else None,
+        "version": found["version"],
+    }
 
 
 def _needed(found: Document) -> list[str]:

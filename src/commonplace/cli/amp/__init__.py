@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.cli import OK, invoke
+from commonplace.cli import OK, run_command
 
 COMMANDS = dict.fromkeys(("store", "search", "get", "delete", "list", "status", "agent-status"), "Commands")
 
@@ -36,4 +36,4 @@ def main(args: Sequence[str] | None = None) -> int:
 
         print(f"amp {__version__}")
         return OK
-    return invoke(lambda: command(given), given, "amp")
+    return run_command(lambda: command(given), given, "amp")

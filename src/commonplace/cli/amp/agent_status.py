@@ -6,7 +6,7 @@ from typing import Annotated
 
 from commonplace.cli.amp.client import AmpCommands, Client
 from commonplace.cli.support.command import Answer, argument, option
-from commonplace.cli.support.output import moment, print_fields
+from commonplace.cli.support.output import moment
 from commonplace.wire.errors import ValidationError
 
 commands = AmpCommands()
@@ -31,4 +31,4 @@ def agent_status(
     fields = {name: answer[name] for name in ("agent", "status", "current_task")}
     fields["checkpoint_count"] = str(answer["checkpoint_count"])
     fields["last_updated"] = moment(answer["last_updated"])
-    return Answer(answer, lambda: print_fields(fields.items()))
+    return Answer(answer, fields)

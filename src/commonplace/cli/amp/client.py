@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,42 +13,36 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from commonplace.cli.amp import options
-from commonplace.cli.support import output
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Data, Json, Session, with_options
+from commonplace.cli.support.output import Document, remarks
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
-
-Document = dict[str, Any]
 
 _TIMEOUT_S = 60
 _MOST_BYTES = 64 * 2**20
 
 
-@dataclass(slots=True)
-class Client:
-    url: str | None
-    token: str | None
-    as_json: bool
-    data: Path | None
+class Client(Session):
+    """A session on the local store, or what asks a server instead."""
+
+    def __init__(self, url: str | None, token: str | None, as_json: bool, data: Path | None) -> None:
+        super().__init__(data, None, as_json=as_json)
+        self._url, self._token = url, token
 
     def ask(self, operation: str, **request: Any) -> Document:
         """The operation's response; a fault is raised."""
         request = {name: value for name, value in request.items() if value not in (None, [])}
-        if self.url is not None:
-            return _ask_server(operation, request, self.url, self.token)
+        if self._url is not None:
+            return _ask_server(operation, request, self._url, self._token)
         from commonplace.dialects.amp import Amp
 
-        with Session(self.data, None) as run:
-            answer: Document = run(getattr(Amp(run.engine, OPERATOR), operation)(request))
-        output.remarks(text for text in run.warnings if text != answer.get("note"))
+        answer: Document = self(getattr(Amp(self.engine, OPERATOR), operation)(request))
+        remarks(text for text in self.warnings if text != answer.get("note"))
         return answer
 
 
 def _with_client(body: Callable[..., Answer]) -> Callable[..., None]:
-    def start(**given: Any) -> AbstractContextManager[Client]:
-        return nullcontext(Client(**given))
-
     url, token, data = (options.Url, None), (options.Token, None), (Data, None)
-    return with_options(body, start, url=url, token=token, as_json=(Json, False), data=data)
+    return with_options(body, Client, url=url, token=token, as_json=(Json, False), data=data)
 
 
 #: A verb's body takes a client; --url, --token, --json and --data follow the options of its own.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client, Document
+from commonplace.cli.amp.client import AmpCommands, Client
 from commonplace.cli.support.command import Answer
-from commonplace.cli.support.output import line, moment, print_fields, text_of
+from commonplace.cli.support.output import Document, line, moment, print_fields, text_of
 
 _TIMES = ("created_at", "updated_at", "expires_at")
 
@@ -27,8 +27,6 @@ def get(client: Client, id: options.Id, agent: options.Agent = None) -> Answer:
 def _show(record: Document) -> None:
     line(record["content"])
     line()
-    print_fields(
-        (name, moment(value) if name in _TIMES and isinstance(value, int) else text_of(value))
-        for name, value in record.items()
-        if name != "content"
-    )
+    fields = {name: text_of(value) for name, value in record.items() if name != "content"}
+    times = {name: moment(record[name]) for name in _TIMES if isinstance(record.get(name), int)}
+    print_fields(fields | times)

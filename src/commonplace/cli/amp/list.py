@@ -6,7 +6,7 @@ from typing import Annotated
 
 from commonplace.cli.amp import options
 from commonplace.cli.amp.client import AmpCommands, Client
-from commonplace.cli.amp.records import headline
+from commonplace.cli.amp.search import headline
 from commonplace.cli.support.command import Answer, option
 from commonplace.cli.support.output import Table, moment
 from commonplace.cli.support.values import split_commas

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client, Document
-from commonplace.cli.amp.records import headline, shortened
+from commonplace.cli.amp.client import AmpCommands, Client
 from commonplace.cli.support.command import Answer, argument, option
-from commonplace.cli.support.output import line
+from commonplace.cli.support.output import Document, flat, line
 from commonplace.cli.support.values import split_commas
+
+_LONGEST = 100
 
 commands = AmpCommands()
 
@@ -43,4 +44,20 @@ def search(
 def _show(results: list[Document]) -> None:
     for hit in results:
         line(f'"{headline(hit["record"])}" (score: {hit["score"]:.2f})')
-        line(f"  {hit['id']}  {shortened(hit['record'].get('content', ''))}")
+        line(f"  {hit['id']}  {_shortened(hit['record'].get('content', ''))}")
+
+
+def headline(record: Document) -> str:
+    """What a record is called: its title, else the task, else where it is from, else how it begins."""
+    for name in ("title", "working_on"):
+        if isinstance(record.get(name), str) and record[name].strip():
+            return flat(record[name])
+    if isinstance(record.get("file_path"), str) and record["file_path"]:
+        start = record.get("start_line")
+        return flat(record["file_path"] + (f":{start}" if isinstance(start, int) else ""))
+    return _shortened(record.get("content", ""))
+
+
+def _shortened(text: str) -> str:
+    text = flat(text)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

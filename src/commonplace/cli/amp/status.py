@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from commonplace.cli.amp.client import AmpCommands, Client, Document
+from commonplace.cli.amp.client import AmpCommands, Client
 from commonplace.cli.support.command import Answer
-from commonplace.cli.support.output import print_fields
 
 commands = AmpCommands()
 
@@ -19,16 +18,7 @@ def status(client: Client) -> Answer:
       amp status --url http://127.0.0.1:8420 --json
     """
     answer = client.ask("status")
-    return Answer(answer, lambda: _show(answer))
-
-
-def _show(answer: Document) -> None:
-    counts = {name: value for name, value in answer["stats"].items() if name != "embedding_model"}
-    fields = {
-        "healthy": "yes" if answer["healthy"] else "no",
-        "version": answer["version"],
-        "protocol": answer["protocol"],
-        **{name: f"{count:,}" for name, count in counts.items()},
-        "embedding_model": answer["stats"]["embedding_model"] or "none (keywords)",
-    }
-    print_fields(fields.items())
+    model = answer["stats"]["embedding_model"] or "none (keywords)"
+    counts = {name: f"{count:,}" for name, count in answer["stats"].items() if name != "embedding_model"}
+    about = {"healthy": "yes" if answer["healthy"] else "no"} | {name: answer[name] for name in ("version", "protocol")}
+    return Answer(answer, {**about, **counts, "embedding_model": model})

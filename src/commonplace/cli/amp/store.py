@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client, Document
+from commonplace.cli.amp.client import AmpCommands, Client
 from commonplace.cli.support import values
 from commonplace.cli.support.command import Answer, option
 from commonplace.cli.support.options import Approval, Expires
+from commonplace.cli.support.output import Document
 from commonplace.wire.errors import ValidationError
 
 commands = AmpCommands()

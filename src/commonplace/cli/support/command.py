@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,10 +64,13 @@ Data = Annotated[Path | None, option("--data DIR", "Data directory [COMMONPLACE_
 
 @dataclass(slots=True)
 class Answer:
-    """What a command says: the document for --json, or what people see (a line, a table, or what prints it)."""
+    """What a command says: the document for --json, or what people see.
+
+    That is a line, a table, the fields of a mapping one under the other, or whatever a function prints.
+    """
 
     document: dict[str, Any] | Message
-    shown: str | output.Table | Callable[[], None] | None = None
+    shown: str | output.Table | Mapping[str, Any] | Callable[[], None] | None = None
     remarks: Iterable[str | None] = ()  # for people, after it
     exit_code: int = OK
 
@@ -85,6 +88,8 @@ class Answer:
             output.line(self.shown)
         elif isinstance(self.shown, output.Table):
             self.shown.print()
+        elif isinstance(self.shown, Mapping):
+            output.print_fields(self.shown)
         elif self.shown is not None:
             self.shown()
         output.remarks(self.remarks)

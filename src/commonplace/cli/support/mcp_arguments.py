@@ -14,6 +14,7 @@ from typing import Any
 
 TOOL_SETS = ("commonplace", "amp", "trusty", "all")
 
+_ON_TERMINAL = "commonplace mcp is spoken to by an MCP client; see `commonplace mcp --help`. Ctrl-D ends it."
 _FILE_STORES = ("sqlite", "sqlite-vec")
 
 
@@ -122,8 +123,5 @@ def start(arguments: McpArguments) -> int:
         check_name(arguments.palace)
     config = configuration.load(data=arguments.data, agent=arguments.agent)
     if sys.stdin is not None and sys.stdin.isatty():
-        print(
-            "commonplace mcp is spoken to by an MCP client; see `commonplace mcp --help`. Ctrl-D ends it.",
-            file=sys.stderr,
-        )
+        print(_ON_TERMINAL, file=sys.stderr)
     return stdio.run(config, load(arguments.tools), stdio.Options(arguments.palace, arguments.http))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -132,11 +132,11 @@ def memories_table(memories: Sequence[Document], empty: str | None = None, more:
     )
 
 
-def print_fields(pairs: Iterable[tuple[str, Any]]) -> None:
+def print_fields(fields: Mapping[str, Any]) -> None:
     """Names and values, one under the other; what is empty is left out."""
-    kept = [(name, value) for name, value in pairs if value not in (None, "", [], {})]
-    width = max((len(name) for name, _ in kept), default=0)
-    for name, value in kept:
+    kept = {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+    width = max(map(len, kept), default=0)
+    for name, value in kept.items():
         line(f"{name:<{width}}  {value}")
 
 
@@ -149,7 +149,7 @@ def print_record(record: Document) -> None:
         for name, value in flattened(record).items()
         if name != "content"
     }
-    print_fields(known.items())
+    print_fields(known)
 
 
 def flattened(record: Document) -> Document:
