@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
@@ -33,14 +34,9 @@ class HeadedGroup(TyperGroup):
     """Lists commands under their headings, and lets a reader of the output leave early."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        headings: dict[str, list[tuple[str, str]]] = {}
-        for name, found in self.commands.items():
-            if not found.hidden:
-                heading = getattr(found, "rich_help_panel", None) or "Commands"
-                headings.setdefault(str(heading), []).append((name, found.get_short_help_str(limit=90)))
-        for heading, rows in headings.items():
+        for heading, commands in groupby(self.commands.items(), lambda item: getattr(item[1], "rich_help_panel", None)):
             with formatter.section(heading):
-                formatter.write_dl(rows)
+                formatter.write_dl([(name, command.get_short_help_str(limit=90)) for name, command in commands])
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -104,9 +104,9 @@ def _time(option: str, text: str | None) -> str | None:
     """As the wire says it; a bare day as --before means all of it."""
     from commonplace.wire.times import DAY_MS, iso
 
-    at = values.past(text, option)
-    if text is None or at is None:
+    if text is None:
         return None
+    at = values.instant(text, option, system_clock(), direction=-1)
     return iso(at + DAY_MS - 1 if option == "--before" and _DAY.match(text.strip()) else at)
 
 

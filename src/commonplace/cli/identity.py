@@ -18,7 +18,7 @@ import typer
 from commonplace import config
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, session_command
-from commonplace.cli.support.output import Document, confirm, line, note
+from commonplace.cli.support.output import confirm, note
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ commands = Commands(__doc__)
 def show(run: Session, context: typer.Context) -> Answer | None:
     if context.invoked_subcommand is not None:
         return None
-    document = _identity(run).to_wire()
-    return Answer(document, lambda: _show(document))
+    return _answer(_identity(run))
 
 
 # A group that is a command, too: alone it shows the key.
@@ -63,17 +62,13 @@ def rotate(run: Session, dry_run: options.DryRun = False, yes: options.Yes = Fal
         note("refuses our answers, requests and vouches until they bind the new one, which you must give them")
     if dry_run:
         retired = {name: old[name] for name in ("public_key", "fingerprint")}
-        return Answer({"dry_run": True, "would_retire": retired}, lambda: note("nothing was changed"))
+        return Answer({"dry_run": True, "would_retire": retired}, notes=["nothing was changed"])
     if not yes:
         confirm("Replace it?")
     identity.rotate()
-    new = identity.to_wire()
-
-    def show_new() -> None:
-        _show(new)
-        note("give it to everyone who had bound the old one: commonplace trust add NAME --level … --key …")
-
-    return Answer(new, show_new)
+    return _answer(
+        identity, "give it to everyone who had bound the old one: commonplace trust add NAME --level … --key …"
+    )
 
 
 def _identity(run: Session) -> Identity:
@@ -82,8 +77,7 @@ def _identity(run: Session) -> Identity:
     return Identity(config.load(data=run.data, agent=run.agent).data)
 
 
-def _show(document: Document) -> None:
-    line(document["public_key"])
-    note(f"fingerprint {document['fingerprint']}")
-    for old in document["retired"]:
-        note(f"retired {old['fingerprint']} {old['public_key']}")
+def _answer(identity: Identity, *advice: str) -> Answer:
+    document = identity.to_wire()
+    retired = [f"retired {old['fingerprint']} {old['public_key']}" for old in document["retired"]]
+    return Answer(document, document["public_key"], notes=[f"fingerprint {document['fingerprint']}", *retired, *advice])

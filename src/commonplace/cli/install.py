@@ -63,11 +63,8 @@ def install(
         return _list_clients()
     chosen = CLIENTS.get(client)
     if chosen is None:
-        raise ValidationError(
-            f"there is no client {client!r}; there are {', '.join(CLIENTS)}. "
-            "Any other can start `commonplace mcp` itself",
-            field="client",
-        )
+        message = f"there is no client {client!r}; there are {', '.join(CLIENTS)}"
+        raise ValidationError(f"{message}. Any other can start `commonplace mcp` itself", field="client")
     if tools not in TOOL_SETS:
         raise ValidationError(f"tools must be one of {', '.join(TOOL_SETS)}, not {tools!r}", field="tools")
     arguments = McpArguments(tools, palace, None, run.agent, str(run.data) if run.data else None)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, note, plural
+from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, plural
 from commonplace.wire.errors import NotFound, ValidationError
 
 Subject = Annotated[str, argument("SUBJECT", "What it is about, exactly as it was stated.")]
@@ -100,7 +100,7 @@ def path(
     """
     found = run(run.memory.graph_path(start, end, max_hops=max_hops, as_of=values.past(as_of, "--as-of")))
     if not found["triples"]:
-        return Answer(found, lambda: note(f"no way from {start} to {end} within {plural(max_hops, 'statement')}"))
+        return Answer(found, notes=[f"no way from {start} to {end} within {plural(max_hops, 'statement')}"])
     return Answer(found, "\n".join(_sentence(triple) for triple in found["triples"]))
 
 

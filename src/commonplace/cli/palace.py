@@ -99,10 +99,6 @@ def identity(
 
 
 def _document(run: Session, palace: Palace) -> Document:
-    return {
-        "name": palace.name,
-        "description": palace.description,
-        "identity": palace.identity,
-        "drawer_count": run(run.engine.count(OPERATOR, (palace.name,))),
-        "created_at": palace.created_at,
-    }
+    drawers = run(run.engine.count(OPERATOR, (palace.name,)))
+    known = {"name": palace.name, "description": palace.description, "identity": palace.identity}
+    return {**known, "drawer_count": drawers, "created_at": palace.created_at}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Table, line, minute, note
+from commonplace.cli.support.output import Table, minute
 
 if TYPE_CHECKING:
     from commonplace.engine import Token
@@ -108,9 +108,5 @@ def remove(run: Session, token: TokenId) -> Answer:
 def _with_secret(token: Token, secret: str) -> Answer:
     agents = list(token.agents)
     document = {"id": token.id, "token": secret, "tenant": token.tenant, "role": token.role, "agents": agents}
-
-    def show() -> None:
-        line(secret)
-        note(f"{token.role} of {token.tenant}, agents {', '.join(agents)}; this is the only time it is shown")
-
-    return Answer({**document, "expires_at": token.expires_at}, show)
+    note = f"{token.role} of {token.tenant}, agents {', '.join(agents)}; this is the only time it is shown"
+    return Answer({**document, "expires_at": token.expires_at}, secret, notes=[note])

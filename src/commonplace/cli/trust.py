@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Table, line, note
+from commonplace.cli.support.output import Table
 from commonplace.cli.support.peers import ambiguous_name
 from commonplace.wire.record import LOCAL_TENANT, Principal
 
@@ -45,14 +45,9 @@ def add(
     warning = ambiguous_name(peer)
     if key is None:
         warning = "without --key nothing shows that a request is really from it, so what it asks counts as anonymous"
-
-    def show() -> None:
-        also = ", also as a voucher" if voucher else ""
-        line(f"{made['agent_id']} is trusted at level {made['level']} ({made['name']}){also}")
-        if warning is not None:
-            note(warning)
-
-    return Answer(made, show)
+    also = ", also as a voucher" if voucher else ""
+    said = f"{made['agent_id']} is trusted at level {made['level']} ({made['name']}){also}"
+    return Answer(made, said, notes=[warning] if warning is not None else [])
 
 
 @commands.add("list", existing=False)

@@ -6,7 +6,6 @@ from commonplace.cli import MISTAKE
 from commonplace.cli.amp import options
 from commonplace.cli.amp.client import AmpCommands, Client
 from commonplace.cli.support.command import Answer
-from commonplace.cli.support.output import note
 
 commands = AmpCommands()
 
@@ -22,4 +21,4 @@ def delete(client: Client, id: options.Id, agent: options.Agent = None) -> Answe
     answer = client.ask("delete", id=id, agent=agent)
     if answer["deleted"]:
         return Answer(answer, f"deleted {id}")
-    return Answer(answer, lambda: note(f"amp: no record {id}"), exit_code=MISTAKE)
+    return Answer(answer, notes=[f"amp: no record {id}"], exit_code=MISTAKE)

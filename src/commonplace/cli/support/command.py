@@ -71,8 +71,9 @@ class Answer:
 
     document: dict[str, Any] | Message
     shown: str | output.Table | Mapping[str, Any] | Callable[[], None] | None = None
-    remarks: Iterable[str | None] = ()  # for people, after it
+    remarks: Iterable[str | None] = ()  # for people, after it: each once, marked as a note
     exit_code: int = OK
+    notes: Iterable[str] = ()  # for people, after it: on stderr as they are
 
     @classmethod
     def preview(cls, verb: str, memories: list[dict[str, Any]], **more: Any) -> Answer:
@@ -92,6 +93,8 @@ class Answer:
             output.print_fields(self.shown)
         elif self.shown is not None:
             self.shown()
+        for text in self.notes:
+            output.note(text)
         output.remarks(self.remarks)
 
 
