@@ -66,9 +66,9 @@ def comment(
     engine = run.engine  # a store that is not there is said of, whatever the comment says
     answers = [run(_reply(engine, request, author, run.agent, trust_author)) for request in requests]
     replies = [reply for reply in answers if reply is not None]
-    nothing = "no request to anyone here" if requests else "no request in this comment"
     shown = "\n\n".join(reply["text"] for reply in replies)
-    return Answer({"replies": replies}, shown if replies else lambda: note(nothing))
+    nothing = "no request to anyone here" if requests else "no request in this comment"
+    return Answer({"replies": replies}, shown or None, notes=[] if replies else [nothing])
 
 
 async def _reply(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from commonplace.cli.support import values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, minute, note, plural
+from commonplace.cli.support.output import Document, Table, minute, plural
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -92,10 +92,12 @@ def identity(
         raise ValidationError(f"{file} holds nothing; --clear takes an identity back", field="file")
     run.existing = text is None
     palaces = run.engine.palaces
-    changes = text is not None or clear
-    palace = run(palaces.set_identity(OPERATOR, name, text) if changes else palaces.get(OPERATOR, name))
-    nothing = f"{name} has no identity; --file FILE gives it one"
-    return Answer(_document(run, palace), palace.identity or (lambda: note(nothing)))
+    if text is not None or clear:
+        palace = run(palaces.set_identity(OPERATOR, name, text))
+    else:
+        palace = run(palaces.get(OPERATOR, name))
+    notes = [] if palace.identity else [f"{name} has no identity; --file FILE gives it one"]
+    return Answer(_document(run, palace), palace.identity or None, notes=notes)
 
 
 def _document(run: Session, palace: Palace) -> Document:
