@@ -345,8 +345,8 @@ def test_a_folder_is_answered_once(cli, keeper: None, tmp_path: Path) -> None:
         "requester": {"agent_id": "bob"}, "query": {"structured": {"keywords": ["tea"]}},
     }  # fmt: skip
     (folder / f"request-{id}.json").write_text(json.dumps(request), "utf-8")
-    told = cli("mrp", "watch", str(folder), "--once", "--agent", "keeper", "--json").json
-    assert (told["request"], told["status"], told["results"]) == (f"request-{id}.json", "success", 1)
+    result = cli("mrp", "watch", str(folder), "--once", "--agent", "keeper", "--json").json
+    assert (result["request"], result["status"], result["results"]) == (f"request-{id}.json", "success", 1)
     assert cli("mrp", "watch", str(folder), "--once", "--agent", "keeper").out == ""
     (folder / f"response-{id}.json").unlink()
     trusted = cli("mrp", "watch", str(folder), "--once", "--agent", "keeper", "--trust-folder")

@@ -1,4 +1,4 @@
-"""What people type becomes what the wire carries."""
+"""What people type becomes what the wire carries, and what they see is safe and short."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.cli.history import changes
 from commonplace.cli.support import output, values
 from commonplace.wire.errors import ValidationError
 
@@ -90,17 +89,6 @@ def test_metadata_joins_all_its_sources() -> None:
 def test_text_cannot_command_the_terminal() -> None:
     assert output.visible("\x1b[31mred\x07\x9b1m\ttab\nline") == "\ufffd[31mred\ufffd\ufffd1m\ttab\nline"
     assert output.flat("a\n\tb  c") == "a b c"
-
-
-def test_what_changed_between_versions() -> None:
-    before = {"content": "old", "version": 1, "updated_at": 1, "metadata": {"a": 1, "gone": 2}, "confidence": 1.0}
-    after = {"content": "new", "version": 2, "updated_at": 2, "metadata": {"a": 1, "tags": ["x"]}, "confidence": 1.0}
-    assert changes(before, after) == [
-        ("content", "old → new"),
-        ("metadata.gone", "2 → —"),
-        ("metadata.tags", '— → ["x"]'),
-    ]
-    assert changes(None, before) == [("content", "old")]
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "0 B"), (999, "999 B"), (23_400_000, "23.4 MB")])
