@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence  # and nothing of typing: it takes a third of `--version`
 
 OK, MISTAKE, FAILURE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
@@ -25,25 +24,25 @@ def main(args: Sequence[str] | None = None) -> int:
         if arguments is not None:  # from an MCP client, which waits: nothing to explain, so no command tree
             return guard(lambda: mcp_arguments.start(arguments), given, "commonplace")
 
-    def tree() -> Any:
+    def work() -> object:
         from commonplace.cli.app import command
 
-        return command(given)
+        return command(given).main(given, prog_name="commonplace", standalone_mode=False)
 
-    return run_command(tree, given, "commonplace")
+    return run_command(work, given, "commonplace")
 
 
-def run_command(tree: Callable[[], Any], args: list[str], program: str) -> int:
+def run_command(work: Callable[[], object], args: list[str], program: str) -> int:
     collecting = gc.isenabled()
     gc.disable()  # a command is over before a collection pays; imports alone would run dozens
     try:
-        return guard(lambda: tree().main(args, prog_name=program, standalone_mode=False), args, program)
+        return guard(work, args, program)
     finally:
         if collecting:
             gc.enable()
 
 
-def guard(work: Callable[[], Any], args: list[str], program: str) -> int:
+def guard(work: Callable[[], object], args: list[str], program: str) -> int:
     """The exit code of what a program does; what goes wrong is told to the user."""
     try:
         code = work()

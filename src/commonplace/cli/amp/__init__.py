@@ -36,4 +36,4 @@ def main(args: Sequence[str] | None = None) -> int:
 
         print(f"amp {__version__}")
         return OK
-    return run_command(lambda: command(given), given, "amp")
+    return run_command(lambda: command(given).main(given, prog_name="amp", standalone_mode=False), given, "amp")
