@@ -15,7 +15,7 @@ from commonplace.cli import main
 
 
 @dataclass
-class Ran:
+class Result:
     code: int
     out: str
     err: str
@@ -25,7 +25,7 @@ class Ran:
         return json.loads(self.out)
 
 
-Cli = Callable[..., Ran]
+Cli = Callable[..., Result]
 
 
 @pytest.fixture
@@ -40,24 +40,36 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    def run(*args: str, stdin: str = "") -> Ran:
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        capsys.readouterr()
-        code = main(args)
-        out, err = capsys.readouterr()
-        return Ran(code, out, err)
+def program(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Callable[[tuple[str, ...]], int]], Cli]:
+    """A program's `main`, to be called with its arguments and what is on stdin."""
 
-    return run
+    def of(main: Callable[[tuple[str, ...]], int]) -> Cli:
+        def run(*args: str, stdin: str = "") -> Result:
+            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+            capsys.readouterr()
+            code = main(args)
+            out, err = capsys.readouterr()
+            return Result(code, out, err)
+
+        return run
+
+    return of
 
 
 @pytest.fixture
-def kept(cli: Cli) -> Callable[..., str]:
-    """Remember something and give its id."""
+def cli(program: Callable[..., Cli]) -> Cli:
+    return program(main)
 
-    def remember(*args: str) -> str:
-        ran = cli("remember", *args, "--json")
-        assert ran.code == 0, ran
-        return str(ran.json["id"])
 
-    return remember
+@pytest.fixture
+def remember(cli: Cli) -> Callable[..., str]:
+    """Remembers something and gives its id."""
+
+    def run(*args: str) -> str:
+        result = cli("remember", *args, "--json")
+        assert result.code == 0, result
+        return str(result.json["id"])
+
+    return run

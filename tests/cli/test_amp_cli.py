@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,32 +24,13 @@ LESSON = (
 )  # fmt: skip
 
 
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-AmpCli = Callable[..., Ran]
+AmpCli = Callable[..., Any]
 
 
 @pytest.fixture
-def amp(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> AmpCli:
+def amp(program: Callable[..., AmpCli], monkeypatch: pytest.MonkeyPatch) -> AmpCli:
     monkeypatch.delenv("COMMONPLACE_TOKEN", raising=False)
-
-    def run(*args: str, stdin: str = "") -> Ran:
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        capsys.readouterr()
-        code = main(args)
-        out, err = capsys.readouterr()
-        return Ran(code, out, err)
-
-    return run
+    return program(main)
 
 
 def test_appendix_a_ends_as_it_shows(amp: AmpCli) -> None:

@@ -247,13 +247,13 @@ def test_what_goes_wrong_is_one_sentence(cli, server: Running, args: tuple[str, 
 
 
 def test_a_long_wait_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    from commonplace.cli import ask
+    from commonplace.cli.support import peers
 
     said = threading.Event()
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(peers, "PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(ask, "note", lambda text: said.set())
-    with ask.waiting("http://example.org"):
+    monkeypatch.setattr(peers, "note", lambda text: said.set())
+    with peers.request_to("http://example.org", None):
         assert said.wait(10)
 
 
@@ -341,8 +341,8 @@ def test_a_folder_is_answered_once(cli, keeper: None, tmp_path: Path) -> None:
         "requester": {"agent_id": "bob"}, "query": {"structured": {"keywords": ["tea"]}},
     }  # fmt: skip
     (folder / f"request-{id}.json").write_text(json.dumps(request), "utf-8")
-    told = cli("mrp", "watch", str(folder), "--once", "--agent", "keeper", "--json").json
-    assert (told["request"], told["status"], told["results"]) == (f"request-{id}.json", "success", 1)
+    result = cli("mrp", "watch", str(folder), "--once", "--agent", "keeper", "--json").json
+    assert (result["request"], result["status"], result["results"]) == (f"request-{id}.json", "success", 1)
     assert cli("mrp", "watch", str(folder), "--once", "--agent", "keeper").out == ""
     (folder / f"response-{id}.json").unlink()
     trusted = cli("mrp", "watch", str(folder), "--once", "--agent", "keeper", "--trust-folder")

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.cli.plain import moment
+from commonplace.cli.history import changes
+from commonplace.cli.support.output import moment
 from commonplace.wire.validate import check
 
-Kept = Callable[..., str]
+Remember = Callable[..., str]
 
 
-def test_remember_keeps_everything_it_was_told(cli, kept: Kept) -> None:
-    id = kept(
+def test_remember_keeps_everything_it_was_told(cli, remember: Remember) -> None:
+    id = remember(
         "Alice", "is allergic", "--type", "episodic", "--user", "alice", "--tag", "food", "--tag", "health",
         "--title", "Allergy", "--metadata", "stars=5", "--metadata-json", '{"place": {"city": "Lisbon"}}',
         "--confidence", "0.9", "--source", "chat", "--expires", "30d", "--session", "s1", "--speaker", "Bob",
@@ -52,8 +53,8 @@ def test_remember_reads_a_file(cli, tmp_path: Path) -> None:
     assert cli("get", id, "--json").json["content"] == "Grüße"
 
 
-def test_the_same_key_writes_once(cli, kept: Kept) -> None:
-    assert kept("once", "--idempotency-key", "k") == kept("once", "--idempotency-key", "k")
+def test_the_same_key_writes_once(cli, remember: Remember) -> None:
+    assert remember("once", "--idempotency-key", "k") == remember("once", "--idempotency-key", "k")
     assert len(cli("list", "--json").json["memories"]) == 1
 
 
@@ -70,13 +71,13 @@ def test_a_batch_gives_each_line_its_own_outcome(cli, tmp_path: Path) -> None:
     for refusal in results[2:]:
         check("memorywire/error", refusal)
     assert len(results) == 6
-    kept = {m["content"]: m for m in cli("list", "--json").json["memories"]}
-    assert kept["an object"]["metadata"] == {"tags": ["imported"], "n": 1}
-    assert kept["an object"]["type"] == "episodic"
-    assert kept["just text"]["metadata"] == {"tags": ["imported"]}
-    told = cli("remember", "--batch", str(path))
-    assert told.out.startswith("remembered 2 of 6 lines")
-    assert "line 4: not valid JSON" in told.err
+    memories = {m["content"]: m for m in cli("list", "--json").json["memories"]}
+    assert memories["an object"]["metadata"] == {"tags": ["imported"], "n": 1}
+    assert memories["an object"]["type"] == "episodic"
+    assert memories["just text"]["metadata"] == {"tags": ["imported"]}
+    result = cli("remember", "--batch", str(path))
+    assert result.out.startswith("remembered 2 of 6 lines")
+    assert "line 4: not valid JSON" in result.err
 
 
 def test_a_batch_larger_than_one_request(cli, tmp_path: Path) -> None:
@@ -88,9 +89,9 @@ def test_a_batch_larger_than_one_request(cli, tmp_path: Path) -> None:
     assert len(cli("list", "--all", "--json").json["memories"]) == 1200
 
 
-def test_recall(cli, kept: Kept) -> None:
-    tea = kept("Alice drinks green tea", "--user", "alice", "--metadata", "stars=5")
-    kept("Bob drinks coffee", "--user", "bob", "--type", "episodic", "--metadata", "stars=2")
+def test_recall(cli, remember: Remember) -> None:
+    tea = remember("Alice drinks green tea", "--user", "alice", "--metadata", "stars=5")
+    remember("Bob drinks coffee", "--user", "bob", "--type", "episodic", "--metadata", "stars=2")
     ran = cli("recall", "who", "drinks", "tea?", "--json", "--explain", "--fusion", "max")
     check("memorywire/operations/recall.response", ran.json)
     assert ran.json["results"][0]["id"] == tea
@@ -126,8 +127,8 @@ def test_recall_includes_what_is_shared(cli) -> None:
     assert cli("recall", "everyone", "--include-shared", "--json").json["results"]
 
 
-def test_list_pages_and_narrows(cli, kept: Kept) -> None:
-    ids = [kept(f"memory {n}", "--tag", "even" if n % 2 == 0 else "odd") for n in range(5)]
+def test_list_pages_and_narrows(cli, remember: Remember) -> None:
+    ids = [remember(f"memory {n}", "--tag", "even" if n % 2 == 0 else "odd") for n in range(5)]
     first = cli("list", "--limit", "2", "--json").json
     assert [m["id"] for m in first["memories"]] == [ids[4], ids[3]]
     second = cli("list", "--limit", "2", "--cursor", first["next_cursor"], "--json").json
@@ -147,8 +148,8 @@ def test_agents_are_apart(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("status", "--json").json["agents"] == {"hers": 1, "his": 1}
 
 
-def test_update_history_and_the_past(cli, kept: Kept) -> None:
-    id = kept("peanuts", "--tag", "food", "--metadata", "stars=1", "--metadata", "old=1")
+def test_update_history_and_the_past(cli, remember: Remember) -> None:
+    id = remember("peanuts", "--tag", "food", "--metadata", "stars=1", "--metadata", "old=1")
     then = moment(cli("get", id, "--json").json["updated_at"])
     updated = cli("update", id, "--content", "peanuts and kiwi", "--metadata", "stars=2", "--metadata", "old=null",
                   "--confidence", "0.5", "--expected-version", "1", "--json").json  # fmt: skip
@@ -169,8 +170,19 @@ def test_update_history_and_the_past(cli, kept: Kept) -> None:
     assert cli("update", id, "--tag", "new", "--expires", "1h").out == f"updated {id} to version 5\n"
 
 
-def test_part_of_an_id_is_enough(cli, kept: Kept) -> None:
-    id, other = kept("one"), kept("two")
+def test_what_changed_between_versions() -> None:
+    before = {"content": "old", "version": 1, "updated_at": 1, "metadata": {"a": 1, "gone": 2}, "confidence": 1.0}
+    after = {"content": "new", "version": 2, "updated_at": 2, "metadata": {"a": 1, "tags": ["x"]}, "confidence": 1.0}
+    assert changes(before, after) == [
+        ("content", "old → new"),
+        ("metadata.gone", "2 → —"),
+        ("metadata.tags", '— → ["x"]'),
+    ]
+    assert changes(None, before) == [("content", "old")]
+
+
+def test_part_of_an_id_is_enough(cli, remember: Remember) -> None:
+    id, other = remember("one"), remember("two")
     assert cli("get", id[-8:], "--json").json["id"] == id
     ambiguous = cli("get", id[:6], "--json")
     assert id[:6] == other[:6]
@@ -178,8 +190,12 @@ def test_part_of_an_id_is_enough(cli, kept: Kept) -> None:
     assert cli("forget", id[-8:], "--json").json["forgotten_ids"] == [id]
 
 
-def test_forget(cli, kept: Kept) -> None:
-    one, two, three = kept("one", "--user", "alice"), kept("two", "--user", "alice"), kept("three", "--user", "bob")
+def test_forget(cli, remember: Remember) -> None:
+    one, two, three = (
+        remember("one", "--user", "alice"),
+        remember("two", "--user", "alice"),
+        remember("three", "--user", "bob"),
+    )
     dry = cli("forget", "--where", "user_id=alice", "--dry-run", "--json").json
     assert dry["dry_run"] is True
     assert {m["id"] for m in dry["memories"]} == {one, two}
@@ -198,8 +214,8 @@ def test_forget(cli, kept: Kept) -> None:
     assert three in partly.err
 
 
-def test_merge(cli, kept: Kept) -> None:
-    one, two = kept("Alice likes tea"), kept("Tea is what Alice likes")
+def test_merge(cli, remember: Remember) -> None:
+    one, two = remember("Alice likes tea"), remember("Tea is what Alice likes")
     dry = cli("merge", one, two, "--strategy", "merge_content", "--dry-run", "--json").json
     assert dry["survivor"]["content"] == "Alice likes tea\nTea is what Alice likes"
     assert [loser["id"] for loser in dry["losers"]] == [two]
@@ -210,9 +226,9 @@ def test_merge(cli, kept: Kept) -> None:
     assert cli("get", two).code == 1
 
 
-def test_expire(cli, kept: Kept) -> None:
-    doubtful = kept("maybe", "--confidence", "0.2")
-    kept("surely")
+def test_expire(cli, remember: Remember) -> None:
+    doubtful = remember("maybe", "--confidence", "0.2")
+    remember("surely")
     dry = cli("expire", "--confidence-below", "0.5", "--dry-run", "--json").json
     assert [m["id"] for m in dry["memories"]] == [doubtful]
     assert "would forget 1 memory" in cli("expire", "--confidence-below", "0.5", "--dry-run").err
@@ -222,11 +238,11 @@ def test_expire(cli, kept: Kept) -> None:
     assert cli("expire", "--type", "semantic", "--older-than-days", "3").out == "forgot 0 memories\n"
 
 
-def test_reviews(cli, kept: Kept) -> None:
-    plain = kept("visible")
-    told = cli("remember", "payments up to 500", "--approval")
-    review = told.out.split()[-1]
-    assert cli("get", told.out.split()[0]).code == 1
+def test_reviews(cli, remember: Remember) -> None:
+    plain = remember("visible")
+    result = cli("remember", "payments up to 500", "--approval")
+    review = result.out.split()[-1]
+    assert cli("get", result.out.split()[0]).code == 1
     cli("forget", plain, "--approval", "--json")
     found = cli("reviews", "list", "--json").json["reviews"]
     assert [r["operation"] for r in found] == ["remember", "forget"]
@@ -234,7 +250,7 @@ def test_reviews(cli, kept: Kept) -> None:
     assert cli("reviews", "show", review, "--json").json["diff"]["added"][0]["content"] == "payments up to 500"
     assert "+ " in cli("reviews", "show", review).out
     assert cli("reviews", "approve", review, "--reviewer", "bob", "--json").json["status"] == "approved"
-    assert cli("get", told.out.split()[0], "--json").json["content"] == "payments up to 500"
+    assert cli("get", result.out.split()[0], "--json").json["content"] == "payments up to 500"
     assert cli("reviews", "approve", review, "--json").json["error"]["code"] == "conflict"
     assert cli("reviews", "reject", found[1]["id"], "--reason", "no").out == "rejected: forget\n"
     assert cli("get", plain).code == 0
@@ -246,8 +262,8 @@ def test_reviews(cli, kept: Kept) -> None:
     assert cli("get", made, "--json").json["content"] == "draft"
 
 
-def test_audit(cli, kept: Kept) -> None:
-    id = kept("something")
+def test_audit(cli, remember: Remember) -> None:
+    id = remember("something")
     cli("recall", "something")
     cli("forget", id)
     page = cli("audit", "list", "--json").json
@@ -263,13 +279,13 @@ def test_audit(cli, kept: Kept) -> None:
     assert cli("audit", "verify").out.startswith("the ledger is whole: 3 entries")
 
 
-def test_upkeep(cli, kept: Kept, data: Path, tmp_path: Path) -> None:
-    kept("something")
+def test_upkeep(cli, remember: Remember, data: Path, tmp_path: Path) -> None:
+    remember("something")
     status = cli("status", "--json").json
     assert status["memories"] == 1
     assert Path(status["data"]) == data
-    told = cli("status")
-    assert str(data) in told.out
+    result = cli("status")
+    assert str(data) in result.out
     checks = cli("doctor", "--no-repair", "--json")
     assert (checks.code, checks.json["ok"]) == (0, True)
     assert "everything is in order" in cli("doctor").err
@@ -282,8 +298,8 @@ def test_upkeep(cli, kept: Kept, data: Path, tmp_path: Path) -> None:
     assert "→" in cli("compact").out
 
 
-def test_reindex_gives_a_keyword_store_its_vectors(cli, kept: Kept) -> None:
-    kept("something")
+def test_reindex_gives_a_keyword_store_its_vectors(cli, remember: Remember) -> None:
+    remember("something")
     done = cli("reindex", "--embedder", "hashing", "--json")
     assert done.code == 0, done
     assert done.json["reindexed"] == 1
@@ -309,9 +325,9 @@ def test_model_list_and_verify(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_without_the_model_everything_works_and_says_so(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "none here"))
     monkeypatch.setenv("COMMONPLACE_EMBEDDER", "minilm")
-    told = cli("remember", "Alice drinks tea")
-    assert told.code == 0
-    assert told.err.count("commonplace model build") == 1
+    result = cli("remember", "Alice drinks tea")
+    assert result.code == 0
+    assert result.err.count("commonplace model build") == 1
     found = cli("recall", "tea")
     assert "Alice drinks tea" in found.out
     assert found.err.count("commonplace model build") == 1

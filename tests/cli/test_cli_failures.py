@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.cli.session import Session
+from commonplace.cli.support.command import Session
 from commonplace.wire.validate import check
 
 NOBODY = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
@@ -73,23 +73,40 @@ NOBODY = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else None,
 )
 def test_the_users_mistakes(cli, args: list[str], code: str | None, says: str) -> None:
-    told = cli(*args, "--json")
-    assert told.code == 1, told
-    assert told.err == ""
-    check("memorywire/error", told.json)
-    assert code in (None, told.json["error"]["code"])
-    assert says in told.json["error"]["message"]
+    result = cli(*args, "--json")
+    assert result.code == 1, result
+    assert result.err == ""
+    check("memorywire/error", result.json)
+    assert code in (None, result.json["error"]["code"])
+    assert says in result.json["error"]["message"]
     spoken = cli(*args)
     assert (spoken.code, spoken.out) == (1, "")
     assert spoken.err.startswith("commonplace: ")
     assert len(spoken.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["remember", "x", "--importance", "2"],
+        ["remember", "--batch", "nowhere.jsonl"],
+        ["token", "create", "--expires", "soon"],
+        ["kg", "assert", "a", "b", "c", "--valid-from", "soon"],
+        ["palace", "identity", "p", "--file", "nowhere.txt"],
+        ["ask", "http://127.0.0.1:9"],
+    ],
+    ids=" ".join,
+)
+def test_a_mistake_begins_no_store(cli, data: Path, args: list[str]) -> None:
+    assert cli(*args).code == 1
+    assert not data.exists()
+
+
 def test_an_unknown_embedder(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_EMBEDDER", "nonsense")
-    told = cli("recall", "x")
-    assert told.code == 1
-    assert "minilm" in told.err
+    result = cli("recall", "x")
+    assert result.code == 1
+    assert "minilm" in result.err
 
 
 def test_an_unknown_store(cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,18 +116,18 @@ def test_an_unknown_store(cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_data_directory_under_a_file(cli, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    told = cli("list", "--data", str(tmp_path / "file" / "data"))
-    assert told.code == 1
-    assert str(tmp_path / "file") in told.err
-    assert len(told.err.splitlines()) == 1
+    result = cli("list", "--data", str(tmp_path / "file" / "data"))
+    assert result.code == 1
+    assert str(tmp_path / "file") in result.err
+    assert len(result.err.splitlines()) == 1
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which even root can make nothing")
 def test_a_data_directory_that_cannot_be_made(cli) -> None:
-    told = cli("remember", "x", "--data", "/proc/commonplace")
-    assert (told.code, told.out) == (2, "")
-    assert "/proc/commonplace" in told.err
-    assert len(told.err.splitlines()) == 1
+    result = cli("remember", "x", "--data", "/proc/commonplace")
+    assert (result.code, result.out) == (2, "")
+    assert "/proc/commonplace" in result.err
+    assert len(result.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("command", [["list"], ["recall", "x"], ["remember", "x"], ["status"], ["doctor"]])
@@ -118,28 +135,28 @@ def test_a_damaged_database_is_left_alone(cli, data: Path, command: list[str]) -
     data.mkdir()
     database = data / "commonplace.db"
     database.write_bytes(b"this is no database" * 100)
-    told = cli(*command, "--json")
-    assert told.code == 2
-    check("memorywire/error", told.json)
-    assert told.json["error"]["code"] == "unavailable"
-    assert "backup" in told.json["error"]["message"]
+    result = cli(*command, "--json")
+    assert result.code == 2
+    check("memorywire/error", result.json)
+    assert result.json["error"]["code"] == "unavailable"
+    assert "backup" in result.json["error"]["message"]
     assert database.read_bytes() == b"this is no database" * 100
 
 
 def test_a_broken_settings_file(cli, data: Path) -> None:
     data.mkdir()
     (data / "commonplace.toml").write_text("agnet = 'x'")
-    told = cli("list")
-    assert told.code == 1
-    assert "agnet" in told.err
+    result = cli("list")
+    assert result.code == 1
+    assert "agnet" in result.err
 
 
 def test_a_backup_that_cannot_be_written(cli, tmp_path: Path) -> None:
     cli("remember", "x")
     (tmp_path / "file").write_text("in the way")
-    told = cli("backup", str(tmp_path / "file" / "copy.db"), "--json")
-    assert told.code == 2, told
-    check("memorywire/error", told.json)
+    result = cli("backup", str(tmp_path / "file" / "copy.db"), "--json")
+    assert result.code == 2, result
+    check("memorywire/error", result.json)
 
 
 def _break(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -152,11 +169,11 @@ def _break(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 def test_what_nobody_foresaw_is_one_sentence(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     _break(monkeypatch, RuntimeError("the cat\nsat"))
-    told = cli("list")
-    assert told.code == 2
-    assert "RuntimeError (the cat)" in told.err
-    assert "COMMONPLACE_DEBUG=1" in told.err
-    assert "Traceback" not in told.err
+    result = cli("list")
+    assert result.code == 2
+    assert "RuntimeError (the cat)" in result.err
+    assert "COMMONPLACE_DEBUG=1" in result.err
+    assert "Traceback" not in result.err
     check("memorywire/error", cli("list", "--json").json)
     monkeypatch.setenv("COMMONPLACE_DEBUG", "1")
     assert "Traceback" in cli("list").err
@@ -164,8 +181,8 @@ def test_what_nobody_foresaw_is_one_sentence(cli, monkeypatch: pytest.MonkeyPatc
 
 def test_ctrl_c_is_quiet(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     _break(monkeypatch, KeyboardInterrupt())
-    told = cli("list")
-    assert (told.code, told.out, told.err.strip()) == (130, "", "")
+    result = cli("list")
+    assert (result.code, result.out, result.err.strip()) == (130, "", "")
 
 
 @pytest.mark.parametrize(

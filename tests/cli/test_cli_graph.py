@@ -47,10 +47,10 @@ def test_the_way_from_one_thing_to_another(cli) -> None:
     assert cli("kg", "path", "alice", "Oslo", "--max-hops", "9").code == 1
 
 
-def test_neighbours_and_hops(cli, kept) -> None:
-    a = kept("the kiln is hot", "--metadata", "entity_name=Kiln")
-    b = kept("the glaze is blue", "--metadata-json", f'{{"references": ["{a}"]}}')
-    c = kept("clay", "--metadata", "entity_name=kiln")
+def test_neighbours_and_hops(cli, remember) -> None:
+    a = remember("the kiln is hot", "--metadata", "entity_name=Kiln")
+    b = remember("the glaze is blue", "--metadata-json", f'{{"references": ["{a}"]}}')
+    c = remember("clay", "--metadata", "entity_name=kiln")
     near = cli("kg", "neighbors", b[-8:], "--hops", "2")
     assert near.out == f"{a}\tthe kiln is hot\t1\n{c}\tclay\t2\n"
     answer = cli("kg", "neighbors", a, "--json").json

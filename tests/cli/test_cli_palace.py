@@ -19,8 +19,8 @@ def test_a_palace_is_made_described_and_listed(cli) -> None:
     assert "drawers: 0" in cli("palace", "info", "my-project").out
 
 
-def test_every_agent_with_a_memory_is_one(cli, kept) -> None:
-    kept("something", "--agent", "assistant")
+def test_every_agent_with_a_memory_is_one(cli, remember) -> None:
+    remember("something", "--agent", "assistant")
     assert [p["name"] for p in cli("palace", "list", "--json").json["palaces"]] == ["assistant"]
     assert cli("palace", "info", "assistant", "--json").json["drawer_count"] == 1
 
@@ -58,6 +58,6 @@ def test_mistakes_are_said_in_a_sentence(cli, args: tuple[str, ...], sentence: s
     assert cli("palace", *args, "--json").json["error"]["message"]
 
 
-def test_an_empty_list_says_how_to_begin(cli, kept) -> None:
-    kept("x", "--agent", "a/b")
+def test_an_empty_list_says_how_to_begin(cli, remember) -> None:
+    remember("x", "--agent", "a/b")
     assert "palace create NAME" in cli("palace", "list").err

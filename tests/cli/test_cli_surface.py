@@ -172,8 +172,8 @@ def _on_a_terminal(args: list[str], data: Path, typed: bytes = b"", **env: str) 
     return running.wait(60), said.decode()
 
 
-def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(kept, data: Path) -> None:
-    id = kept("Alice is allergic to [bold]peanuts[/bold] " + "and more " * 20, "--tag", "food", "--tag", "health")
+def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(remember, data: Path) -> None:
+    id = remember("Alice is allergic to [bold]peanuts[/bold] " + "and more " * 20, "--tag", "food", "--tag", "health")
     code, coloured = _on_a_terminal(["list"], data)
     assert code == 0
     assert "\x1b[" in coloured
@@ -186,15 +186,15 @@ def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(kept, 
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]", plain)
 
 
-def test_piped_output_has_no_boxes(cli, kept) -> None:
-    kept("one")
+def test_piped_output_has_no_boxes(cli, remember) -> None:
+    remember("one")
     cli("remember", "two", "--approval")
     for args in (["list"], ["recall", "one"], ["reviews", "list"], ["audit", "list"], ["doctor"], ["model", "list"]):
         assert not set(cli(*args).out) & set("─│┃━┏┡\x1b"), args
 
 
-def test_a_person_is_asked_before_much_is_forgotten(cli, kept, data: Path) -> None:
-    one, two = kept("one", "--user", "alice"), kept("two", "--user", "alice")
+def test_a_person_is_asked_before_much_is_forgotten(cli, remember, data: Path) -> None:
+    one, two = remember("one", "--user", "alice"), remember("two", "--user", "alice")
     code, said = _on_a_terminal(["forget", "--where", "user_id=alice"], data, b"n\n")
     assert code == 1
     assert "Forget these 2 memories? [y/N]" in said

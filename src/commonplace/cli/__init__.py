@@ -4,62 +4,55 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence  # and nothing of typing: it takes a third of `--version`
 
 OK, MISTAKE, FAILURE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command: 0 it worked, 1 the user's mistake, 2 a backend's failure."""
-    given = list(sys.argv[1:] if args is None else args)
+    given = [*(sys.argv[1:] if args is None else args)]  # once its module is loaded, `list` in here is that command
     if given in (["--version"], ["-V"]):
         from commonplace.__about__ import __version__
 
         print(f"commonplace {__version__}")
         return OK
-    if given[:1] == ["mcp"] and (code := _spawned(given[1:])) is not None:
-        return code
+    if given[:1] == ["mcp"]:
+        from commonplace.cli.support import mcp_arguments
+
+        arguments = mcp_arguments.parse(given[1:])
+        if arguments is not None:  # from an MCP client, which waits: nothing to explain, so no command tree
+            return guard(lambda: mcp_arguments.start(arguments), given, "commonplace")
+
+    def work() -> object:
+        from commonplace.cli.app import command
+
+        return command(given).main(given, prog_name="commonplace", standalone_mode=False)
+
+    return run_command(work, given, "commonplace")
+
+
+def run_command(work: Callable[[], object], args: list[str], program: str) -> int:
     collecting = gc.isenabled()
     gc.disable()  # a command is over before a collection pays; imports alone would run dozens
     try:
-        return _run(given)
+        return guard(work, args, program)
     finally:
         if collecting:
             gc.enable()
 
 
-def _spawned(args: list[str]) -> int | None:
-    """Started by an MCP client, which waits: without the command tree, unless there is something to explain."""
-    from commonplace.cli import spawned
-
-    told = spawned.read(args)
-    if told is None:
-        return None
+def guard(work: Callable[[], object], args: list[str], program: str) -> int:
+    """The exit code of what a program does; what goes wrong is told to the user."""
     try:
-        return spawned.start(told)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        from commonplace.cli import failing
-
-        return failing.report(error, as_json=False)
-
-
-def _run(args: list[str]) -> int:
-    from commonplace.cli import failing
-
-    try:
-        from commonplace.cli.app import command
-
-        code = command(args).main(args, prog_name="commonplace", standalone_mode=False)
+        code = work()
         return code if isinstance(code, int) else OK
     except SystemExit as stop:  # how completion scripts, and a pipe that closed early, end
         return stop.code if isinstance(stop.code, int) else OK
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        return failing.report(error, as_json="--json" in _before_dashes(args))
+        from commonplace.cli.support import errors
 
-
-def _before_dashes(args: list[str]) -> list[str]:
-    return args[: args.index("--")] if "--" in args else args
+        options = args[: args.index("--")] if "--" in args else args
+        return errors.report(error, as_json="--json" in options, program=program)

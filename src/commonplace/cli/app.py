@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
@@ -13,37 +14,29 @@ from typer.core import TyperGroup
 
 from commonplace.__about__ import __version__
 from commonplace.cli import PIPE_CLOSED
+from commonplace.cli.support.command import option
 
-#: Where each command is, in the order of the help; a run loads only the module it needs.
-COMMANDS = {
-    "demo": "demo", "serve": "serve", "mcp": "mcp", "install": "install",
-    "remember": "remembering", "recall": "finding",
-    "get": "single", "list": "single", "history": "single", "update": "single",
-    "forget": "changing", "merge": "changing", "expire": "changing",
-    "kg": "kg",
-    "reviews": "reviews", "audit": "audit", "token": "token",
-    "ask": "ask", "mrp": "mrp", "trust": "trust", "identity": "identity",
-    "status": "upkeep", "doctor": "upkeep", "backup": "upkeep", "compact": "upkeep", "reindex": "upkeep",
-    "palace": "palace", "model": "model",
-}  # fmt: skip
+_HEADINGS = {
+    "Start here": ("demo", "serve", "mcp", "install"),
+    "Remember and recall": ("remember", "recall"),
+    "Single memories": ("get", "list", "history", "update"),
+    "Forget, merge, expire": ("forget", "merge", "expire"),
+    "Knowledge graph": ("kg",),
+    "Governance": ("reviews", "audit", "token"),
+    "Other agents": ("ask", "mrp", "trust", "identity"),
+    "The data": ("status", "doctor", "backup", "compact", "reindex", "palace", "model"),
+}
+#: Each command, which is a module of this package, with its heading, in the order of the help.
+COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}
 
 
-class Commands(TyperGroup):
+class HeadedGroup(TyperGroup):
     """Lists commands under their headings, and lets a reader of the output leave early."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=list(COMMANDS).index)
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        headings: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            found = self.get_command(ctx, name)
-            if found is not None and not found.hidden:
-                heading = getattr(found, "rich_help_panel", None) or "Commands"
-                headings.setdefault(str(heading), []).append((name, found.get_short_help_str(limit=90)))
-        for heading, rows in headings.items():
+        for heading, commands in groupby(self.commands.items(), lambda item: getattr(item[1], "rich_help_panel", None)):
             with formatter.section(heading):
-                formatter.write_dl(rows)
+                formatter.write_dl([(name, command.get_short_help_str(limit=90)) for name, command in commands])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -56,6 +49,28 @@ class Commands(TyperGroup):
             raise SystemExit(PIPE_CLOSED) from None
 
 
+def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], args: Sequence[str], name: str) -> Any:
+    """The command tree of a program: the whole of it, or as much as these arguments need."""
+    # Help is plain text on purpose: it is piped, grepped and read by agents as often as on a terminal.
+    app = typer.Typer(
+        name=name,
+        cls=HeadedGroup,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    )
+    app.callback()(root)
+    known = args and args[0] in commands and f"_{name.upper()}_COMPLETE" not in os.environ
+    wanted = [args[0]] if known else list(commands)
+    for command in wanted:
+        module = import_module(f"{package}.{command.replace('-', '_')}")
+        module.commands.join(app, command, commands[command])
+    found: Any = typer.main.get_command(app)
+    found.commands = {command: found.commands[command] for command in wanted}  # typer puts groups last
+    return found
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"commonplace {__version__}")
@@ -64,7 +79,7 @@ def _version(wanted: bool) -> None:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, option("--version -V", "Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """One memory for every agent: durable, searchable, governed, on your machine.
@@ -77,20 +92,5 @@ def _root(
     """
 
 
-def application(modules: Sequence[str]) -> typer.Typer:
-    # Help is plain text on purpose: it is piped, grepped and read by agents as often as on a terminal.
-    app = typer.Typer(
-        name="commonplace", cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
-    )  # fmt: skip
-    app.callback()(_root)
-    for module in modules:
-        import_module(f"commonplace.cli.{module}").register(app)
-    return app
-
-
 def command(args: Sequence[str] = ()) -> Any:
-    """The command tree: the whole of it, or as much as these arguments need."""
-    known = args and args[0] in COMMANDS and "_COMMONPLACE_COMPLETE" not in os.environ
-    modules = [COMMANDS[args[0]]] if known else list(dict.fromkeys(COMMANDS.values()))
-    return typer.main.get_command(application(modules))
+    return tree(_root, "commonplace.cli", COMMANDS, args, "commonplace")

@@ -4,83 +4,53 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from commonplace.cli import options, trust, values
-from commonplace.cli.plain import emit, flat, line, note, plural
-from commonplace.cli.progress import PATIENCE_SECONDS
-from commonplace.cli.session import Session
-from commonplace.wire.errors import Unauthenticated, ValidationError
+from commonplace.cli.support import options, values
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
+from commonplace.cli.support.output import Document, flat, line, note, plural
+from commonplace.cli.support.peers import ambiguous_name, request_to
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import system_clock
 
 if TYPE_CHECKING:
     from commonplace.dialects.mrp.client import PeerAnswer
-    from commonplace.engine import Engine
-
-AgentUrl = Annotated[str, typer.Argument(metavar="AGENT_URL", help="The server to ask, such as http://127.0.0.1:8420.")]
-Token = Annotated[
-    str | None,
-    typer.Option("--token", metavar="TOKEN", envvar="COMMONPLACE_TOKEN", show_envvar=False,
-                 help="A token of that server [COMMONPLACE_TOKEN]."),
-]  # fmt: skip
-Asker = Annotated[
-    str | None, typer.Option("--agent", metavar="NAME", help="Who asks, and keeps [COMMONPLACE_AGENT, else `default`].")
-]
-
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
+_LONGEST_SECONDS = 3600
+
+commands = Commands()
 
 
-def register(app: typer.Typer) -> None:
-    app.command("ask", rich_help_panel="Other agents")(ask)
-
-
+@commands.add("ask", existing=False, agent="Who asks, and keeps [COMMONPLACE_AGENT, else `default`].")
 def ask(
-    url: AgentUrl,
-    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help="What you want to know.")] = None,
-    domain: Annotated[
-        str | None, typer.Option("--domain", metavar="NAME", help="Only memories of this project, or with this tag.")
-    ] = None,
-    keyword: Annotated[
-        list[str] | None, typer.Option("--keyword", metavar="WORD", help="Only what holds one of these; repeat it.")
-    ] = None,
-    most: Annotated[int, typer.Option("--max", metavar="N", help="How many memories at most.")] = 10,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="TIME", help="Only what was written since: an ISO time or an age.")
-    ] = None,
+    run: Session,
+    url: options.AgentUrl,
+    question: Annotated[list[str] | None, argument("QUESTION", "What you want to know.")] = None,
+    domain: Annotated[str | None, option("--domain NAME", "Only memories of this project, or with this tag.")] = None,
+    keyword: Annotated[list[str] | None, option("--keyword WORD", "Only what holds one of these; repeat it.")] = None,
+    most: Annotated[int, option("--max N", "How many memories at most.")] = 10,
+    after: Annotated[str | None, option("--after TIME", "Only what was written since: an ISO time or an age.")] = None,
     before: Annotated[
-        str | None, typer.Option("--before", metavar="TIME", help="Only what was written until: an ISO time or an age.")
+        str | None, option("--before TIME", "Only what was written until: an ISO time or an age.")
     ] = None,
-    trust: Annotated[
-        int | None, typer.Option("--trust", metavar="0–3", help="Only authors the responder trusts this far.")
-    ] = None,
-    evidence: Annotated[bool, typer.Option("--evidence", help="Only what names its evidence.")] = False,
-    vouched: Annotated[bool, typer.Option("--vouched", help="Only authors that someone vouches for.")] = False,
+    trust: Annotated[int | None, option("--trust 0–3", "Only authors the responder trusts this far.")] = None,
+    evidence: Annotated[bool, option("--evidence", "Only what names its evidence.")] = False,
+    vouched: Annotated[bool, option("--vouched", "Only authors that someone vouches for.")] = False,
     responder_agent: Annotated[
-        str | None, typer.Option("--responder-agent", metavar="NAME", help="Which agent of that server is asked.")
+        str | None, option("--responder-agent NAME", "Which agent of that server is asked.")
     ] = None,
     key_pin: Annotated[
-        str | None,
-        typer.Option("--key-pin", metavar="BASE64", help="The responder's key; else what `commonplace trust` knows."),
+        str | None, option("--key-pin BASE64", "The responder's key; else what `commonplace trust` knows.")
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Have the responder verify each memory again.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep what is verified among the memories of --agent.")] = False,
+    verify: Annotated[bool, option("--verify", "Have the responder verify each memory again.")] = False,
+    keep: Annotated[bool, option("--keep", "Keep what is verified among the memories of --agent.")] = False,
     share: Annotated[
-        list[str] | None,
-        typer.Option("--share-with", metavar="NAME", help="With --keep: whom it may be passed on to; `*` is everyone."),
+        list[str] | None, option("--share-with NAME", "With --keep: whom it may be passed on to; `*` is everyone.")
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long to wait at most.")] = 60.0,
-    token: Token = None,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: Asker = None,
-) -> None:
+    timeout: Annotated[float, option("--timeout SECONDS", "How long to wait at most.")] = 60.0,
+    token: options.PeerToken = None,
+) -> Answer:
     """Ask another agent what it remembers; check its answer, keep what you want.
 
     The request is signed with the key of this installation (`commonplace identity` shows it), and every signature and
@@ -91,114 +61,83 @@ def ask(
       commonplace ask http://127.0.0.1:8420 "what do you know about pruning strategies?"
       commonplace ask https://memory.example.org "deployment" --responder-agent ops --domain atlas --verify --keep
     """
-    from commonplace.dialects.mrp import client
-    from commonplace.wire import keys
-
-    now = system_clock()
-    times = {name: _time(name, text, now) for name, text in (("after", after), ("before", before)) if text is not None}
+    times = _given({"after": _time("--after", after), "before": _time("--before", before)})
     filters = {"min_trust_level": trust, "require_evidence": evidence or None, "require_vouches": vouched or None}
-    filters = {name: value for name, value in filters.items() if value is not None}
-    conditions = {"domain": domain, "keywords": keyword, "time_range": times or None, "filters": filters or None}
-    structured = {name: value for name, value in conditions.items() if value is not None}
-
+    conditions = {"domain": domain, "keywords": keyword, "time_range": times, "filters": _given(filters)}
+    structured = _given(conditions)
     if not question and not structured:
         raise ValidationError(f'say what you want to know: commonplace ask {url} "what about …?"', field="question")
-    if not 0 < timeout <= 3600:
-        raise ValidationError("--timeout takes a number of seconds up to 3600", field="timeout")
+    if not 0 < timeout <= _LONGEST_SECONDS:
+        raise ValidationError(f"--timeout takes a number of seconds up to {_LONGEST_SECONDS}", field="timeout")
+    from commonplace.dialects.mrp import Mrp, client
+    from commonplace.wire import keys
+
     if key_pin is not None:
         keys.check_public(key_pin)
 
-    async def converse(engine: Engine, me: str) -> tuple[PeerAnswer, list[str]]:
-        from commonplace.dialects.mrp import Mrp
-        from commonplace.wire.record import Principal
-
-        who = Principal()
+    async def converse() -> tuple[PeerAnswer, list[str]]:
         private = engine.peers.identity.keypair().private
-        peers = (await engine.peers.trust_context(who.tenant)).peers
+        peers = (await engine.peers.trust_context(OPERATOR.tenant)).peers
         known = {name: peer.key for name, peer in peers.items() if peer.key}
-        request = client.question(
-            me, " ".join(question or ()), now=system_clock(), structured=structured, preferences={"max_results": most}
-        )
+        words, preferences = " ".join(question or ()), {"max_results": most}
+        request = client.question(me, words, now=system_clock(), structured=structured, preferences=preferences)
         async with client.Peer(url, token, agent=responder_agent, timeout=timeout) as peer:
-            heard = await client.ask(peer, request, private=private, pin=key_pin, known_keys=known)
+            answer = await client.ask(peer, request, private=private, pin=key_pin, known_keys=known)
             if verify:
-                await client.verify(peer, heard, private=private)
-        reasons = await client.keep(Mrp(engine, who), heard, agent=me, share_with=share) if keep else []
-        return heard, reasons
+                await client.verify(peer, answer, private=private)
+        kept = await client.keep(Mrp(engine, OPERATOR), answer, agent=me, share_with=share) if keep else []
+        return answer, kept
 
-    with Session(data, agent) as run, waiting(url), admitted(url, token):
-        heard, reasons = run(converse(run(run.memory.engine()), run.memory.agent_id))
-    if as_json:
-        emit(heard.to_wire() | ({"not_kept": reasons} if keep else {}))
-    else:
-        _show(heard, reasons, share or [])
+    engine, me = run.engine, run.memory.agent_id
+    with request_to(url, token):
+        answer, reasons = run(converse())
+    document = answer.to_wire() | ({"not_kept": reasons} if keep else {})
+    return Answer(document, lambda: _show(answer, reasons, share or []))
 
 
-def _time(name: str, text: str, now: int) -> str:
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, {})}
+
+
+def _time(option: str, text: str | None) -> str | None:
     """As the wire says it; a bare day as --before means all of it."""
     from commonplace.wire.times import DAY_MS, iso
 
-    at = values.instant(text, f"--{name}", now, direction=-1)
-    return iso(at + DAY_MS - 1 if name == "before" and _DAY.match(text.strip()) else at)
+    if text is None:
+        return None
+    at = values.instant(text, option, system_clock(), direction=-1)
+    return iso(at + DAY_MS - 1 if option == "--before" and _DAY.match(text.strip()) else at)
 
 
-@contextmanager
-def waiting(url: str) -> Iterator[None]:
-    """Says that an answer is being waited for, once it takes long and where someone is watching."""
-    timer = threading.Timer(PATIENCE_SECONDS, lambda: note(f"waiting for {url} …"))
-    timer.daemon = True
-    if sys.stderr.isatty():
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-@contextmanager
-def admitted(url: str, token: str | None) -> Iterator[None]:
-    """Says whose token is wanted: a server speaks to its owner, and a token made here would close our own server."""
-    try:
-        yield
-    except Unauthenticated as refusal:
-        how = "pass it with --token or COMMONPLACE_TOKEN"
-        if token:
-            raise Unauthenticated(
-                f"{url} refuses this token ({refusal.message}): ask the owner of that server for another, and {how}"
-            ) from None
-        why = "asks for a token" if "Bearer" in refusal.message else f"refuses the request ({refusal.message})"
-        raise Unauthenticated(f"{url} {why}: the owner of that server must give you a token; {how}") from None
-
-
-def _show(heard: PeerAnswer, reasons: list[str], shared: list[str]) -> None:
-    response, examined = heard.response, heard.examined
+def _show(answer: PeerAnswer, reasons: list[str], shared: list[str]) -> None:
+    response, examined = answer.response, answer.examined
     status, results = response["status"], response["results"]
     meta: dict[str, Any] = response.get("meta", {})
     if not results:
-        note(f"answer of {flat(heard.responder)}: {status['code']}, {flat(status['message'])}")
+        note(f"answer of {flat(answer.responder)}: {status['code']}, {flat(status['message'])}")
+        return
     for place, (result, verdict) in enumerate(zip(results, examined.verdicts, strict=True)):
         attestation = result["attestation"]
         if place:
             line()
         line(f"{place + 1}. [{result['relevance_score']:.2f}] {attestation['claim']['content']}")
         line(f"   by {flat(attestation['agent'])}, {flat(attestation['created_at'])}, {flat(result['memory_id'])}")
-        unknown = ", which is our own" if verdict.key == _own_key(heard) else ", not known here"
+        unknown = ", which is our own" if verdict.key == _own_key(answer) else ", not known here"
         whose = f", known as {verdict.known_as}'s" if verdict.known_as else unknown if verdict.key else ""
         line(f"   {verdict.state}: {flat(verdict.detail + whose)}")
-        if heard.verifications:
-            line(f"   responder: {_advice(heard.verifications[place])}")
-        if heard.kept:
-            line(f"   {_kept(heard.kept[place], reasons[place], shared)}")
-    if results:
-        found = plural(meta.get("total_matches", len(results)), "memory")
-        signed = "signed" if examined.signed else "NOT signed"
-        level = f", at trust level {meta['trust_level_used']}" if meta else ""
-        note(f"answer of {flat(heard.responder)}: {status['code']}, {found}{level}, {signed}{_key(heard)}")
-        if status["code"] == "partial":
-            note(f"partial: {flat(status['message'])}")
+        if answer.verifications:
+            line(f"   responder: {_advice(answer.verifications[place])}")
+        if answer.kept:
+            line(f"   {_kept(answer.kept[place], reasons[place], shared)}")
+    found = plural(meta.get("total_matches", len(results)), "memory")
+    signed = "signed" if examined.signed else "NOT signed"
+    level = f", at trust level {meta['trust_level_used']}" if meta else ""
+    note(f"answer of {flat(answer.responder)}: {status['code']}, {found}{level}, {signed}{_key(answer)}")
+    if status["code"] == "partial":
+        note(f"partial: {flat(status['message'])}")
 
 
-def _kept(kept: dict[str, Any] | None, reason: str, shared: list[str]) -> str:
+def _kept(kept: Document | None, reason: str, shared: list[str]) -> str:
     if kept is None:
         return f"not kept: {reason}"
     id = kept["memory_id"]
@@ -209,7 +148,7 @@ def _kept(kept: dict[str, Any] | None, reason: str, shared: list[str]) -> str:
     return f"kept as {id}" if kept["created"] else f"kept before as {id}{now}"
 
 
-def _advice(verification: dict[str, Any]) -> str:
+def _advice(verification: Document) -> str:
     if "error" in verification:
         return f"would not verify it: {verification['error']['message']}"
     aggregate = verification["aggregate"]
@@ -219,20 +158,20 @@ def _advice(verification: dict[str, Any]) -> str:
     )
 
 
-def _own_key(heard: PeerAnswer) -> str | None:
-    key: str | None = heard.request["requester"].get("public_key")
+def _own_key(answer: PeerAnswer) -> str | None:
+    key: str | None = answer.request["requester"].get("public_key")
     return key
 
 
-def _key(heard: PeerAnswer) -> str:
-    if not heard.examined.signed:
+def _key(answer: PeerAnswer) -> str:
+    if not answer.examined.signed:
         return ""
-    if heard.examined.known:
+    if answer.examined.known:
         return " with its known key"
-    key = heard.response["responder"].get("public_key")
-    if key == _own_key(heard):
+    key = answer.response["responder"].get("public_key")
+    if key == _own_key(answer):
         return " with our own key"
-    name = shlex.quote(flat(heard.responder))
+    name = shlex.quote(flat(answer.responder))
     known = f" with a key not known here; `commonplace trust add {name} --level 1 --key {key}` binds it"
-    warning = trust.ambiguous(heard.responder)
+    warning = ambiguous_name(answer.responder)
     return known if warning is None else f"{known}\n{warning}, or give the key with --key-pin"

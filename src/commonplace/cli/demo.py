@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from commonplace.cli import main
+from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.output import heading, line, moment, note, size
 
-from commonplace.cli import main, options
-from commonplace.cli.plain import emit, fancy, line, moment, note, size
-from commonplace.cli.session import Session
+commands = Commands()
 
 AGENT = "demo"
 
@@ -40,16 +40,10 @@ os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))  # no goodbye: 
 """
 
 
-def register(app: typer.Typer) -> None:
-    app.command("demo", rich_help_panel="Start here")(demo)
-
-
+@commands.add("demo")
 def demo(
-    pause: Annotated[bool, typer.Option("--pause", help="Wait for Enter between the steps.")] = False,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-) -> None:
+    run: Session, pause: Annotated[bool, option("--pause", "Wait for Enter between the steps.")] = False
+) -> Answer:
     """Take a two-minute tour in a fresh folder.
 
     \b
@@ -57,37 +51,42 @@ def demo(
       commonplace demo
       commonplace demo --pause --data ./demo-memory
     """
-    folder = Path(tempfile.mkdtemp(prefix="commonplace-demo-")) if data is None else data.expanduser().absolute()
-    tour = _Tour(folder, agent or AGENT, pause and not as_json and sys.stdin.isatty(), as_json)
-    with _environment(COMMONPLACE_DATA=str(folder), COMMONPLACE_AGENT=tour.agent, COMMONPLACE_STORE=None):
+    fresh = Path(tempfile.mkdtemp(prefix="commonplace-demo-")) if run.data is None else run.data
+    folder = fresh.expanduser().absolute()
+    tour = _Tour(folder, run.agent or AGENT, pause and not run.as_json and sys.stdin.isatty(), run.as_json)
+    before = dict(os.environ)
+    os.environ |= {"COMMONPLACE_DATA": str(folder), "COMMONPLACE_AGENT": tour.agent}
+    os.environ.pop("COMMONPLACE_STORE", None)
+    try:
         _walk(tour)
+    finally:
+        os.environ.clear()
+        os.environ |= before
     files = sorted((str(path), path.stat().st_size) for path in folder.rglob("*") if path.is_file())
-    if as_json:
-        emit({
-            "data": str(folder), "agent": tour.agent, "steps": tour.steps,
-            "files": [{"path": path, "bytes": count} for path, count in files],
-        })  # fmt: skip
-    else:
+
+    def show() -> None:
         tour.say("That is all. What the tour made:")
         for path, count in files:
             line(f"  {path}  {size(count)}")
-        line(f"\nKeep using it:  export COMMONPLACE_DATA={shlex.quote(str(folder))} COMMONPLACE_AGENT={tour.agent}")
+        line(f"\nKeep using it:  {tour.settings}")
         line(f"Delete it:      rm -r {shlex.quote(str(folder))}")
-    if tour.failed:
-        raise typer.Exit(tour.failed)
+
+    document = {"data": str(folder), "agent": tour.agent, "steps": tour.steps}
+    made = [{"path": path, "bytes": count} for path, count in files]
+    return Answer({**document, "files": made}, show, exit_code=tour.failed)
 
 
 def _walk(tour: _Tour) -> None:
     run, say, find = tour.run, tour.say, tour.find
     say(f"Commonplace keeps what agents learn. This tour lives in {tour.folder}, apart from your own memories:")
-    tour.show(f"export COMMONPLACE_DATA={shlex.quote(str(tour.folder))} COMMONPLACE_AGENT={tour.agent}")
+    tour.show(tour.settings)
 
     say("1. Remember. Text is kept exactly as given, with whatever you know about it.")
     run("remember", "Alice is allergic to peanuts", "--user", "alice", "--tag", "food")
     run("remember", "Alice moved to Lisbon in March", "--user", "alice", "--type", "episodic")
     run("remember", "Bob thinks the printer is haunted", "--user", "bob", "--confidence", "0.3")
-    if lacking := tour.lacking():
-        say(f"({lacking}. Everything below works all the same.)")
+    if why := tour.recall_note():
+        say(f"({why}. Everything below works all the same.)")
 
     say("2. Recall, in your own words or with conditions.")
     run("recall", "what is Alice allergic to?", "-k", "2")
@@ -119,7 +118,7 @@ def _walk(tour: _Tour) -> None:
     run("remember", "Alice may approve payments up to 500 euros", "--tag", "payments", "--approval")
     run("list", "--tag", "payments")
     run("reviews", "list")
-    run("reviews", "approve", tour.waiting(), "--reviewer", "bob")
+    run("reviews", "approve", tour.waiting_review(), "--reviewer", "bob")
     run("list", "--tag", "payments")
 
     say("8. An acknowledged memory survives anything. This program is killed right after its answer:")
@@ -135,6 +134,7 @@ def _walk(tour: _Tour) -> None:
 class _Tour:
     def __init__(self, folder: Path, agent: str, pause: bool, quiet: bool) -> None:
         self.folder, self.agent = folder, agent
+        self.settings = f"export COMMONPLACE_DATA={shlex.quote(str(folder))} COMMONPLACE_AGENT={agent}"
         self._pause, self._quiet = pause, quiet
         self.steps: list[dict[str, Any]] = []
         self.failed = 0
@@ -146,12 +146,7 @@ class _Tour:
             note("— Enter goes on —")
             sys.stdin.readline()
         line()
-        if fancy():
-            from commonplace.cli import tables
-
-            tables.console().print(text, style="bold")
-        else:
-            line(text)
+        heading(text)
 
     def show(self, typed: str) -> None:
         if not self._quiet:
@@ -161,14 +156,14 @@ class _Tour:
         """One command of ours, by its own front door."""
         typed = shlex.join(["commonplace", *args])
         self.show(typed)
-        with self._heard() as said:
+        with self._captured() as said:
             code = main(args)
         self._step(typed, code, said.getvalue())
 
     def python(self, program: str, name: str, *, apart: bool = False) -> None:
         """The program shown, run as it is: here, or in a process of its own."""
         self.show(f"python - <<'end'\n{program}end")
-        with self._heard() as said:
+        with self._captured() as said:
             if apart:
                 done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
                 print(done.stdout, end="")
@@ -183,44 +178,23 @@ class _Tour:
             page = run(run.memory.list(limit=1000))
         return next(m for m in page["memories"] if words in m["content"])
 
-    def waiting(self) -> str:
+    def waiting_review(self) -> str:
         with Session(self.folder, self.agent) as run:
             reviews = run(run.memory.reviews())
         return str(next(r["id"] for r in reversed(reviews) if r["agent_id"] == self.agent))
 
-    def lacking(self) -> str | None:
+    def recall_note(self) -> str | None:
         """Why recall is by keywords only here, if it is."""
         with Session(self.folder, self.agent) as run:
             return run(run.memory.recall("Alice", k=1)).note
 
     @contextlib.contextmanager
-    def _heard(self) -> Iterator[io.StringIO]:
+    def _captured(self) -> Iterator[io.StringIO]:
         said = io.StringIO()
-        if not self._quiet:
-            yield said
-            return
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+        out, err = (said, io.StringIO()) if self._quiet else (sys.stdout, sys.stderr)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             yield said
 
     def _step(self, typed: str, code: int, output: str) -> None:
         self.failed = max(self.failed, code)
         self.steps.append({"command": typed, "exit_code": code} | ({"output": output} if self._quiet else {}))
-
-
-@contextlib.contextmanager
-def _environment(**wanted: str | None) -> Iterator[None]:
-    """The settings a reader of the tour would export, for its duration."""
-    before = {name: os.environ.get(name) for name in wanted}
-    _set(wanted)
-    try:
-        yield
-    finally:
-        _set(before)
-
-
-def _set(values: dict[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value

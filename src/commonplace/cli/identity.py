@@ -1,17 +1,4 @@
-"""`commonplace identity`: the key that this installation signs with."""
-
-from __future__ import annotations
-
-import sys
-from typing import Annotated, Any
-
-import typer
-
-from commonplace.cli import options
-from commonplace.cli.plain import emit, line, note
-from commonplace.wire.errors import ValidationError
-
-_ABOUT = """Show the key that answers and attestations are signed with; `rotate` replaces it.
+"""Show the key that answers and attestations are signed with; `rotate` replaces it.
 
 Others bind it with `commonplace trust add NAME --level 2 --key …`.
 
@@ -22,28 +9,36 @@ Example:
   commonplace identity rotate
 """
 
+from __future__ import annotations
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
-    group.callback()(show)
-    group.command("rotate")(rotate)
-    app.add_typer(group, name="identity", rich_help_panel="Other agents", help=_ABOUT)
+from typing import TYPE_CHECKING
+
+import typer
+
+from commonplace import config
+from commonplace.cli.support import options
+from commonplace.cli.support.command import Answer, Commands, Session, session_command
+from commonplace.cli.support.output import confirm, note
+from commonplace.wire.errors import ValidationError
+
+if TYPE_CHECKING:
+    from commonplace.engine import Identity
+
+commands = Commands(__doc__)
 
 
-def show(
-    context: typer.Context, as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None
-) -> None:
-    if context.invoked_subcommand is None:
-        _tell(_identity(data, agent).to_wire(), as_json)
+def show(run: Session, context: typer.Context) -> Answer | None:
+    if context.invoked_subcommand is not None:
+        return None
+    return _answer(_identity(run))
 
 
-def rotate(
-    dry_run: options.DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-) -> None:
+# A group that is a command, too: alone it shows the key.
+commands.typer.callback(invoke_without_command=True, no_args_is_help=False)(session_command(show))
+
+
+@commands.add("rotate")
+def rotate(run: Session, dry_run: options.DryRun = False, yes: options.Yes = False) -> Answer:
     """Sign with a new key from now on; what the old ones signed can still be verified.
 
     Whoever has bound the old key with `commonplace trust add` refuses our answers, requests and vouches until they
@@ -54,51 +49,35 @@ def rotate(
       commonplace identity rotate --dry-run
       commonplace identity rotate --yes
     """
-    interactive = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
-    if not (yes or dry_run or interactive):
+    if not (yes or dry_run or run.interactive):
         raise ValidationError(
             "whoever has bound the old key refuses us until they bind the new one: look with --dry-run first, "
             "then add --yes",
             field="yes",
         )
-    identity = _identity(data, agent)
+    identity = _identity(run)
     old = identity.to_wire()
-    if dry_run and as_json:
-        emit({"dry_run": True, "would_retire": {name: old[name] for name in ("public_key", "fingerprint")}})
-        return
-    if not as_json and not yes:
+    if not run.as_json and not yes:
         note(f"the key {old['fingerprint']} would be replaced: whoever has bound it with `commonplace trust add`")
         note("refuses our answers, requests and vouches until they bind the new one, which you must give them")
     if dry_run:
-        note("nothing was changed")
-        return
+        retired = {name: old[name] for name in ("public_key", "fingerprint")}
+        return Answer({"dry_run": True, "would_retire": retired}, notes=["nothing was changed"])
     if not yes:
-        _confirm("Replace it?")
+        confirm("Replace it?")
     identity.rotate()
-    _tell(identity.to_wire(), as_json)
-    if not as_json:
-        note("give it to everyone who had bound the old one: commonplace trust add NAME --level … --key …")
+    return _answer(
+        identity, "give it to everyone who had bound the old one: commonplace trust add NAME --level … --key …"
+    )
 
 
-def _confirm(question: str) -> None:
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        note("nothing was changed")
-        raise typer.Exit(1)
-
-
-def _identity(data: Any, agent: str | None) -> Any:
-    from commonplace import config
+def _identity(run: Session) -> Identity:
     from commonplace.engine import Identity
 
-    return Identity(config.load(data=data, agent=agent).data)
+    return Identity(config.load(data=run.data, agent=run.agent).data)
 
 
-def _tell(document: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        emit(document)
-        return
-    line(document["public_key"])
-    note(f"fingerprint {document['fingerprint']}")
-    for old in document["retired"]:
-        note(f"retired {old['fingerprint']} {old['public_key']}")
+def _answer(identity: Identity, *advice: str) -> Answer:
+    document = identity.to_wire()
+    retired = [f"retired {old['fingerprint']} {old['public_key']}" for old in document["retired"]]
+    return Answer(document, document["public_key"], notes=[f"fingerprint {document['fingerprint']}", *retired, *advice])

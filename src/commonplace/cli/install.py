@@ -7,61 +7,45 @@ import os
 import re
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
-from commonplace.cli import carrying, clients, options
-from commonplace.cli.plain import emit, line, note
-from commonplace.cli.spawned import Spawned
+from commonplace.cli.support import clients
+from commonplace.cli.support.clients import CLIENTS
+from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
+from commonplace.cli.support.output import Table, line, note
 from commonplace.wire.errors import Conflict, ValidationError
 
-_SETS = ("commonplace", "amp", "trusty", "all")
-_KEPT = ".before-commonplace"
+_COPY = ".before-commonplace"
+
+commands = Commands()
 
 
-def register(app: typer.Typer) -> None:
-    app.command("install", rich_help_panel="Start here")(install)
-
-
+@commands.add("install")
 def install(
-    client: Annotated[
-        str | None,
-        typer.Option(
-            "--client", metavar="NAME", help=f"Which client: {', '.join(clients.CLIENTS)}.",
-            autocompletion=options.offering(*clients.CLIENTS),
-        ),
-    ] = None,
+    run: Session,
+    client: Annotated[str | None, option("--client NAME", f"Which client: {', '.join(CLIENTS)}.", *CLIENTS)] = None,
     scope: Annotated[
-        str,
-        typer.Option("--scope", metavar="SCOPE", help="Settings of the user, or of the project in this folder.",
-                     autocompletion=options.offering("user", "project")),
+        str, option("--scope SCOPE", "Settings of the user, or of the project in this folder.", "user", "project")
     ] = "user",
-    only_print: Annotated[bool, typer.Option("--print", help="Only print what to add; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the server out again.")] = False,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What the client calls it.")] = "commonplace",
-    tools: Annotated[
-        str, typer.Option("--tools", metavar="SET", help=f"Which tools: {', '.join(_SETS)}.",
-                          autocompletion=options.offering(*_SETS)),
-    ] = "commonplace",
-    palace: Annotated[
-        str | None, typer.Option("--palace", metavar="NAME", help="The palace meant when a trusty tool names none."),
-    ] = None,
+    only_print: Annotated[bool, option("--print", "Only print what to add; change nothing.")] = False,
+    yes: Annotated[bool, option("--yes -y", "Write without asking.")] = False,
+    remove: Annotated[bool, option("--remove", "Take the server out again.")] = False,
+    name: Annotated[str, option("--name NAME", "What the client calls it.")] = "commonplace",
+    tools: Annotated[str, option("--tools SET", f"Which tools: {', '.join(TOOL_SETS)}.", *TOOL_SETS)] = "commonplace",
+    palace: Annotated[str | None, option("--palace NAME", "The palace meant when a trusty tool names none.")] = None,
     url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="Call a running server, as http://127.0.0.1:8420/mcp; start none."),
+        str | None, option("--url URL", "Call a running server, as http://127.0.0.1:8420/mcp; start none.")
     ] = None,
     token_env: Annotated[
-        str | None,
-        typer.Option("--token-env", metavar="NAME", help="With --url: the variable that holds the server's token."),
+        str | None, option("--token-env NAME", "With --url: the variable that holds the server's token.")
     ] = None,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-) -> None:  # fmt: skip
+) -> Answer | None:
     """Connect an MCP client, such as Claude Code, Cursor or VS Code, to this memory.
 
     Shows the change to the client's settings and asks before writing it; the settings as they were stay beside them.
@@ -76,40 +60,32 @@ def install(
       commonplace install --client cursor --remove
     """
     if client is None:
-        _offer(as_json)
-        return
-    chosen = clients.CLIENTS.get(client)
+        return _list_clients()
+    chosen = CLIENTS.get(client)
     if chosen is None:
-        raise ValidationError(
-            f"there is no client {client!r}; there are {', '.join(clients.CLIENTS)}. "
-            "Any other can start `commonplace mcp` itself",
-            field="client",
-        )
-    if tools not in _SETS:
-        raise ValidationError(f"tools must be one of {', '.join(_SETS)}, not {tools!r}", field="tools")
-    Spawned(tools, palace).check()
+        message = f"there is no client {client!r}; there are {', '.join(CLIENTS)}"
+        raise ValidationError(f"{message}. Any other can start `commonplace mcp` itself", field="client")
+    if tools not in TOOL_SETS:
+        raise ValidationError(f"tools must be one of {', '.join(TOOL_SETS)}, not {tools!r}", field="tools")
+    arguments = McpArguments(tools, palace, None, run.agent, str(run.data) if run.data else None)
+    arguments.check()
     if scope not in ("user", "project"):
         raise ValidationError(f"scope must be user or project, not {scope!r}", field="scope")
     _check(name, url, token_env, only_print=only_print, remove=remove)
-    path = _place(chosen, "project" if scope == "project" else "user")
-    args = clients.arguments([("--tools", None if tools == "commonplace" else tools), ("--palace", palace),
-                              ("--agent", carrying.agent(agent)),
-                              ("--data", carrying.data_directory(data))])  # fmt: skip
+    path = _settings_path(chosen, "project" if scope == "project" else "user")
     # Settings of a project are shared: where this machine has the program is nothing to others.
     command = "commonplace" if scope == "project" else clients.executable()
-    server = clients.Server(name, command, args, url, token_env, () if remove or url else carrying.variables())
+    variables = () if remove or url else client_variables()
+    server = clients.Server(name, command, arguments.for_client().words(), url, token_env, variables)
     if only_print:
         text = clients.snippet(chosen, server)
-        emit({"client": client, "snippet": text}) if as_json else print(text, end="")
-        _warn(server, scope)
-        return
-    before = _text(path)
-    if remove:
-        after, spent = _undone(chosen, name, before, path)
+        Answer({"client": client, "snippet": text}, lambda: print(text, end="")).print(run.as_json)
     else:
-        after, spent = clients.with_server(chosen, server, before, path), []
-    if _apply(chosen, path, before, after, spent, yes=yes, as_json=as_json) and not remove:
-        _warn(server, scope)
+        change = _removal(chosen, name, path) if remove else _addition(chosen, server, path)
+        if not _apply(run, change, chosen.title, yes) or remove:
+            return None
+    _warn(server, scope)
+    return None
 
 
 def _check(name: str, url: str | None, token_env: str | None, *, only_print: bool, remove: bool) -> None:
@@ -147,22 +123,86 @@ def _warn(server: clients.Server, scope: str) -> None:
             note("it names a place on this machine, so do not share these settings as they are")
 
 
-def _undone(client: clients.Client, name: str, before: str, path: Path) -> tuple[str | None, list[Path]]:
-    """The settings without the server, None for no file at all, and the copies that are of no more use then."""
-    kept = _copies(path.resolve())
-    for copy in reversed(kept):
-        if clients.made_from(client, name, before, original := _text(copy)):
-            return original, [copy]
-    if clients.made_from(client, name, before, "") and all(clients.made_from(client, name, _text(c), "") for c in kept):
-        return None, kept
-    return clients.without_server(client, name, before, path), []
+def _settings_path(client: clients.Client, scope: clients.Scope) -> Path:
+    return clients.settings_path(client, scope, Path.home(), Path.cwd(), environment=os.environ)
 
 
-def _place(client: clients.Client, scope: clients.Scope) -> Path:
-    return clients.place(client, scope, Path.home(), Path.cwd(), environment=os.environ)
+def _list_clients() -> Answer:
+    found = []
+    for name, client in CLIENTS.items():
+        path = _settings_path(client, "user")
+        found.append({"client": name, "title": client.title, "settings": str(path), "there": path.parent.is_dir()})
+
+    def show() -> None:
+        Table(["client", "for", "its settings"], [[f["client"], f["title"], f["settings"]] for f in found]).print()
+        line("")
+        line("`commonplace install --client NAME` connects one; any other client can start `commonplace mcp` itself.")
+
+    return Answer({"clients": found}, show)
 
 
-def _text(path: Path) -> str:
+@dataclass(slots=True)
+class _Change:
+    """Of a client's settings: to what, None for no file at all, and the copies that are of no more use then."""
+
+    path: Path
+    before: str
+    after: str | None
+    obsolete: list[Path] = field(default_factory=list)
+
+    @property
+    def undoes(self) -> bool:
+        """Whether everything is then as it was before the server was added."""
+        return self.after is None or bool(self.obsolete)
+
+    def diff(self) -> str:
+        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after or ""))
+        return "".join(difflib.unified_diff(before, after, str(self.path), str(self.path)))
+
+
+def _addition(client: clients.Client, server: clients.Server, path: Path) -> _Change:
+    before = _read(path)
+    return _Change(path, before, clients.with_server(client, server, before, path))
+
+
+def _removal(client: clients.Client, name: str, path: Path) -> _Change:
+    before, copies = _read(path), _copies(path.resolve())
+    for copy in reversed(copies):
+        if clients.made_from(client, name, before, original := _read(copy)):
+            return _Change(path, before, original, [copy])
+    if all(clients.made_from(client, name, text, "") for text in (before, *(_read(copy) for copy in copies))):
+        return _Change(path, before, None, copies)
+    return _Change(path, before, clients.without_server(client, name, before, path))
+
+
+def _apply(run: Session, change: _Change, title: str, yes: bool) -> bool:
+    """Shows the change and makes it, unless it is none or is not wanted."""
+    path, after = change.path, change.after
+    if change.before == after:
+        Answer({"path": str(path), "changed": False}, f"{path} says so already: nothing to do").print(run.as_json)
+        return False
+    if not run.as_json:
+        shown = change.diff()
+        print(shown, end="" if shown.endswith("\n") else "\n")
+    if not yes:
+        if run.as_json or not sys.stdin.isatty():
+            raise ValidationError("nothing was written: add --yes to write this, or --print to only see it")
+        question = f"Write this to {path}?" if after is not None else f"Delete {path}, which has nothing else in it?"
+        if not typer.confirm(question, default=False):
+            note("nothing was written")
+            return False
+    copy = _write(change)
+    done = f"written; {f'as it was: {copy}' if copy else 'it did not exist before'}"
+    if after is None:
+        done = "deleted, as it was not there before"
+    elif change.undoes:
+        done = "written, to the letter as it was before"
+    document = {"path": str(path), "changed": True, "copy": str(copy) if copy else None}
+    Answer(document, f"{done}\nrestart {title}, or reload its MCP servers, to see the change").print(run.as_json)
+    return True
+
+
+def _read(path: Path) -> str:
     """The settings to the letter, line ends included; none are as good as empty ones."""
     try:
         return path.read_bytes().decode("utf-8")
@@ -172,88 +212,41 @@ def _text(path: Path) -> str:
         raise Conflict(f"{path} is not UTF-8 text: change it by hand, `--print` shows the entry") from None
 
 
-def _offer(as_json: bool) -> None:
-    found: list[dict[str, Any]] = []
-    for name, client in clients.CLIENTS.items():
-        path = _place(client, "user")
-        found.append({"client": name, "title": client.title, "settings": str(path), "there": path.parent.is_dir()})
-    if as_json:
-        emit({"clients": found})
-        return
-    from commonplace.cli import show
-
-    show.table(["client", "for", "its settings"], [[f["client"], f["title"], f["settings"]] for f in found])
-    line("")
-    line("`commonplace install --client NAME` connects one; any other client can start `commonplace mcp` itself.")
-
-
-def _apply(
-    client: clients.Client, path: Path, before: str, after: str | None, spent: list[Path], *, yes: bool, as_json: bool
-) -> bool:
-    if before == after:
-        emit({"path": str(path), "changed": False}) if as_json else line(f"{path} says so already: nothing to do")
-        return False
-    lines = (after or "").splitlines(keepends=True)
-    shown = "".join(difflib.unified_diff(before.splitlines(keepends=True), lines, str(path), str(path)))
-    if not as_json:
-        print(shown, end="" if shown.endswith("\n") else "\n")
-    if not yes:
-        if as_json or not sys.stdin.isatty():
-            raise ValidationError("nothing was written: add --yes to write this, or --print to only see it")
-        question = f"Write this to {path}?" if after is not None else f"Delete {path}, which has nothing else in it?"
-        if not typer.confirm(question, default=False):
-            note("nothing was written")
-            return False
-    undone = after is None or bool(spent)
-    copy = _write(path, before, after, keep=not undone)
-    for old in spent:
-        old.unlink(missing_ok=True)
-    if as_json:
-        emit({"path": str(path), "changed": True, "copy": str(copy) if copy else None})
-        return True
-    if after is None:
-        line("deleted, as it was not there before")
-    elif undone:
-        line("written, to the letter as it was before")
-    else:
-        line(f"written; {'as it was: ' + str(copy) if copy else 'it did not exist before'}")
-    line(f"restart {client.title}, or reload its MCP servers, to see the change")
-    return True
-
-
-def _write(path: Path, before: str, after: str | None, *, keep: bool) -> Path | None:
-    """All of it or nothing, with the file's own permissions; through a link, to what it points at."""
-    if _text(path) != before:  # clients write to it, too, and someone was asked in between
-        raise Conflict(f"{path} was changed meanwhile, so nothing was written: run this again")
-    real = path.resolve()
+def _write(change: _Change) -> Path | None:
+    """All of it or nothing, with the file's own permissions; through a link, to what it points at. Gives the copy."""
+    if _read(change.path) != change.before:  # clients write to it, too, and someone was asked in between
+        raise Conflict(f"{change.path} was changed meanwhile, so nothing was written: run this again")
+    real = change.path.resolve()
     real.parent.mkdir(parents=True, exist_ok=True)
     copy = None
     mode = 0o600
     if real.exists():
         mode = real.stat().st_mode & 0o777
-        copy = _keep(real, before, mode) if keep else None
-    if after is None:
+        copy = None if change.undoes else _keep_copy(real, change.before, mode)
+    if change.after is None:
         real.unlink(missing_ok=True)
     else:
-        _replace(real, after, mode)
+        _replace(real, change.after, mode)
+    for obsolete in change.obsolete:
+        obsolete.unlink(missing_ok=True)
     return copy
 
 
 def _copies(real: Path) -> list[Path]:
     """What was kept of these settings, the oldest first."""
-    found = [real.with_name(real.name + _KEPT)]
+    found = [real.with_name(real.name + _COPY)]
     while found[-1].exists():
-        found.append(real.with_name(f"{real.name}{_KEPT}.{len(found) + 1}"))
+        found.append(real.with_name(f"{real.name}{_COPY}.{len(found) + 1}"))
     return found[:-1]
 
 
-def _keep(real: Path, text: str, mode: int) -> Path:
+def _keep_copy(real: Path, text: str, mode: int) -> Path:
     """A copy never takes the place of an earlier one: the first has the settings as they were before all this."""
     known = _copies(real)
     for copy in known:
         if copy.read_bytes() == text.encode():
             return copy
-    copy = real.with_name(real.name + _KEPT + (f".{len(known) + 1}" if known else ""))
+    copy = real.with_name(real.name + _COPY + (f".{len(known) + 1}" if known else ""))
     _replace(copy, text, mode)
     return copy
 

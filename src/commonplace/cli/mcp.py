@@ -1,47 +1,35 @@
-"""`commonplace mcp`: memory for one MCP client, on stdin and stdout."""
+"""`commonplace mcp`: memory for one MCP client, on stdin and stdout.
+
+As clients write its arguments it is started without this module; see support/mcp_arguments.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
+from commonplace.cli.support.command import Agent, Commands, Data, option
+from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables, start
+from commonplace.cli.support.output import emit
 
-from commonplace.cli import options
-from commonplace.cli.spawned import Spawned, start
-
-_SETS = ("commonplace", "amp", "trusty", "all")
-
-
-def register(app: typer.Typer) -> None:
-    app.command("mcp", rich_help_panel="Start here")(mcp)
+commands = Commands()
 
 
+@commands.typer.command("mcp")
 def mcp(
     tools: Annotated[
-        str,
-        typer.Option(
-            "--tools",
-            metavar="SET",
-            help="Which tools: commonplace, amp, trusty or all.",
-            autocompletion=options.offering(*_SETS),
-        ),
+        str, option("--tools SET", "Which tools: commonplace, amp, trusty or all.", *TOOL_SETS)
     ] = "commonplace",
     palace: Annotated[
-        str | None,
-        typer.Option("--palace", metavar="NAME", help="With trusty tools: the palace meant when a call names none."),
+        str | None, option("--palace NAME", "With trusty tools: the palace meant when a call names none.")
     ] = None,
     http: Annotated[
-        str | None,
-        typer.Option(
-            "--http", metavar="ADDR", help="With trusty tools: also serve their HTTP routes here, as 127.0.0.1:3031."
-        ),
+        str | None, option("--http ADDR", "With trusty tools: also serve their HTTP routes here, as 127.0.0.1:3031.")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a client's configuration for this server instead of starting it.")
+        bool, option("--json", "Print a client's configuration for this server instead of starting it.")
     ] = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
+    data: Data = None,
+    agent: Agent = None,
 ) -> None:
     """Serve memory to an MCP client that starts this command.
 
@@ -51,13 +39,11 @@ def mcp(
       commonplace mcp --tools trusty --palace my-project
       commonplace mcp --agent reviewer --json
     """
-    spawned = Spawned(tools, palace, http, agent, str(Path(data)) if data is not None else None)
-    if as_json:
-        from commonplace.cli import carrying
-        from commonplace.cli.plain import emit
-
-        spawned.check()
-        spawned.agent, spawned.data = carrying.agent(agent), carrying.data_directory(data)
-        emit(spawned.client_configuration(dict(carrying.variables())))
+    arguments = McpArguments(tools, palace, http, agent, str(data) if data is not None else None)
+    if not as_json:
+        start(arguments)
         return
-    start(spawned)
+    arguments.check()
+    env = dict(client_variables())
+    server = {"command": "commonplace", "args": arguments.for_client().words()} | ({"env": env} if env else {})
+    emit({"mcpServers": {"commonplace": server}})

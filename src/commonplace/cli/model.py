@@ -1,23 +1,4 @@
-"""`commonplace model`: the embedding model on this machine."""
-
-from __future__ import annotations
-
-import typer
-
-from commonplace.cli import FAILURE, options, show
-from commonplace.cli.plain import emit, line, note, size
-from commonplace.cli.progress import Bar
-
-
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    group.command("build")(build)
-    group.command("verify")(verify)
-    group.command("list")(listing)
-    app.add_typer(group, name="model", rich_help_panel="The data", help=_ABOUT)
-
-
-_ABOUT = """Install, check and list the embedding model.
+"""Install, check and list the embedding model.
 
 \b
 Example:
@@ -25,8 +6,18 @@ Example:
   commonplace model verify
 """
 
+from __future__ import annotations
 
-def build(as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None) -> None:
+from commonplace.cli import FAILURE
+from commonplace.cli.support.command import Answer, Commands, Session
+from commonplace.cli.support.output import Document, Table, note, size
+from commonplace.cli.support.progress import Bar
+
+commands = Commands(__doc__)
+
+
+@commands.add("build")
+def build(run: Session) -> Answer:
     """Install the default model, if it is missing, from the network.
 
     \b
@@ -39,17 +30,15 @@ def build(as_json: options.Json = False, data: options.Data = None, agent: optio
 
         def tell(what: str, step: int, steps: int) -> None:
             progress(step, steps)
-            if not as_json:
+            if not run.as_json:
                 note(what)
 
         path = model_files.build(tell)
-    if as_json:
-        emit({"path": str(path), "ok": True})
-    else:
-        line(f"the model is in {path}")
+    return Answer({"path": str(path), "ok": True}, f"the model is in {path}")
 
 
-def verify(as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None) -> None:
+@commands.add("verify")
+def verify(run: Session) -> Answer:
     """Check that the model's files are whole; exits 2 when they are not.
 
     \b
@@ -58,19 +47,15 @@ def verify(as_json: options.Json = False, data: options.Data = None, agent: opti
     """
     from commonplace.embedders import model_files
 
-    problems = model_files.verify()
-    if as_json:
-        emit({"ok": not problems, "path": str(model_files.model_dir()), "problems": problems})
-    elif problems:
-        for problem in problems:
-            line(problem)
-    else:
-        line(f"the model in {model_files.model_dir()} is whole")
+    problems, folder = model_files.verify(), model_files.model_dir()
+    document = {"ok": not problems, "path": str(folder), "problems": problems}
     if problems:
-        raise typer.Exit(FAILURE)
+        return Answer(document, "\n".join(problems), exit_code=FAILURE)
+    return Answer(document, f"the model in {folder} is whole")
 
 
-def listing(as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None) -> None:
+@commands.add("list")
+def list_models(run: Session) -> Answer:
     """List the models that work offline.
 
     \b
@@ -80,16 +65,12 @@ def listing(as_json: options.Json = False, data: options.Data = None, agent: opt
     from commonplace.embedders import model_files
 
     found = model_files.listing()
-    if as_json:
-        emit({"models": found})
-        return
-    show.table(
-        ["model", "state", "size", "dimension", "path"],
-        [[m["spec"], _state(m), size(m["bytes"]), m["dimension"], m["path"]] for m in found],
-    )
+    headers = ["model", "state", "size", "dimension", "path"]
+    rows = [[m["spec"], _state(m), size(m["bytes"]), m["dimension"], m["path"]] for m in found]
+    return Answer({"models": found}, Table(headers, rows))
 
 
-def _state(model: dict[str, object]) -> str:
+def _state(model: Document) -> str:
     if not model["installed"]:
         return "not installed"
     return "ok" if model["ok"] else "damaged"

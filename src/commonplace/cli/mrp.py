@@ -1,29 +1,4 @@
-"""`commonplace mrp`: answering in comments and through folders, and vouching."""
-
-from __future__ import annotations
-
-import asyncio
-import signal
-import sys
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
-
-from commonplace.cli import options, values
-from commonplace.cli.ask import AgentUrl, Token, admitted, waiting
-from commonplace.cli.plain import emit, line, note, plural
-from commonplace.cli.session import Session
-
-if TYPE_CHECKING:
-    from commonplace.dialects.mrp.comments import CommentRequest
-    from commonplace.engine import Engine
-    from commonplace.serve.mrp_files import Answered
-    from commonplace.wire.record import Principal
-
-_ABOUT = """Answer the agents of others in comments and through a folder; vouch for them.
+"""Answer the agents of others in comments and through a folder; vouch for them.
 
 \b
 Example:
@@ -31,32 +6,47 @@ Example:
   commonplace mrp watch ./exchange --agent assistant
 """
 
+from __future__ import annotations
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    group.command("comment")(comment)
-    group.command("watch")(watch)
-    group.command("vouch")(vouch)
-    app.add_typer(group, name="mrp", rich_help_panel="Other agents", help=_ABOUT)
+import asyncio
+import gc
+import signal
+import sys
+import uuid
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from commonplace.cli.support import options, values
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
+from commonplace.cli.support.output import Document, emit, line, note, plural
+from commonplace.cli.support.peers import request_to
+from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.record import Principal, system_clock
+from commonplace.wire.times import iso
+
+if TYPE_CHECKING:
+    from commonplace.dialects.mrp.comments import CommentRequest
+    from commonplace.engine import Engine
+    from commonplace.serve.mrp_files import Answered
+
+_LEVELS = ("learning", "competent", "expert", "authority")
+
+commands = Commands(__doc__)
 
 
+@commands.add("comment", agent="Answer only for this agent [whichever one here is addressed].")
 def comment(
-    text: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="The comment; `-` or a pipe is stdin.")
-    ] = None,
+    run: Session,
+    text: Annotated[list[str] | None, argument("TEXT", "The comment; `-` or a pipe is stdin.")] = None,
     author: Annotated[
-        str, typer.Option("--from", metavar="NAME", help="Who wrote the comment; the reply is addressed to them.")
+        str, option("--from NAME", "Who wrote the comment; the reply is addressed to them.")
     ] = "anonymous",
     trust_author: Annotated[
-        bool, typer.Option("--trust-author", help="Show them everything, not only what is shared with them.")
+        bool, option("--trust-author", "Show them everything, not only what is shared with them.")
     ] = False,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent", metavar="NAME", help="Answer only for this agent [whichever one here is addressed]."),
-    ] = None,
-) -> None:
+) -> Answer:
     """Answer the requests in a comment, and print the reply.
 
     Requests to agents that are not here get no answer. A comment proves nobody's identity: what is shown is what is
@@ -70,82 +60,63 @@ def comment(
     from commonplace.dialects.mrp import comments
 
     if not text and sys.stdin.isatty():
-        from commonplace.wire.errors import ValidationError
-
         raise ValidationError("give the comment, or `-` for stdin", field="text")
     written = " ".join(text) if text and text != ["-"] else values.text_file(Path("-"), "-")
-    found = comments.find_requests(written)
-    replies: list[dict[str, Any]] = []
-    with Session(data, agent, existing=True) as run:
-        engine = run(run.memory.engine())
-        for asked in found:
-            replies += run(_reply(engine, asked, author, agent, trust_author))
-    if as_json:
-        emit({"replies": replies})
-    elif not replies:
-        note("no request to anyone here" if found else "no request in this comment")
-    else:
-        line("\n\n".join(reply["text"] for reply in replies))
+    requests = comments.find_requests(written)
+    engine = run.engine  # a store that is not there is said of, whatever the comment says
+    answers = [run(_reply(engine, request, author, run.agent, trust_author)) for request in requests]
+    replies = [reply for reply in answers if reply is not None]
+    shown = "\n\n".join(reply["text"] for reply in replies)
+    nothing = "no request to anyone here" if requests else "no request in this comment"
+    return Answer({"replies": replies}, shown or None, notes=[] if replies else [nothing])
 
 
 async def _reply(
-    engine: Engine, asked: CommentRequest, author: str, agent: str | None, author_is_trusted: bool
-) -> list[dict[str, Any]]:
+    engine: Engine, asked: CommentRequest, author: str, agent: str | None, trusted: bool
+) -> Document | None:
     """The reply to one request; none when it is to someone else."""
-    import uuid
-
     from commonplace.dialects.mrp import Mrp, attestations, comments
-    from commonplace.wire.errors import Fault
-    from commonplace.wire.times import iso
 
-    who = _caller(engine, author_is_trusted)
+    who = _caller(engine, trusted)
     name = engine.settings.mrp.name
     here = [agent] if agent is not None else [*await engine.agent_names(replace(who, agents=("*",))), name]
     addressed = next((each for each in here if each.casefold() == asked.agent.casefold()), None)
     if addressed is None:
-        return []
+        return None
     request = asked.request(requester=author, request_id=str(uuid.uuid4()), timestamp=iso(engine.clock()))
-    reply: dict[str, Any] = {"agent": addressed, "request": request}
+    reply: Document = {"agent": addressed, "request": request}
     try:
         if asked.problem is not None:
             raise Fault(asked.problem)
         answers = None if agent is None and addressed == name else addressed
-        mrp = Mrp(engine, who, agent=answers, authenticated=author_is_trusted)
-        response = await mrp.request(request)
+        response = await Mrp(engine, who, agent=answers, authenticated=trusted).request(request)
         trust_context = await engine.peers.trust_context(who.tenant)
 
-        def vouchers(attestation: dict[str, Any]) -> list[str]:
-            trusted = attestations.vouched_for(trust_context, attestation)
-            return trusted.vouchers if trusted is not None else []
+        def vouchers(attestation: Document) -> list[str]:
+            vouched = attestations.vouched_for(trust_context, attestation)
+            return vouched.vouchers if vouched is not None else []
 
         text = comments.render_reply(response, author, vouchers)
         reply["response"] = response
     except Fault as fault:
         text = comments.render_refusal(author, fault.message)
-    return [{**reply, "text": text}]
+    return {**reply, "text": text}
 
 
 def _caller(engine: Engine, trusted: bool) -> Principal:
-    """Whoever can read the data directory looks after it; anyone else asks as a peer without a token does."""
-    from commonplace.wire.record import Principal
-
-    return Principal() if trusted else engine.peers.unauthenticated()
+    """Who is not trusted asks as a peer without a token does."""
+    return OPERATOR if trusted else engine.peers.unauthenticated()
 
 
+@commands.add("watch", agent="Who answers [`agent` of [mrp] in the settings, else everyone].")
 def watch(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that requests are written to.")],
-    once: Annotated[bool, typer.Option("--once", help="Answer what is there, then end.")] = False,
-    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="How often to look.")] = 0.5,
+    run: Session,
+    folder: Annotated[Path, argument("DIR", "The folder that requests are written to.")],
+    once: Annotated[bool, option("--once", "Answer what is there, then end.")] = False,
+    interval: Annotated[float, option("--interval SECONDS", "How often to look.")] = 0.5,
     trust_folder: Annotated[
-        bool,
-        typer.Option("--trust-folder", help="Show everything to whoever can write there, not only what is shared."),
+        bool, option("--trust-folder", "Show everything to whoever can write there, not only what is shared.")
     ] = False,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent", metavar="NAME", help="Who answers [`agent` of [mrp] in the settings, else everyone]."),
-    ] = None,
 ) -> None:
     """Answer request-UUID.json with response-UUID.json in a folder.
 
@@ -157,30 +128,24 @@ def watch(
       commonplace mrp watch ./exchange --agent assistant
       commonplace mrp watch ./exchange --once --json
     """
-    import gc
-
-    from commonplace.wire.errors import ValidationError
-
     if not 0.01 <= interval <= 3600:
         raise ValidationError("--interval takes 0.01 to 3600 seconds", field="interval")
     gc.enable()  # commands run without; this one lives longer
-    with Session(data, agent, existing=True) as run:
-        run(_watch(run(run.memory.engine()), folder, agent, once, interval, trust_folder, as_json))
-
-
-async def _watch(
-    engine: Engine, path: Path, agent: str | None, once: bool, interval: float, trusted: bool, as_json: bool
-) -> None:
     from commonplace.dialects.mrp import Mrp
-    from commonplace.serve.mrp_files import Folder, watch
+    from commonplace.serve.mrp_files import Folder, watch as watch_folder
 
-    mrp = Mrp(engine, _caller(engine, trusted), agent=agent, authenticated=trusted)
+    engine, agent = run.engine, run.agent
+    mrp = Mrp(engine, _caller(engine, trust_folder), agent=agent, authenticated=trust_folder)
     settings = engine.settings.mrp
-    with Folder(path, mrp.handle, responder=agent or settings.agent or settings.name, report=note) as folder:
-        pause = _Pause(interval)
-        if not once and not as_json:
-            note(f"answering requests in {path}; stop with Ctrl-C")
-        await watch(folder, pause, _told_json if as_json else _told, once=once)
+
+    async def answer_requests() -> None:
+        with Folder(folder, mrp.handle, responder=agent or settings.agent or settings.name, report=note) as requests:
+            pause = _Pause(interval)
+            if not once and not run.as_json:
+                note(f"answering requests in {folder}; stop with Ctrl-C")
+            await watch_folder(requests, pause, lambda answered: _report(answered, run.as_json), once=once)
+
+    run(answer_requests())
 
 
 class _Pause:
@@ -203,49 +168,31 @@ class _Pause:
             await asyncio.wait_for(self._stop.wait(), self._seconds)
 
 
-def _told(answered: Answered) -> None:
-    many = f", {plural(answered.results, 'memory')}" if answered.results else ""
-    why = f": {answered.message}" if answered.status in ("error", "declined", "partial", "reject") else ""
-    line(f"{answered.request} → {answered.response}  {answered.status}{many}{why}")
+def _report(answered: Answered, as_json: bool) -> None:
+    if as_json:
+        emit(asdict(answered))
+    else:
+        many = f", {plural(answered.results, 'memory')}" if answered.results else ""
+        why = f": {answered.message}" if answered.status in ("error", "declined", "partial", "reject") else ""
+        line(f"{answered.request} → {answered.response}  {answered.status}{many}{why}")
     sys.stdout.flush()
 
 
-def _told_json(answered: Answered) -> None:
-    from dataclasses import asdict
-
-    emit(asdict(answered))
-    sys.stdout.flush()
-
-
+@commands.add("vouch", existing=False, agent="Who vouches [COMMONPLACE_AGENT, else `default`].")
 def vouch(
-    url: AgentUrl,
-    subject: Annotated[str, typer.Option("--subject", metavar="AGENT", help="Whom you vouch for.")],
-    domain: Annotated[str, typer.Option("--domain", metavar="NAME", help="In which domain.")],
-    statement: Annotated[str, typer.Option("--statement", metavar="TEXT", help="What you vouch for, in words.")],
-    level: Annotated[
-        str,
-        typer.Option("--level", metavar="LEVEL", help="learning, competent, expert or authority.",
-                     autocompletion=options.offering("learning", "competent", "expert", "authority")),
-    ] = "competent",
-    subject_key: Annotated[
-        str | None, typer.Option("--subject-key", metavar="BASE64", help="The key you know them by.")
-    ] = None,
-    context: Annotated[str | None, typer.Option("--context", metavar="TEXT", help="How you know.")] = None,
-    ref: Annotated[
-        list[str] | None, typer.Option("--ref", metavar="ID", help="Where you met: a request or memory; repeat it.")
-    ] = None,
-    confidence: Annotated[
-        str | None, typer.Option("--confidence", metavar="LEVEL", help="How sure you are: high, medium or low.")
-    ] = None,
+    run: Session,
+    url: options.AgentUrl,
+    subject: Annotated[str, option("--subject AGENT", "Whom you vouch for.")],
+    domain: Annotated[str, option("--domain NAME", "In which domain.")],
+    statement: Annotated[str, option("--statement TEXT", "What you vouch for, in words.")],
+    level: Annotated[str, option("--level LEVEL", "learning, competent, expert or authority.", *_LEVELS)] = "competent",
+    subject_key: Annotated[str | None, option("--subject-key BASE64", "The key you know them by.")] = None,
+    context: Annotated[str | None, option("--context TEXT", "How you know.")] = None,
+    ref: Annotated[list[str] | None, option("--ref ID", "Where you met: a request or memory; repeat it.")] = None,
+    confidence: Annotated[str | None, option("--confidence LEVEL", "How sure you are: high, medium or low.")] = None,
     until: options.Expires = None,
-    token: Token = None,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent", metavar="NAME", help="Who vouches [COMMONPLACE_AGENT, else `default`]."),
-    ] = None,
-) -> None:  # fmt: skip
+    token: options.PeerToken = None,
+) -> Answer:
     """Tell a server, in a signed statement, that another agent is good at something.
 
     It counts there when that server's operator has bound our key to our name as a voucher:
@@ -256,26 +203,21 @@ def vouch(
       commonplace mrp vouch http://127.0.0.1:8420 --subject assistant --domain memory --statement "Found what I needed"
     """
     from commonplace.dialects.mrp import client
-    from commonplace.wire.record import system_clock
-    from commonplace.wire.times import iso
 
-    now = system_clock()
-    ends = None if until is None else iso(values.instant(until, "--expires", now, direction=1))
+    ends = values.future(until, "--expires")
+    claim: dict[str, Any] = {"domain": domain, "statement": statement, "level": level}
+    claim |= {"subject_key": subject_key, "context": context, "refs": ref or ()}
+    claim["confidence"] = (confidence, "") if confidence else None
+    claim["valid_until"] = iso(ends) if ends is not None else None
+    private = run.engine.peers.identity.keypair().private
 
-    async def send(engine: Engine, me: str) -> tuple[dict[str, Any], Any]:
-        made = client.vouch_for(
-            me, subject, domain=domain, statement=statement, level=level, now=now,
-            private=engine.peers.identity.keypair().private, subject_key=subject_key,
-            context=context, refs=ref or (), confidence=(confidence, "") if confidence else None,
-            valid_until=ends,
-        )  # fmt: skip
+    async def send() -> tuple[Document, Any]:
+        made = client.vouch_for(run.memory.agent_id, subject, now=system_clock(), private=private, **claim)
         async with client.Peer(url, token) as peer:
             return made, await peer.vouch(made)
 
-    with Session(data, agent) as run, waiting(url), admitted(url, token):
-        made, answer = run(send(run(run.memory.engine()), run.memory.agent_id))
-    if as_json:
-        emit({"vouch": made, **answer})
-        return
+    with request_to(url, token):
+        made, answer = run(send())
     counts = "it counts there" if answer.get("counted") else "it does not count there: our key is no voucher's"
-    line(f"vouched for {subject} ({level}, {domain}) as {answer.get('vouch_id')}; {counts}")
+    said = f"vouched for {subject} ({level}, {domain}) as {answer.get('vouch_id')}; {counts}"
+    return Answer({"vouch": made, **answer}, said)

@@ -1,23 +1,4 @@
-"""`commonplace palace`: what trusty-memory's clients call an agent's memory."""
-
-from __future__ import annotations
-
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
-
-from commonplace.cli import options, show, values
-from commonplace.cli.plain import emit, line, minute, note, plural
-from commonplace.cli.session import Session
-from commonplace.wire.errors import ValidationError
-
-if TYPE_CHECKING:
-    from commonplace.engine import Palace
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The palace's name; an agent's name is one.")]
-
-_ABOUT = """Look after palaces: the memories that trusty-memory's tools work in.
+"""Look after palaces: the memories that trusty-memory's tools work in.
 
 \b
 Example:
@@ -26,17 +7,26 @@ Example:
   commonplace palace list
 """
 
+from __future__ import annotations
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    group.command("list")(listing)
-    group.command("create")(create)
-    group.command("info")(info)
-    group.command("identity")(identity)
-    app.add_typer(group, name="palace", rich_help_panel="The data", help=_ABOUT)
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from commonplace.cli.support import values
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
+from commonplace.cli.support.output import Document, Table, minute, plural
+from commonplace.wire.errors import ValidationError
+
+if TYPE_CHECKING:
+    from commonplace.engine import Palace
+
+Name = Annotated[str, argument("NAME", "The palace's name; an agent's name is one.")]
+
+commands = Commands(__doc__)
 
 
-def listing(as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None) -> None:
+@commands.add("list")
+def list_palaces(run: Session) -> Answer:
     """List every palace: those that were made, and every agent that has a memory.
 
     \b
@@ -44,70 +34,50 @@ def listing(as_json: options.Json = False, data: options.Data = None, agent: opt
       commonplace palace list
       commonplace palace list --json
     """
-    with Session(data, agent, existing=True) as run:
-        engine = run(run.memory.engine())
-        found = [_told(run, engine, palace) for palace in run(engine.palaces.all(_local()))]
-    if as_json:
-        emit({"palaces": found})
-    elif not found:
-        note("there are no palaces; `commonplace palace create NAME` makes one")
-    else:
-        show.table(
-            ["palace", "drawers", "description", "made"],
-            [[p["name"], p["drawer_count"], p["description"] or "", minute(p["created_at"])] for p in found],
-        )
+    found = [_document(run, palace) for palace in run(run.engine.palaces.all(OPERATOR))]
+    table = Table(
+        ["palace", "drawers", "description", "made"],
+        [[p["name"], p["drawer_count"], p["description"] or "", minute(p["created_at"])] for p in found],
+        empty="there are no palaces; `commonplace palace create NAME` makes one",
+    )
+    return Answer({"palaces": found}, table)
 
 
+@commands.add("create", existing=False)
 def create(
-    name: Name,
-    description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What it is for.")] = None,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-) -> None:
+    run: Session, name: Name, description: Annotated[str | None, option("--description TEXT", "What it is for.")] = None
+) -> Answer:
     """Make a palace; one that is there stays as it is.
 
     \b
     Example:
       commonplace palace create client-acme --description "Memories for the Acme engagement"
     """
-    with Session(data, agent) as run:
-        engine = run(run.memory.engine())
-        palace = _told(run, engine, run(engine.palaces.create(_local(), name, description)))
-    emit(palace) if as_json else line(f"palace {palace['name']}: {plural(palace['drawer_count'], 'drawer')}")
+    palace = _document(run, run(run.engine.palaces.create(OPERATOR, name, description)))
+    return Answer(palace, f"palace {palace['name']}: {plural(palace['drawer_count'], 'drawer')}")
 
 
-def info(name: Name, as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None) -> None:
+@commands.add("info")
+def info(run: Session, name: Name) -> Answer:
     """Show what a palace is and holds.
 
     \b
     Example:
       commonplace palace info my-project
     """
-    with Session(data, agent, existing=True) as run:
-        engine = run(run.memory.engine())
-        palace = _told(run, engine, run(engine.palaces.get(_local(), name)))
-    if as_json:
-        emit(palace)
-        return
-    for label, value in (
-        ("palace", palace["name"]), ("drawers", f"{palace['drawer_count']:,}"), ("made", minute(palace["created_at"])),
-        ("description", palace["description"]), ("identity", palace["identity"]),
-    ):  # fmt: skip
-        if value:
-            line(f"{label}: {value}")
+    palace = _document(run, run(run.engine.palaces.get(OPERATOR, name)))
+    fields = {"palace": palace["name"], "drawers": f"{palace['drawer_count']:,}", "made": minute(palace["created_at"])}
+    fields |= {label: palace[label] for label in ("description", "identity")}
+    return Answer(palace, "\n".join(f"{label}: {value}" for label, value in fields.items() if value))
 
 
+@commands.add("identity")
 def identity(
+    run: Session,
     name: Name,
-    file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help="A text file with the identity; - reads stdin.")
-    ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take the identity back.")] = False,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-) -> None:
+    file: Annotated[Path | None, option("--file FILE", "A text file with the identity; - reads stdin.")] = None,
+    clear: Annotated[bool, option("--clear", "Take the identity back.")] = False,
+) -> Answer:
     """Say who a palace is, in the words that every recall in it begins with; or show them.
 
     \b
@@ -120,30 +90,17 @@ def identity(
     text = None if file is None else values.text_file(file, "--file")
     if text is not None and not text.strip():
         raise ValidationError(f"{file} holds nothing; --clear takes an identity back", field="file")
-    with Session(data, agent, existing=text is None) as run:
-        engine = run(run.memory.engine())
-        if text is None and not clear:
-            palace = run(engine.palaces.get(_local(), name))
-        else:
-            palace = run(engine.palaces.set_identity(_local(), name, text))
-        told = _told(run, engine, palace)
-    if as_json:
-        emit(told)
-    elif told["identity"]:
-        line(told["identity"])
+    run.existing = text is None
+    palaces = run.engine.palaces
+    if text is not None or clear:
+        palace = run(palaces.set_identity(OPERATOR, name, text))
     else:
-        note(f"{name} has no identity; --file FILE gives it one")
+        palace = run(palaces.get(OPERATOR, name))
+    notes = [] if palace.identity else [f"{name} has no identity; --file FILE gives it one"]
+    return Answer(_document(run, palace), palace.identity or None, notes=notes)
 
 
-def _told(run: Session, engine: Any, palace: Palace) -> dict[str, Any]:
-    return {
-        "name": palace.name, "description": palace.description, "identity": palace.identity,
-        "drawer_count": run(engine.count(_local(), (palace.name,))), "created_at": palace.created_at,
-    }  # fmt: skip
-
-
-def _local() -> Any:
-    """Whoever can read the data directory looks after it."""
-    from commonplace.wire.record import Principal
-
-    return Principal()
+def _document(run: Session, palace: Palace) -> Document:
+    drawers = run(run.engine.count(OPERATOR, (palace.name,)))
+    known = {"name": palace.name, "description": palace.description, "identity": palace.identity}
+    return {**known, "drawer_count": drawers, "created_at": palace.created_at}

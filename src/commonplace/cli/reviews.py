@@ -1,31 +1,4 @@
-"""`commonplace reviews`: what waits for a person, and the decision."""
-
-from __future__ import annotations
-
-from typing import Annotated, Any
-
-import typer
-
-from commonplace.cli import options, show, values
-from commonplace.cli.plain import emit, line, minute, moment, note
-from commonplace.cli.session import Session
-from commonplace.wire.errors import ValidationError
-
-ReviewId = Annotated[str, typer.Argument(metavar="REVIEW", help="The review's id.")]
-Reviewer = Annotated[str | None, typer.Option("--reviewer", metavar="NAME", help="Who decides.")]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why.")]
-
-
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    group.command("list")(listing)
-    group.command("show")(details)
-    group.command("approve")(approve)
-    group.command("reject")(reject)
-    app.add_typer(group, name="reviews", rich_help_panel="Governance", help=_ABOUT)
-
-
-_ABOUT = """Look at changes that wait for approval, and decide.
+"""Look at changes that wait for approval, and decide.
 
 \b
 Example:
@@ -33,21 +6,29 @@ Example:
   commonplace reviews approve 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
 """
 
+from __future__ import annotations
 
-def listing(
-    status: Annotated[
-        str,
-        typer.Option(
-            "--status",
-            metavar="STATUS",
-            help="pending, approved, rejected or all.",
-            autocompletion=options.offering("pending", "approved", "rejected", "all"),
-        ),
-    ] = "pending",
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-) -> None:
+from typing import Annotated
+
+from commonplace.cli.support import values
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
+from commonplace.cli.support.output import Document, Table, body, line, minute, moment, print_fields
+from commonplace.wire.errors import ValidationError
+
+ReviewId = Annotated[str, argument("REVIEW", "The review's id.")]
+Reviewer = Annotated[str | None, option("--reviewer NAME", "Who decides.")]
+Reason = Annotated[str | None, option("--reason TEXT", "Why.")]
+
+_STATUSES = ("pending", "approved", "rejected", "all")
+
+commands = Commands(__doc__)
+
+
+@commands.add("list")
+def list_reviews(
+    run: Session,
+    status: Annotated[str, option("--status STATUS", "pending, approved, rejected or all.", *_STATUSES)] = "pending",
+) -> Answer:
     """List reviews, oldest first, of all agents or of --agent.
 
     \b
@@ -55,62 +36,53 @@ def listing(
       commonplace reviews list
       commonplace reviews list --status all --json
     """
-    if status not in ("pending", "approved", "rejected", "all"):
+    if status not in _STATUSES:
         raise ValidationError(f"--status is pending, approved, rejected or all, not {status!r}", field="status")
-    with Session(data, agent, existing=True) as run:
-        found = run(run.memory.reviews(None if status == "all" else status))
-    if agent is not None:
-        found = [r for r in found if r["agent_id"] == agent]
-    if as_json:
-        emit({"reviews": found})
-    elif not found:
-        note("nothing waits for approval" if status == "pending" else "there are no such reviews")
-    else:
-        show.table(
-            ["change", "operation", "agent", "status", "asked"],
-            [[(_gist(r), r["id"]), r["operation"], r["agent_id"], r["status"], minute(r["created_at"])] for r in found],
-        )
+    found = run(run.memory.reviews(None if status == "all" else status))
+    found = [review for review in found if run.agent in (None, review["agent_id"])]
+    table = Table(
+        ["change", "operation", "agent", "status", "asked"],
+        [[(_gist(r), r["id"]), r["operation"], r["agent_id"], r["status"], minute(r["created_at"])] for r in found],
+        empty="nothing waits for approval" if status == "pending" else "there are no such reviews",
+    )
+    return Answer({"reviews": found}, table)
 
 
-def details(
-    review: ReviewId, as_json: options.Json = False, data: options.Data = None, agent: options.Agent = None
-) -> None:
+@commands.add("show")
+def show_review(run: Session, review: ReviewId) -> Answer:
     """Show what a waiting change would add, remove and modify.
 
     \b
     Example:
       commonplace reviews show 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
     """
-    with Session(data, agent, existing=True) as run:
-        found = run(run.memory.review(review))
-    if as_json:
-        emit(found)
-        return
-    show.fields((n, found.get(n)) for n in ("id", "operation", "agent_id", "status", "requested_by", "reasoning"))
-    line(f"asked at {moment(found['created_at'])}")
-    diff = found.get("diff") or {}
-    for memory in diff.get("added", ()):
-        line(f"+ {memory['id']}  {show.body(memory)}")
-    for memory in diff.get("removed", ()):
-        line(f"- {memory['id']}  {show.body(memory)}")
+    found = run(run.memory.review(review))
+    return Answer(found, lambda: _show(found))
+
+
+def _show(review: Document) -> None:
+    names = ("id", "operation", "agent_id", "status", "requested_by", "reasoning")
+    print_fields({name: review.get(name) for name in names})
+    line(f"asked at {moment(review['created_at'])}")
+    diff = review.get("diff") or {}
+    changes = [("+", memory) for memory in diff.get("added", ())]
+    changes += [("-", memory) for memory in diff.get("removed", ())]
     for pair in diff.get("modified", ()):
-        line(f"- {pair['before']['id']}  {show.body(pair['before'])}")
-        line(f"+ {pair['after']['id']}  {show.body(pair['after'])}")
-    if "decision" in found:
-        line(f"{found['status']} by {found['decision']['reviewer']} at {moment(found['decision']['reviewed_at'])}")
+        changes += [("-", pair["before"]), ("+", pair["after"])]
+    for sign, memory in changes:
+        line(f"{sign} {memory['id']}  {body(memory)}")
+    if decision := review.get("decision"):
+        line(f"{review['status']} by {decision['reviewer']} at {moment(decision['reviewed_at'])}")
 
 
+@commands.add("approve")
 def approve(
+    run: Session,
     review: ReviewId,
     reviewer: Reviewer = None,
     reason: Reason = None,
-    request: Annotated[
-        str | None, typer.Option("--request", metavar="JSON", help="Approve this request instead of the one staged.")
-    ] = None,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-) -> None:
+    request: Annotated[str | None, option("--request JSON", "Approve this request instead of the one staged.")] = None,
+) -> Answer:
     """Let a waiting change happen.
 
     \b
@@ -118,39 +90,25 @@ def approve(
       commonplace reviews approve 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --reviewer bob
     """
     edited = None if request is None else values.json_object(request, "--request")
-    with Session(data, agent, existing=True) as run:
-        decided = run(run.memory.approve(review, reviewer=reviewer, reason=reason, request=edited))
-    if as_json:
-        emit(decided)
-        return
-    outcome: dict[str, Any] = decided.get("outcome") or {}
+    decided = run(run.memory.approve(review, reviewer=reviewer, reason=reason, request=edited))
+    outcome: Document = decided.get("outcome") or {}
     about = outcome.get("id") or outcome.get("canonical") or ", ".join(outcome.get("forgotten_ids", ()))
-    line(f"approved: {decided['operation']} {about}".rstrip())
+    return Answer(decided, f"approved: {decided['operation']} {about}".rstrip())
 
 
-def reject(
-    review: ReviewId,
-    reviewer: Reviewer = None,
-    reason: Reason = None,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-) -> None:
+@commands.add("reject")
+def reject(run: Session, review: ReviewId, reviewer: Reviewer = None, reason: Reason = None) -> Answer:
     """Refuse a waiting change; nothing of it happens.
 
     \b
     Example:
       commonplace reviews reject 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --reason "not true any more"
     """
-    with Session(data, agent, existing=True) as run:
-        decided = run(run.memory.reject(review, reviewer=reviewer, reason=reason))
-    if as_json:
-        emit(decided)
-    else:
-        line(f"rejected: {decided['operation']}")
+    decided = run(run.memory.reject(review, reviewer=reviewer, reason=reason))
+    return Answer(decided, f"rejected: {decided['operation']}")
 
 
-def _gist(review: dict[str, Any]) -> str:
+def _gist(review: Document) -> str:
     diff = review.get("diff") or {}
     said = [*diff.get("added", ()), *diff.get("removed", ()), *(pair["after"] for pair in diff.get("modified", ()))]
-    return "; ".join(show.body(memory) for memory in said) or "(erased)"
+    return "; ".join(body(memory) for memory in said) or "(erased)"

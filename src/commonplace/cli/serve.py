@@ -6,12 +6,10 @@ import json
 import os
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from commonplace.cli import options
-from commonplace.cli.plain import emit, line
+from commonplace.cli.support.command import Agent, Commands, Data, Json, option
+from commonplace.cli.support.output import emit, line
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -24,41 +22,26 @@ _FIRST_CALLS = (
 )
 _LEVELS = ("debug", "info", "warning", "error")
 
-
-def register(app: typer.Typer) -> None:
-    app.command("serve", rich_help_panel="Start here")(serve)
+commands = Commands()
 
 
+@commands.typer.command("serve")
 def serve(
-    host: Annotated[str | None, typer.Option("--host", metavar="ADDR", help="Where to listen [127.0.0.1].")] = None,
-    port: Annotated[int | None, typer.Option("--port", metavar="PORT", help="Which port [8420]; 0 for any.")] = None,
-    as_json: options.Json = False,
-    data: options.Data = None,
-    agent: options.Agent = None,
-    store: Annotated[
-        list[str] | None, typer.Option("--store", metavar="URL", help="The store, instead of the one in --data.")
-    ] = None,
-    token_required: Annotated[
-        bool, typer.Option("--token-required", help="Ask for a token even on this machine.")
-    ] = False,
-    max_body: Annotated[
-        int | None, typer.Option("--max-body", metavar="BYTES", help="The largest request body [4 MiB].")
-    ] = None,
+    host: Annotated[str | None, option("--host ADDR", "Where to listen [127.0.0.1].")] = None,
+    port: Annotated[int | None, option("--port PORT", "Which port [8420]; 0 for any.")] = None,
+    as_json: Json = False,
+    data: Data = None,
+    agent: Agent = None,
+    store: Annotated[list[str] | None, option("--store URL", "The store, instead of the one in --data.")] = None,
+    token_required: Annotated[bool, option("--token-required", "Ask for a token even on this machine.")] = False,
+    max_body: Annotated[int | None, option("--max-body BYTES", "The largest request body [4 MiB].")] = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="Another name to answer to; repeatable.")
+        list[str] | None, option("--allow-host NAME", "Another name to answer to; repeatable.")
     ] = None,
     openwop_host: Annotated[
-        bool, typer.Option("--openwop-host", help="Run OpenWOP's memory workflows at /v1/runs, to prove conformance.")
+        bool, option("--openwop-host", "Run OpenWOP's memory workflows at /v1/runs, to prove conformance.")
     ] = False,
-    log_level: Annotated[
-        str,
-        typer.Option(
-            "--log-level",
-            metavar="LEVEL",
-            help="debug, info, warning or error.",
-            autocompletion=options.offering(*_LEVELS),
-        ),
-    ] = "info",
+    log_level: Annotated[str, option("--log-level LEVEL", "debug, info, warning or error.", *_LEVELS)] = "info",
 ) -> None:
     """Serve memory to every agent on this machine, or in this network.
 
@@ -66,7 +49,7 @@ def serve(
     Example:
       commonplace serve
       commonplace serve --host 0.0.0.0 --port 8420
-    """  # fmt: skip
+    """
     if log_level not in _LEVELS:
         raise ValidationError(f"--log-level is one of {', '.join(_LEVELS)}, not {log_level!r}", field="log_level")
     if store is not None and len(store) != 1:
@@ -75,15 +58,13 @@ def serve(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from commonplace import config as configuration
 
-    config = configuration.load(
-        data=data, agent=agent, host=host, port=port, store=store[0] if store else None, max_body=max_body,
-        token_required=token_required or None, allowed_hosts=allow_host or None,
-        openwop_host=openwop_host or None,
-    )  # fmt: skip
+    flags: dict[str, Any] = {"host": host, "port": port, "max_body": max_body, "store": store[0] if store else None}
+    flags |= {"token_required": token_required or None, "allowed_hosts": allow_host or None}
+    config = configuration.load(data=data, agent=agent, openwop_host=openwop_host or None, **flags)
     from commonplace.serve.run import run
 
-    tell = _announce_json if as_json else _announce
-    run(config, lambda url, site: tell(config, url, site), log_level=log_level)
+    announce = _announce_json if as_json else _announce
+    run(config, lambda url, site: announce(config, url, site), log_level=log_level)
 
 
 def _announce_json(config: Config, url: str, site: Site) -> None:

@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from commonplace.cli.amp import options
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Data, Json, Session, with_options
+from commonplace.cli.support.output import Document, remarks
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
-
-Document = dict[str, Any]
 
 _TIMEOUT_S = 60
 _MOST_BYTES = 64 * 2**20
 
 
-def ask(operation: str, request: Document, *, url: str | None, token: str | None, data: Path | None) -> Document:
-    """The operation's response; a fault is raised."""
-    request = {name: value for name, value in request.items() if value is not None}
-    return _local(operation, request, data) if url is None else _remote(operation, request, url, token)
+class Client(Session):
+    """A session on the local store, or what asks a server instead."""
+
+    def __init__(self, url: str | None, token: str | None, as_json: bool, data: Path | None) -> None:
+        super().__init__(data, None, as_json=as_json)
+        self._url, self._token = url, token
+
+    def ask(self, operation: str, **request: Any) -> Document:
+        """The operation's response; a fault is raised."""
+        request = {name: value for name, value in request.items() if value not in (None, [])}
+        if self._url is not None:
+            return _ask_server(operation, request, self._url, self._token)
+        from commonplace.dialects.amp import Amp
+
+        answer: Document = self(getattr(Amp(self.engine, OPERATOR), operation)(request))
+        remarks(text for text in self.warnings if text != answer.get("note"))
+        return answer
 
 
-def _local(operation: str, request: Document, data: Path | None) -> Document:
-    from commonplace.cli import show
-    from commonplace.cli.session import Session
-    from commonplace.dialects.amp import Amp
-    from commonplace.wire.record import Principal
+def _with_client(body: Callable[..., Answer]) -> Callable[..., None]:
+    url, token, data = (options.Url, None), (options.Token, None), (Data, None)
+    return with_options(body, Client, url=url, token=token, as_json=(Json, False), data=data)
 
-    with Session(data, None) as run:
-        amp = Amp(run(run.memory.engine()), Principal())
-        answer: Document = run(getattr(amp, operation)(request))
-        heard = [text for text in run.heard.notes if text != answer.get("note")]
-    show.remarks(heard)
-    return answer
+
+#: A verb's body takes a client; --url, --token, --json and --data follow the options of its own.
+AmpCommands = partial(Commands, wrap=_with_client)
 
 
 def route(operation: str, request: Document) -> tuple[str, str, Document | None]:
@@ -57,7 +68,7 @@ def route(operation: str, request: Document) -> tuple[str, str, Document | None]
     return "DELETE" if operation == "delete" else "GET", path + (f"?{urlencode(rest)}" if rest else ""), None
 
 
-def _remote(operation: str, request: Document, url: str, token: str | None) -> Document:
+def _ask_server(operation: str, request: Document, url: str, token: str | None) -> Document:
     method, path, body = route(operation, request)
     headers = {"Accept": "application/json"}
     if token:
@@ -66,7 +77,7 @@ def _remote(operation: str, request: Document, url: str, token: str | None) -> D
         headers["Content-Type"] = "application/json"
     sent = Request(_base(url) + path, json.dumps(body).encode() if body is not None else None, headers, method=method)
     try:
-        with build_opener(_Stay).open(sent, timeout=_TIMEOUT_S) as reply:
+        with build_opener(_NoRedirects).open(sent, timeout=_TIMEOUT_S) as reply:
             return _document(reply.read(_MOST_BYTES), url)
     except HTTPError as refused:
         with refused:
@@ -76,7 +87,7 @@ def _remote(operation: str, request: Document, url: str, token: str | None) -> D
         raise Unavailable(f"{url} could not be reached: {reason}; is `commonplace serve` running there?") from None
 
 
-class _Stay(HTTPRedirectHandler):
+class _NoRedirects(HTTPRedirectHandler):
     """A redirect would carry the token to wherever it leads."""
 
     def redirect_request(self, *args: Any) -> None:
@@ -101,7 +112,7 @@ def _document(data: bytes, url: str) -> Document:
 
 
 def _fault(status: int, data: bytes, url: str) -> Fault:
-    """The fault behind an error answer, so that it is told like one of our own."""
+    """The fault behind an error answer, so that it is reported like a local one."""
     error = None
     with suppress(Unavailable):
         error = _document(data, url).get("error")

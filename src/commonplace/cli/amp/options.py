@@ -1,36 +1,18 @@
-"""The options that the verbs of `amp` share."""
+"""The options that the verbs of `amp` share. Few lines, but every verb needs some of them."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from commonplace.cli.support.command import argument, option
+from commonplace.cli.support.options import token_option
 
-from commonplace.cli.options import offering
-
-TYPES = ("lesson", "checkpoint", "snippet")
-
-Url = Annotated[
-    str | None, typer.Option("--url", metavar="URL", help="A server, such as http://127.0.0.1:8420 [the local store].")
-]
-Token = Annotated[
-    str | None,
-    typer.Option("--token", metavar="TOKEN", envvar="COMMONPLACE_TOKEN", show_envvar=False,
-                 help="The server's token [COMMONPLACE_TOKEN]."),
-]  # fmt: skip
+Url = Annotated[str | None, option("--url URL", "A server, such as http://127.0.0.1:8420 [the local store].")]
+Token = Annotated[str | None, token_option("The server's token [COMMONPLACE_TOKEN].")]
 Type = Annotated[
-    str | None,
-    typer.Option("--type", metavar="TYPE", help="lesson, checkpoint, snippet or any other.",
-                 autocompletion=offering(*TYPES)),
-]  # fmt: skip
-Tags = Annotated[
-    list[str] | None, typer.Option("--tags", metavar="A,B", help="Tags parted by commas; to find, all must be there.")
+    str | None, option("--type TYPE", "lesson, checkpoint, snippet or any other.", "lesson", "checkpoint", "snippet")
 ]
-Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent whose it is.")]
-Project = Annotated[str | None, typer.Option("--project", metavar="NAME", help="The project or repository.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The record's id.")]
-
-
-def tags(given: list[str] | None) -> list[str] | None:
-    """Every tag, however they were given."""
-    return [tag for part in given or () for piece in part.split(",") if (tag := piece.strip())] or None
+Tags = Annotated[list[str] | None, option("--tags A,B", "Comma-separated tags; to find, all must be there.")]
+Agent = Annotated[str | None, option("--agent NAME", "The agent whose it is.")]
+Project = Annotated[str | None, option("--project NAME", "The project or repository.")]
+Id = Annotated[str, argument("ID", "The record's id.")]

@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 from commonplace.cli import FAILURE, INTERRUPTED, MISTAKE, OK
-from commonplace.cli.plain import emit, visible
+from commonplace.cli.support.output import emit, visible
 from commonplace.wire.errors import Fault
 
 #: Faults that are not the caller's: another try, or another machine, may succeed.
@@ -25,7 +25,7 @@ def exit_code(fault_code: str) -> int:
     return FAILURE if fault_code in _BACKEND else MISTAKE
 
 
-def report(error: Exception, *, as_json: bool) -> int:
+def report(error: Exception, *, as_json: bool, program: str = "commonplace") -> int:
     """Tell the user, and give the exit code."""
     if type(error).__name__ == "Abort":  # typer's word for Ctrl-C and for an input that ended
         return INTERRUPTED
@@ -34,24 +34,23 @@ def report(error: Exception, *, as_json: bool) -> int:
         return OK
     if os.environ.get("COMMONPLACE_DEBUG"):
         traceback.print_exception(error)
-    code, message, details = described(error)
-    if as_json:
-        body: dict[str, Any] = {"code": code, "message": message}
-        if details:
-            body["details"] = details
-        emit({"error": body})
+    code, message, details = describe(error)
+    if not as_json:
+        print(f"{program}: {visible(message)}", file=sys.stderr)
+    elif program == "amp":  # the envelope of its protocol, which has no details
+        emit({"success": False, "error": {"code": code, "message": message}})
     else:
-        print(f"commonplace: {visible(message)}", file=sys.stderr)
+        emit({"error": {"code": code, "message": message} | ({"details": details} if details else {})})
     return exit_code(code)
 
 
-def described(error: Exception) -> tuple[str, str, dict[str, Any]]:
+def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
     """Code, sentence and details of anything that can go wrong."""
     if isinstance(error, Fault):
         return error.code, error.message, error.details
     usage = getattr(error, "format_message", None)
     if usage is not None:
-        return "validation_error", _with_help(_usage(error, usage()), error), {}
+        return "validation_error", _usage_sentence(error, usage()), {}
     if isinstance(error, OSError) and error.strerror:
         about = f"{error.filename}: " if error.filename else ""
         return "unavailable", f"{about}{error.strerror}", {"exception": type(error).__name__}
@@ -60,15 +59,13 @@ def described(error: Exception) -> tuple[str, str, dict[str, Any]]:
     return "unavailable", f"unexpected {kind}{f' ({first})' if first else ''}; {_BUG}", {"exception": kind}
 
 
-def _usage(error: Exception, message: str) -> str:
+def _usage_sentence(error: Exception, message: str) -> str:
     """What is wrong with the arguments. Long ones are not repeated: a text taken for an option may hold a secret."""
     option = str(getattr(error, "option_name", "") or "")
     if len(option) > _LONGEST_OPTION or option.split() not in ([], [option]):
-        return "A text that begins with a dash reads as an option; put `--` before it, or send it on stdin"
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
-
-
-def _with_help(message: str, error: Exception) -> str:
+        message = "A text that begins with a dash reads as an option; put `--` before it, or send it on stdin"
+    elif len(message) > _LONGEST_MESSAGE:
+        message = f"{message[:_LONGEST_MESSAGE]}…"
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "commonplace"
     message = message.strip().rstrip(".")

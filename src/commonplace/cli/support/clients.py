@@ -7,12 +7,12 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from commonplace.cli import jsonc
+from commonplace.cli.support import jsonc
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
 Scope = Literal["user", "project"]
@@ -33,8 +33,8 @@ class Server:
 @dataclass(slots=True, frozen=True)
 class Client:
     title: str
-    user: tuple[str, ...] | None  # parts of the path below the home or settings folder; None where there is none
-    project: tuple[str, ...] | None  # below the folder of a project
+    user: tuple[str, ...]  # parts of the path below the home or settings folder
+    project: tuple[str, ...] | None  # below the folder of a project; None where a project has no settings
     key: str = "mcpServers"  # of the object that holds the servers
     style: Literal["plain", "typed", "opencode", "zed", "toml"] = "plain"
     settings: bool = False  # whether `user` is below the platform's folder for settings, not below the home
@@ -81,25 +81,27 @@ def executable() -> str:
     return str(beside) if beside.exists() else shutil.which("commonplace") or "commonplace"
 
 
-def place(
-    client: Client, scope: Scope, home: Path, folder: Path, platform: str = sys.platform,
+def settings_path(
+    client: Client,
+    scope: Scope,
+    home: Path,
+    folder: Path,
+    platform: str = sys.platform,
     environment: Mapping[str, str] | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     if scope == "project":
         if client.project is None:
             raise ValidationError(f"{client.title} has no settings of one project; use --scope user", field="scope")
         return folder.joinpath(*client.project)
-    if client.user is None:
-        raise ValidationError(f"{client.title} has settings of a project only; use --scope project", field="scope")
-    said = environment or {}
-    if moved := said.get(client.variable):
+    variables = environment or {}
+    if moved := variables.get(client.variable):
         return Path(moved).expanduser() / client.user[-1]
     parts = client.user
     if platform == "win32" and (client.settings or client.windows):
         return home.joinpath("AppData", "Roaming", *(client.windows or parts))
     if client.settings:
         parts = ("Library", "Application Support", *parts) if platform == "darwin" else (".config", *parts)
-    if parts[0] == ".config" and (moved := said.get("XDG_CONFIG_HOME")):
+    if parts[0] == ".config" and (moved := variables.get("XDG_CONFIG_HOME")):
         return Path(moved).joinpath(*parts[1:])
     return home.joinpath(*parts)
 
@@ -133,18 +135,15 @@ def _authorization(client: Client, variable: str | None) -> dict[str, Any]:
 
 def snippet(client: Client, server: Server) -> str:
     """What to put into the client's settings, for someone who does it by hand."""
-    if client.style == "toml":
-        return _table(client, server)
-    return json.dumps({client.key: {server.name: entry(client, server)}}, indent=2, ensure_ascii=False) + "\n"
+    return with_server(client, server, "", Path())
 
 
 def with_server(client: Client, server: Server, text: str, path: Path) -> str:
     """The settings with this server in them, everything else to the letter as it was."""
     if client.style == "toml":
-        kept = _without_table(client, server.name, _plain(text), path)
-        return _line_ends(_appended(kept, _table(client, server)), text)
+        return _with_table(_without_table(client, server.name, text, path), _toml_table(client, server), text)
     try:
-        return _put(client, server.name, entry(client, server), text)
+        return _with_member(client, server.name, entry(client, server), text)
     except ValueError as error:
         raise Conflict(
             f"{path} was left alone: {error}. Mend that, or add this by hand (what is inside {client.key} goes "
@@ -153,78 +152,72 @@ def with_server(client: Client, server: Server, text: str, path: Path) -> str:
 
 
 def without_server(client: Client, name: str, text: str, path: Path) -> str:
-    if client.style == "toml":
-        plain = _plain(text)
-        kept = _without_table(client, name, plain, path)
-        if kept == plain:
-            raise NotFound(f"{path} has no server called {name}")
-        return _line_ends(kept, text)
     try:
-        return _dropped(client, name, text, path)
+        toml = client.style == "toml"
+        after = _without_table(client, name, text, path) if toml else _without_member(client, name, text)
     except ValueError as error:
         raise Conflict(f"{path} was left alone: {error}. Take {name} out of {client.key} by hand") from None
+    if after == text:
+        raise NotFound(f"{path} has no server called {name}")
+    return after
 
 
 def made_from(client: Client, name: str, text: str, original: str) -> bool:
     """Whether these settings are exactly what adding their server to the original made of it."""
     try:
         if client.style == "toml":
-            plain = _plain(text)
-            at, after = _span(client, name, plain)
-            table = "".join(plain.splitlines(keepends=True)[at:after])
-            return _line_ends(_appended(_plain(original), table), original) == text
+            at, after = _table_lines(client, name, text)
+            return _with_table(original, "".join(text.splitlines(keepends=True)[at:after]), original) == text
         servers = jsonc.parse(text).value[client.key]
         if original.strip() and name in jsonc.parse(original).value.get(client.key, {}):
             return False
-        return _put(client, name, servers[name], original) == text
+        return _with_member(client, name, servers[name], original) == text
     except (ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
-def _put(client: Client, name: str, wanted: dict[str, Any], text: str) -> str:
+def _with_member(client: Client, name: str, wanted: dict[str, Any], text: str) -> str:
     if not text.strip():
         return json.dumps({client.key: {name: wanted}}, indent=2, ensure_ascii=False) + "\n"
-    root = _root(text)
-    servers = _only(root, client.key)
+    root = _object(text)
+    servers = _member(root, client.key)
     if servers is None:
         key, value, node = client.key, {name: wanted}, root
     elif not isinstance(servers.node.value, dict):
         raise ValueError(f"{client.key} in it is not an object")
     else:
         key, value, node = name, wanted, servers.node
-        known = _only(node, name)
+        known = _member(node, name)
         if known is not None and known.node.value == wanted:
             return text
     expected = {**root.value, client.key: {**root.value.get(client.key, {}), name: wanted}}
     return _checked(jsonc.put(text, node, key, value), expected)
 
 
-def _dropped(client: Client, name: str, text: str, path: Path) -> str:
-    root = _root(text) if text.strip() else None
-    servers = _only(root, client.key) if root else None
-    known = _only(servers.node, name) if servers and isinstance(servers.node.value, dict) else None
+def _without_member(client: Client, name: str, text: str) -> str:
+    root = _object(text) if text.strip() else None
+    servers = _member(root, client.key) if root else None
+    known = _member(servers.node, name) if servers and isinstance(servers.node.value, dict) else None
     if root is None or servers is None or known is None:
-        raise NotFound(f"{path} has no server called {name}")
+        return text
     rest = {key: value for key, value in servers.node.value.items() if key != name}
     after = jsonc.drop(text, servers.node, known)
-    if rest:
+    again = _object(after)
+    emptied = _member(again, client.key)
+    if rest or emptied is None or after[emptied.node.start + 1 : emptied.node.end - 1].strip():  # a comment is in it
         return _checked(after, {**root.value, client.key: rest})
-    again = _root(after)
-    emptied = _only(again, client.key)
-    if emptied is None or after[emptied.node.start + 1 : emptied.node.end - 1].strip():
-        return _checked(after, {**root.value, client.key: {}})  # there are comments in it
     others = {key: value for key, value in root.value.items() if key != client.key}
     return _checked(jsonc.drop(after, again, emptied), others)
 
 
-def _root(text: str) -> jsonc.Node:
+def _object(text: str) -> jsonc.Node:
     root = jsonc.parse(text)
     if not isinstance(root.value, dict):
         raise ValueError("it does not hold a JSON object")
     return root
 
 
-def _only(node: jsonc.Node, key: str) -> jsonc.Member | None:
+def _member(node: jsonc.Node, key: str) -> jsonc.Member | None:
     found = [member for member in node.members if member.key == key]
     if len(found) > 1:
         raise ValueError(f"{key} is in it twice, and clients differ in which of the two they read")
@@ -238,32 +231,25 @@ def _checked(after: str, expected: dict[str, Any]) -> str:
     return after
 
 
-def _plain(text: str) -> str:
-    return text.replace("\r\n", "\n")
+def _with_table(text: str, table: str, original: str) -> str:
+    """The table at the end, with line ends as the original has them."""
+    line_end = "\r\n" if "\r\n" in original else "\n"
+    table = re.sub("\r?\n", line_end, table)
+    return f"{text.rstrip()}{line_end * 2}{table}" if text.strip() else table
 
 
-def _line_ends(changed: str, before: str) -> str:
-    return changed.replace("\n", "\r\n") if "\r\n" in before else changed
-
-
-def _appended(kept: str, table: str) -> str:
-    return f"{kept.rstrip()}\n\n{table}" if kept.strip() else table
-
-
-def _table(client: Client, server: Server) -> str:
-    # JSON's strings and lists of strings are TOML's, too.
-    values = entry(client, server)
-    lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
-    return "\n".join([f"[{client.key}.{_bare(server.name)}]", *lines, ""])
+def _toml_table(client: Client, server: Server) -> str:
+    lines = [f"{key} = {_toml(value)}" for key, value in entry(client, server).items()]
+    return "\n".join([f"[{client.key}.{_toml_key(server.name)}]", *lines, ""])
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_bare(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)
+        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)  # JSON's strings and lists of strings are TOML's, too
 
 
-def _bare(name: str) -> str:
+def _toml_key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
@@ -276,16 +262,17 @@ def _without_table(client: Client, name: str, text: str, path: Path) -> str:
         return text
     lines = text.splitlines(keepends=True)
     try:
-        at, after = _span(client, name, text)
+        at, after = _table_lines(client, name, text)
     except ValueError:
         raise Conflict(f"{path} has {name} written in another way; change it by hand, `--print` shows how") from None
-    kept = "".join(lines[:at]).rstrip("\n") + "\n" + ("\n" if lines[after:] else "") + "".join(lines[after:])
-    return kept if kept.strip() else ""
+    before, rest = "".join(lines[:at]).rstrip("\r\n"), "".join(lines[after:])
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    return before + line_end * (2 if rest else 1) + rest if (before + rest).strip() else ""
 
 
-def _span(client: Client, name: str, text: str) -> tuple[int, int]:
+def _table_lines(client: Client, name: str, text: str) -> tuple[int, int]:
     """The first line of the server's table, and the one after its last."""
-    head = f"[{client.key}.{_bare(name)}]"
+    head = f"[{client.key}.{_toml_key(name)}]"
     lines = text.splitlines(keepends=True)
     at = next((n for n, line in enumerate(lines) if line.split("#")[0].strip() == head), None)
     if at is None:
@@ -293,7 +280,3 @@ def _span(client: Client, name: str, text: str) -> tuple[int, int]:
     within = head.removesuffix("]") + "."  # its own tables, such as that of its variables
     others = (n for n in range(at + 1, len(lines)) if lines[n].lstrip().startswith("[") and within not in lines[n])
     return at, next(others, len(lines))
-
-
-def arguments(flags: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
-    return ("mcp", *(word for flag, value in flags if value is not None for word in (flag, value)))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.record import system_clock
 
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGE = re.compile(r"(\d{1,6})\s*([smhdw])\Z")
@@ -36,6 +38,15 @@ def instant(text: str, option: str, now: int, *, direction: int) -> int:
     return round(moment.timestamp() * 1000)
 
 
+def past(text: str | None, option: str) -> int | None:
+    """An instant, if one was given, whose age counts back from now."""
+    return None if text is None else instant(text, option, system_clock(), direction=-1)
+
+
+def future(text: str | None, option: str) -> int | None:
+    return None if text is None else instant(text, option, system_clock(), direction=1)
+
+
 def json_or_text(text: str) -> Any:
     """`3`, `true`, `[1]` and `"3"` are JSON; anything else is the text itself."""
     try:
@@ -54,15 +65,27 @@ def json_object(text: str, option: str) -> dict[str, Any]:
     return document
 
 
-def metadata(pairs: list[str] | None, document: str | None = None, **named: Any) -> dict[str, Any]:
-    """--metadata-json, then each --metadata, then the options that are metadata fields."""
-    found = json_object(document, "--metadata-json") if document is not None else {}
-    for pair in pairs or ():
+def pairs(given: list[str] | None, option: str) -> dict[str, Any]:
+    """Every KEY=VALUE as one object."""
+    found = {}
+    for pair in given or ():
         key, separator, value = pair.partition("=")
         if not separator or not key.strip():
-            raise ValidationError(f"--metadata takes KEY=VALUE, not {pair!r}", field="metadata")
+            raise ValidationError(f"{option} takes KEY=VALUE, not {pair!r}", field=_field(option))
         found[key.strip()] = json_or_text(value)
-    return found | {name: value for name, value in named.items() if value not in (None, [])}
+    return found
+
+
+def metadata(given: list[str] | None, document: str | None = None, **named: Any) -> dict[str, Any]:
+    """--metadata-json, then each --metadata, then the options that are metadata fields."""
+    whole = json_object(document, "--metadata-json") if document is not None else {}
+    fields = {name: value for name, value in named.items() if value not in (None, [])}
+    return whole | pairs(given, "--metadata") | fields
+
+
+def split_commas(given: Iterable[str] | None) -> list[str]:
+    """Every name, whether an option was repeated or took several, comma-separated."""
+    return [name for part in given or () for piece in part.split(",") if (name := piece.strip())]
 
 
 def conditions(document: str | None, simple: list[str] | None) -> dict[str, Any] | None:
@@ -84,28 +107,13 @@ def conditions(document: str | None, simple: list[str] | None) -> dict[str, Any]
 
 
 def text_file(path: Path, option: str) -> str:
+    """What is in a file of UTF-8, or on stdin for `-`."""
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
     except UnicodeDecodeError:
         raise ValidationError(f"{option}: {path} is not UTF-8 text") from None
     except OSError as error:
         raise ValidationError(f"{option}: cannot read {path}: {error.strerror}") from None
-
-
-def content(words: list[str] | None, file: Path | None) -> str:
-    """The text to remember: the arguments, `-` or a pipe for stdin, or --file; one of them."""
-    if words and file is not None:
-        raise ValidationError("give the text or --file, not both", field="content")
-    if file is not None:
-        return text_file(file, "--file").rstrip("\n")
-    if words and words != ["-"]:
-        return " ".join(words)
-    if not words and sys.stdin.isatty():
-        raise ValidationError(
-            'say what to remember: commonplace remember "Alice likes green tea", `-` for stdin, or --file',
-            field="content",
-        )
-    return text_file(Path("-"), "-").rstrip("\n")
 
 
 def _field(option: str) -> str:

@@ -1,4 +1,4 @@
-"""What people type becomes what the wire carries."""
+"""What people type becomes what the wire carries, and what they see is safe and short."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.cli import plain, show, values
+from commonplace.cli.support import output, values
 from commonplace.wire.errors import ValidationError
 
 NOW = 1_772_323_200_000  # 2026-03-01T00:00Z
@@ -42,7 +42,7 @@ def test_what_is_no_time_is_refused_with_what_would_be(text: str) -> None:
 
 @given(st.integers(min_value=100_000_000_000, max_value=4_000_000_000_000))
 def test_a_time_as_shown_can_be_given_back(ms: int) -> None:
-    assert values.instant(plain.moment(ms), "--as-of", NOW, direction=-1) == ms
+    assert values.instant(output.moment(ms), "--as-of", NOW, direction=-1) == ms
     assert values.instant(str(ms), "--as-of", NOW, direction=-1) == ms
 
 
@@ -86,21 +86,10 @@ def test_metadata_joins_all_its_sources() -> None:
 
 
 def test_text_cannot_command_the_terminal() -> None:
-    assert plain.visible("\x1b[31mred\x07\x9b1m\ttab\nline") == "\ufffd[31mred\ufffd\ufffd1m\ttab\nline"
-    assert plain.flat("a\n\tb  c") == "a b c"
-
-
-def test_what_changed_between_versions() -> None:
-    before = {"content": "old", "version": 1, "updated_at": 1, "metadata": {"a": 1, "gone": 2}, "confidence": 1.0}
-    after = {"content": "new", "version": 2, "updated_at": 2, "metadata": {"a": 1, "tags": ["x"]}, "confidence": 1.0}
-    assert show.changes(before, after) == [
-        ("content", "old → new"),
-        ("metadata.gone", "2 → —"),
-        ("metadata.tags", '— → ["x"]'),
-    ]
-    assert show.changes(None, before) == [("content", "old")]
+    assert output.visible("\x1b[31mred\x07\x9b1m\ttab\nline") == "\ufffd[31mred\ufffd\ufffd1m\ttab\nline"
+    assert output.flat("a\n\tb  c") == "a b c"
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "0 B"), (999, "999 B"), (23_400_000, "23.4 MB")])
 def test_sizes(count: int, expected: str) -> None:
-    assert plain.size(count) == expected
+    assert output.size(count) == expected

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from commonplace.cli import progress
+from commonplace.cli.support import progress
 
 
 class Terminal(io.StringIO):

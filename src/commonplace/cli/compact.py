@@ -1,0 +1,25 @@
+"""`commonplace compact`. Short, as one command is one file."""
+
+from __future__ import annotations
+
+from commonplace.cli.support.command import Answer, Commands, Session
+from commonplace.cli.support.output import plural, size
+from commonplace.cli.support.progress import Bar
+
+commands = Commands()
+
+
+@commands.add("compact")
+def compact(run: Session) -> Answer:
+    """Give back disk space; leave no byte of what was erased.
+
+    \b
+    Example:
+      commonplace compact
+    """
+    with Bar("compacting") as progress:
+        done = run(run.memory.compact(progress=progress))
+    said = f"{size(done['before_bytes'])} → {size(done['after_bytes'])}"
+    if done.get("erased_purged"):
+        said += f"\npurged what was left of {plural(done['erased_purged'], 'erased memory')}"
+    return Answer(done, said)

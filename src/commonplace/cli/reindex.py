@@ -1,0 +1,34 @@
+"""`commonplace reindex`. Short, as one command is one file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.output import plural
+from commonplace.cli.support.progress import Bar
+
+_EMBEDDERS = ("minilm", "hashing", "openai", "sentence-transformers", "static")
+
+commands = Commands()
+
+
+@commands.add("reindex")
+def reindex(
+    run: Session,
+    embedder: Annotated[
+        str | None, option("--embedder SPEC", "Change to this embedder: minilm, hashing, openai:…", *_EMBEDDERS)
+    ] = None,
+) -> Answer:
+    """Embed what has no vector yet, or everything anew with another embedder.
+
+    \b
+    Example:
+      commonplace reindex
+      commonplace reindex --embedder minilm
+    """
+    with Bar("embedding") as progress:
+        done = run(run.memory.reindex(embedder, progress=progress))
+    resumed = " (went on where it had stopped)" if done.get("resumed") else ""
+    said = f"reindexed {plural(done['reindexed'], 'memory')} with {done['embedder']}{resumed}"
+    return Answer(done, said, run.warnings)

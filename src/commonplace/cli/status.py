@@ -1,0 +1,59 @@
+"""`commonplace status`."""
+
+from __future__ import annotations
+
+from commonplace.cli.support.command import Answer, Commands, Session
+from commonplace.cli.support.output import Document, plural, size
+
+_REDACTION = {
+    "redact": "secrets are replaced",
+    "reject": "what holds secrets is refused",
+    "off": "off: secrets are kept",
+}
+
+commands = Commands()
+
+
+@commands.add("status")
+def status(run: Session) -> Answer:
+    """Show where the data is and what needs attention.
+
+    \b
+    Example:
+      commonplace status
+      commonplace status --json --data ./memories
+    """
+    found = run(run.memory.status())
+    remarks = _needed(found)
+    if run.memory.config.embedder == "minilm" and not run.as_json:
+        from commonplace.embedders import model_files
+
+        remarks += model_files.verify()
+    return Answer(found, _fields(found), remarks)
+
+
+def _fields(found: Document) -> Document:
+    embedder, index, redaction = found.get("embedder"), found.get("index") or {}, found.get("redaction")
+    registered = f", {redaction['registered']} registered by value" if redaction and redaction["registered"] else ""
+    return {
+        "data": found.get("data"),
+        "database": found.get("database"),
+        "size": size(found["size_bytes"]) if found.get("size_bytes") is not None else None,
+        "memories": f"{found['memories']:,}",
+        "agents": ", ".join(f"{name} ({count:,})" for name, count in found["agents"].items()),
+        "embedder": f"{embedder['name']}, {embedder['dimension']} dimensions" if embedder else "none (keywords)",
+        "index": f"{plural(index['files'], 'file')}, {size(index['bytes'])}" if index.get("files") else None,
+        "audit": plural(found["audit_entries"], "entry"),
+        "redaction": _REDACTION[redaction["mode"]] + registered if redaction else None,
+        "version": found["version"],
+    }
+
+
+def _needed(found: Document) -> list[str]:
+    """What a status says should be done, a sentence each."""
+    said = [found["note"]] if found.get("note") else []
+    if found.get("embedder") and found.get("without_vectors"):
+        said.append(f"{plural(found['without_vectors'], 'memory')} found by keywords only; run `commonplace reindex`")
+    if count := found.get("pending_reviews"):
+        said.append(f"{plural(count, 'change')} waiting for approval; run `commonplace reviews list`")
+    return said

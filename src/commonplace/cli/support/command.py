@@ -1,0 +1,267 @@
+"""What every command is made of: its shared options, a session on the memory, an answer that is printed."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from commonplace.cli import OK
+from commonplace.cli.support import output
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.wire.record import Principal
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from commonplace.engine import Engine
+    from commonplace.sdk import Memory
+    from commonplace.wire.models import Message
+
+T = TypeVar("T")
+Body = TypeVar("Body", bound=Callable[..., "Answer | None"])
+
+#: Whoever can read the data directory looks after it.
+OPERATOR = Principal()
+
+_PART_OF_ID = re.compile(r"[0-9a-f-]{6,35}\Z")
+_PAGES = 5  # of 1,000: where there are more memories than this, shortened ids are not looked for
+
+
+def option(declaration: str, help: str, *words: str, **settings: Any) -> Any:
+    """An option, declared as its help shows it, such as `--limit N` or `--yes -y`.
+
+    The shell offers `words` for it. What is allowed is checked, and explained, where every protocol checks it.
+    """
+    parts = declaration.split()
+    names = [part for part in parts if part.startswith("-")]
+    metavar = None if len(names) == len(parts) else parts[-1]
+    if words:
+        settings["autocompletion"] = lambda incomplete: [word for word in words if word.startswith(incomplete)]
+    return typer.Option(*names, metavar=metavar, help=help, **settings)
+
+
+def argument(metavar: str, help: str) -> Any:
+    return typer.Argument(metavar=metavar, help=help)
+
+
+#: The help of --agent, but where a command gives it a meaning of its own.
+AGENT = "Whose memory [COMMONPLACE_AGENT, else `default`]."
+Agent = Annotated[str | None, option("--agent NAME", AGENT)]
+Json = Annotated[bool, option("--json", "Print the answer as JSON on stdout.")]
+Data = Annotated[Path | None, option("--data DIR", "Data directory [COMMONPLACE_DATA, else the platform's own].")]
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a command says: the document for --json, or what people see.
+
+    That is a line, a table, the fields of a mapping one under the other, or whatever a function prints.
+    """
+
+    document: dict[str, Any] | Message
+    shown: str | output.Table | Mapping[str, Any] | Callable[[], None] | None = None
+    remarks: Iterable[str | None] = ()  # for people, after it: each once, marked as a note
+    exit_code: int = OK
+    notes: Iterable[str] = ()  # for people, after it: on stderr as they are
+
+    @classmethod
+    def preview(cls, verb: str, memories: list[dict[str, Any]], **more: Any) -> Answer:
+        """What a --dry-run shows."""
+        changed = f"would {verb} {output.plural(len(memories), 'memory')}; nothing was changed"
+        return cls({"dry_run": True, **more, "memories": memories}, output.memories_table(memories, more=changed))
+
+    def print(self, as_json: bool) -> None:
+        if as_json:
+            output.emit(self.document if isinstance(self.document, dict) else _dump(self.document))
+            return
+        if isinstance(self.shown, str):
+            output.line(self.shown)
+        elif isinstance(self.shown, output.Table):
+            self.shown.print()
+        elif isinstance(self.shown, Mapping):
+            output.print_fields(self.shown)
+        elif self.shown is not None:
+            self.shown()
+        for text in self.notes:
+            output.note(text)
+        output.remarks(self.remarks)
+
+
+class Session:
+    """One command's hold on the memory: opened when first used, closed before the answer is printed.
+
+    `session(memory.recall(...))` waits for the answer. Between two calls Ctrl-C behaves as everywhere.
+    """
+
+    def __init__(self, data: Path | None, agent: str | None, *, as_json: bool = False, existing: bool = False) -> None:
+        self.data, self.agent, self.as_json = data, agent, as_json
+        self.existing = existing  # whether a store that is not there is the user's mistake
+        self.warnings: list[str] = []
+        self._log = _WarningLog(self.warnings)
+
+    @cached_property
+    def memory(self) -> Memory:
+        data = self.data
+        if self.existing and data is not None and not data.is_file() and not _holds_store(data):
+            raise NotFound(f"there is no store in {data}; `commonplace remember --data {data} …` would begin one")
+        named = Path(os.environ.get("COMMONPLACE_DATA") or ".").expanduser()
+        if self.existing and data is None and not named.exists():
+            warning = f"{named}, which COMMONPLACE_DATA names, was not there: an empty store was begun in it"
+            self.warnings.append(warning)
+        # One command asks one question: starting a thread per core for linear algebra costs more than it gives.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        from commonplace.sdk import Memory
+
+        return Memory(self.agent, data=data)
+
+    @cached_property
+    def engine(self) -> Engine:
+        return self(self.memory.engine())
+
+    @cached_property
+    def _runner(self) -> asyncio.Runner:
+        import asyncio
+
+        return asyncio.Runner()
+
+    @property
+    def interactive(self) -> bool:
+        """Whether there is a person to ask."""
+        return not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def __call__(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def __enter__(self) -> Session:
+        logging.getLogger("commonplace").addHandler(self._log)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            if "memory" in self.__dict__:
+                with self._runner as runner:
+                    runner.run(self.memory.close())
+        finally:
+            logging.getLogger("commonplace").removeHandler(self._log)
+
+    def id(self, ref: str) -> str:
+        """The id a shortened one stands for; anything else as it is, for the engine to judge."""
+        if not _PART_OF_ID.match(ref):
+            return ref
+        try:
+            self(self.memory.get(ref))
+            return ref  # an alias that happens to look like part of an id
+        except NotFound:
+            pass
+        found, cursor = [], None
+        for _ in range(_PAGES):
+            page = self(self.memory.list(limit=1000, cursor=cursor))
+            found += [m["id"] for m in page["memories"] if m["id"].startswith(ref) or m["id"].endswith(ref)]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        else:
+            raise ValidationError(f"{self.memory.agent_id} has too many memories to look for {ref}; give the whole id")
+        if len(found) > 1:
+            shown = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
+            raise Conflict(f"{ref} could be {len(found)} memories ({shown}); give more of the id")
+        return found[0] if found else ref
+
+
+class Commands:
+    """The command of a module, or its group of commands, whose help is the module's docstring."""
+
+    def __init__(self, help: str | None = None, *, wrap: Callable[..., Callable[..., None]] | None = None) -> None:
+        self.typer = typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+        self._wrap = wrap or session_command
+
+    def add(self, name: str, **settings: Any) -> Callable[[Body], Body]:
+        """Makes a body the command of this name; the settings are those of `session_command`."""
+
+        def register(body: Body) -> Body:
+            self.typer.command(name)(self._wrap(body, **settings))
+            return body
+
+        return register
+
+    def join(self, root: typer.Typer, name: str, heading: str) -> None:
+        commands = self.typer.registered_commands
+        if [command.name for command in commands] != [name]:
+            root.add_typer(self.typer, name=name, rich_help_panel=heading)
+            return
+        commands[0].rich_help_panel = heading
+        root.registered_commands.append(commands[0])
+
+
+def session_command(body: Body, *, existing: bool = True, agent: str = AGENT) -> Callable[..., None]:
+    """A command whose body takes a session; --json, --data and --agent follow the options of its own.
+
+    `existing`: it does not begin a store. `agent`: the help of its --agent.
+    """
+
+    def start(as_json: bool, data: Path | None, agent: str | None) -> Session:
+        return Session(data, agent, as_json=as_json, existing=existing)
+
+    agent_option = Annotated[str | None, option("--agent NAME", agent)]
+    return with_options(body, start, as_json=(Json, False), data=(Data, None), agent=(agent_option, None))
+
+
+def with_options(
+    body: Body, start: Callable[..., AbstractContextManager[Any]], **shared: tuple[Any, Any]
+) -> Callable[..., None]:
+    """The body as a callback of typer's. The shared options, each a type and a default, make its first argument."""
+
+    def callback(**given: Any) -> None:
+        with start(**{name: given.pop(name) for name in shared}) as context:
+            answer = body(context, **given)
+        if answer is not None:
+            answer.print(context.as_json)
+            if answer.exit_code != OK:
+                raise typer.Exit(answer.exit_code)
+
+    signature = inspect.signature(body, eval_str=True)
+    own = list(signature.parameters.values())[1:]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    added = [inspect.Parameter(name, kind, default=value, annotation=type) for name, (type, value) in shared.items()]
+    callback.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    callback.__annotations__ = {}  # typer would believe them rather than the signature
+    callback.__name__, callback.__doc__ = body.__name__, body.__doc__
+    return callback
+
+
+def _dump(message: Message) -> dict[str, Any]:
+    from commonplace.wire.models import dump
+
+    return dump(message)
+
+
+def _holds_store(data: Path) -> bool:
+    # A store elsewhere, named by a setting, is not in the folder at all.
+    elsewhere = bool(os.environ.get("COMMONPLACE_STORE")) or (data / "commonplace.toml").exists()
+    return elsewhere or (data / "commonplace.db").exists()
+
+
+class _WarningLog(logging.Handler):
+    """Keeps the warnings of the layers below, to be shown once in this command's own way."""
+
+    def __init__(self, warnings: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._warnings = warnings
+        if os.environ.get("COMMONPLACE_DEBUG"):
+            logging.basicConfig(level=logging.DEBUG)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text not in self._warnings:
+            self._warnings.append(text)

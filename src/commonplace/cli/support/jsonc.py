@@ -1,0 +1,136 @@
+"""Changing one member of a JSON text and no other letter of it; comments and trailing commas are read, too."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+# What Python's decoder must not see, or must not take. A string comes first, so that nothing is found inside of one.
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\r\n]*|/\*.*?\*/|NaN|-?Infinity', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|(?<=[\w\]}"])([ \t\r\n]*),(?=[ \t\r\n]*[\]}])', re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class Unreadable(ValueError):
+    """The text is no JSON, not even with comments."""
+
+
+@dataclass(slots=True)
+class Node:
+    start: int
+    end: int
+    value: Any
+    members: list[Member] = field(default_factory=list)  # of an object
+
+
+@dataclass(slots=True)
+class Member:
+    key: str
+    start: int
+    node: Node
+    comma: int | None  # where the comma after it is
+
+
+def parse(text: str) -> Node:
+    """The value with its places in the text: comments are blanked first, so that every letter stays where it is."""
+    plain = _COMMENT.sub(_blank, " " + text[1:] if text.startswith("\ufeff") else text)
+    strict = _TRAILING_COMMA.sub(lambda found: found[1] or f"{found[2]} ", plain)
+
+    def wrong(at: int) -> Unreadable:
+        return Unreadable(f"line {text.count(chr(10), 0, at) + 1} is not as JSON is written")
+
+    def skip(at: int) -> int:
+        found = _SPACE.match(plain, at)
+        return found.end() if found else at
+
+    def node(at: int) -> Node:
+        try:
+            value, end = json.JSONDecoder().raw_decode(strict, at)
+        except json.JSONDecodeError as error:
+            raise wrong(error.pos) from None
+        made = Node(at, end, value)
+        at = skip(at + 1)
+        while isinstance(value, dict) and plain[at] != "}":
+            key = node(at)
+            inner = node(skip(skip(key.end) + 1))
+            after = skip(inner.end)
+            comma = after if plain[after] == "," else None
+            made.members.append(Member(key.value, at, inner, comma))
+            at = after if comma is None else skip(comma + 1)
+        return made
+
+    try:
+        root = node(skip(0))
+    except RecursionError:
+        raise Unreadable("it is nested too deeply") from None
+    if skip(root.end) != len(text):
+        raise wrong(root.end)
+    return root
+
+
+def _blank(found: re.Match[str]) -> str:
+    return found[1] or re.sub(r"[^\r\n]", " " if found[0].startswith("/") else "?", found[0])
+
+
+def put(text: str, node: Node, key: str, value: Any) -> str:
+    """The text with this member at the end of that object, or in the place of the one with this key."""
+    known = next((member for member in node.members if member.key == key), None)
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    unit = _unit(text)
+    if known is not None:
+        old = known.node
+        spread = "\n" in text[old.start : old.end]
+        return text[: old.start] + _shown(value, _indent(text, known.start), unit, line_end, spread) + text[old.end :]
+    name = json.dumps(key, ensure_ascii=False)
+    close = node.end - 1
+    if not node.members:
+        spread = "\n" in text.strip() or text[node.end :].strip() == text[: node.start].strip() == ""
+        inside = text[node.start + 1 : close].rstrip()
+        if not spread:
+            return f"{text[: node.start + 1]}{inside}{name}: {json.dumps(value, ensure_ascii=False)}{text[close:]}"
+        outer = _indent(text, node.start)
+        shown = _shown(value, outer + unit, unit, line_end, True)
+        head = f"{text[: node.start + 1]}{inside}{line_end}"
+        return f"{head}{outer}{unit}{name}: {shown}{line_end}{outer}{text[close:]}"
+    last = node.members[-1]
+    kept = len(text[:close].rstrip())
+    spread = "\n" in text[node.start : last.start]
+    inner = _indent(text, node.members[0].start) if spread else ""
+    gap = line_end + inner if spread else " "
+    added = f"{gap}{name}: {_shown(value, inner, unit, line_end, spread)}"
+    if last.comma is not None:
+        return text[:kept] + added + "," + text[kept:]
+    return text[: last.node.end] + "," + text[last.node.end : kept] + added + text[kept:]
+
+
+def drop(text: str, node: Node, member: Member) -> str:
+    """The text without this member; a comment above it stays."""
+    start = len(text[: member.start].rstrip())
+    end = member.node.end if member.comma is None else member.comma + 1
+    at = node.members.index(member)
+    if member.comma is None and at:
+        before = node.members[at - 1].comma
+        assert before is not None
+        return text[:before] + text[before + 1 : start] + text[end:]
+    if len(node.members) == 1 and not (text[node.start + 1 : start] + text[end : node.end - 1]).strip():
+        return text[: node.start + 1] + text[node.end - 1 :]
+    return text[:start] + text[end:]
+
+
+def _shown(value: Any, indent: str, unit: str, line_end: str, spread: bool) -> str:
+    if not spread:
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", line_end + indent)
+
+
+def _indent(text: str, at: int) -> str:
+    """What the line of this place begins with."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _unit(text: str) -> str:
+    found = re.search(r"\n([ \t]+)[^\s/*]", text)
+    return found[1] if found else "  "

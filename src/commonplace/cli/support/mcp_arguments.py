@@ -1,0 +1,127 @@
+"""What `commonplace mcp` is given, read without loading the command line's own libraries.
+
+Clients spawn this command once per conversation and wait for its first answer, so arguments as clients write them
+are parsed here; help, mistakes and everything unusual are left to the full command. Imports as little as it can.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+TOOL_SETS = ("commonplace", "amp", "trusty", "all")
+
+_ON_TERMINAL = "commonplace mcp is spoken to by an MCP client; see `commonplace mcp --help`. Ctrl-D ends it."
+_FILE_STORES = ("sqlite", "sqlite-vec")
+
+
+@dataclass(slots=True, frozen=True)
+class McpArguments:
+    """Each field is the flag of its name."""
+
+    tools: str = "commonplace"
+    palace: str | None = None
+    http: str | None = None
+    agent: str | None = None
+    data: str | None = None
+
+    def check(self) -> None:
+        """Whether the set of tools is one, and has those that the other options are about."""
+        from commonplace.serve.mcp.sets import load
+        from commonplace.wire.errors import ValidationError
+
+        names = {tool.name for tool in load(self.tools).tools}
+        for name in ("palace", "http"):
+            if getattr(self, name) is not None and "palace_list" not in names:
+                raise ValidationError(
+                    f"--{name} is for trusty-memory's tools, and --tools {self.tools} has none of them: "
+                    f"add --tools trusty or --tools all, or leave --{name} out",
+                    field=name,
+                )
+
+    def words(self) -> tuple[str, ...]:
+        """The command line after `commonplace`, without what is the default."""
+        given = [(f"--{field.name}", getattr(self, field.name), field.default) for field in fields(self)]
+        return ("mcp", *(word for flag, value, default in given if value != default for word in (flag, value)))
+
+    def for_client(self, environment: Mapping[str, str] = os.environ) -> McpArguments:
+        """With the agent and the data directory that this shell means, because a client inherits none of it.
+
+        A data directory that everyone on this machine finds unasked is not named.
+        """
+        from pathlib import Path
+
+        from commonplace.config import standard_folder
+
+        agent = self.agent or environment.get("COMMONPLACE_AGENT") or None
+        data = self.data or environment.get("COMMONPLACE_DATA")
+        if not data and environment.get("XDG_DATA_HOME"):
+            data = str(standard_folder())
+        return replace(self, agent=agent, data=str(Path(data).expanduser().absolute()) if data else None)
+
+
+def client_variables(environment: Mapping[str, str] = os.environ) -> tuple[tuple[str, str], ...]:
+    """What a client must be told that has no flag: the store, where a variable names it."""
+    from pathlib import Path
+
+    from commonplace.wire.errors import ValidationError
+
+    store = environment.get("COMMONPLACE_STORE")
+    if not store:
+        return ()
+    scheme, _, location = store.partition("://")
+    if scheme in _FILE_STORES and location and location != ":memory:" and not location.startswith("/"):
+        store = f"{scheme}://{Path(location).expanduser().absolute()}"
+    elif scheme not in _FILE_STORES and _has_password(store):
+        raise ValidationError(
+            "COMMONPLACE_STORE has a password in it, which does not belong into a client's settings: write it as "
+            "`store` into commonplace.toml in the data directory, unset the variable, and run this again",
+            field="store",
+        )
+    return (("COMMONPLACE_STORE", store),)
+
+
+def _has_password(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(url).password is not None
+    except ValueError:
+        return "@" in url
+
+
+def parse(args: Sequence[str]) -> McpArguments | None:
+    """The arguments after `mcp`; None when they are not plainly flags with values."""
+    flags = {f"--{field.name}": field.name for field in fields(McpArguments)}
+    given: dict[str, Any] = {}
+    words = iter(args)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag not in flags:
+            return None
+        if not equals:
+            value = next(words, "")
+        if not value or value.startswith("-"):
+            return None
+        given[flags[flag]] = value
+    return McpArguments(**given)
+
+
+def start(arguments: McpArguments) -> int:
+    from commonplace import config as configuration
+    from commonplace.serve.mcp import stdio
+    from commonplace.serve.mcp.sets import load
+    from commonplace.wire.palace_names import check_name
+
+    # One client asks one question at a time: a thread per core for linear algebra costs more than it gives.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    arguments.check()
+    if arguments.palace is not None:
+        check_name(arguments.palace)
+    config = configuration.load(data=arguments.data, agent=arguments.agent)
+    if sys.stdin is not None and sys.stdin.isatty():
+        print(_ON_TERMINAL, file=sys.stderr)
+    return stdio.run(config, load(arguments.tools), stdio.Options(arguments.palace, arguments.http))

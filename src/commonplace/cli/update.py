@@ -1,0 +1,59 @@
+"""`commonplace update`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from commonplace.cli.support import options, values
+from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.wire.errors import ValidationError
+
+commands = Commands()
+
+
+@commands.add("update")
+def update(
+    run: Session,
+    id: options.MemoryId,
+    content: Annotated[str | None, option("--content TEXT", "The new text.")] = None,
+    tag: Annotated[list[str] | None, option("--tag TAG", "The new tags, all of them; repeat it.")] = None,
+    no_tags: Annotated[bool, option("--no-tags", "Take all tags away.")] = False,
+    metadata: Annotated[
+        list[str] | None, option("--metadata KEY=VALUE", "Set one metadata field; KEY=null removes it.")
+    ] = None,
+    metadata_json: Annotated[str | None, option("--metadata-json JSON", "Replace all the metadata.")] = None,
+    confidence: options.Confidence = None,
+    expires: options.Expires = None,
+    share_with: Annotated[
+        list[str] | None, option("--share-with NAME", "Who of others may be told it, all of them; `*` is anyone.")
+    ] = None,
+    no_share: Annotated[bool, option("--no-share", "Share it with nobody any more.")] = False,
+    expected_version: Annotated[
+        int | None, option("--expected-version N", "Refuse if it is no longer this version.")
+    ] = None,
+) -> Answer:
+    """Change a memory; the version before is kept in its history.
+
+    \b
+    Example:
+      commonplace update 1d2e3f --content "Alice is allergic to peanuts and kiwi"
+      commonplace update 1d2e3f --metadata stars=5 --expected-version 2
+      commonplace update 1d2e3f --share-with Babel
+    """
+    if tag and no_tags:
+        raise ValidationError("give --tag or --no-tags, not both", field="tags")
+    if share_with and no_share:
+        raise ValidationError("give --share-with or --no-share, not both", field="privacy_intent.share_with")
+    changed: dict[str, Any] = {"content": content, "tags": [] if no_tags else tag or None, "confidence": confidence}
+    changed["expires_at"] = values.future(expires, "--expires")
+    changed["privacy_intent"] = {"share_with": share_with or []} if share_with or no_share else None
+    ref = run.id(id)
+    if metadata_json is not None:
+        changed["metadata"] = values.metadata(metadata, metadata_json)
+    elif metadata:
+        current = run(run.memory.get(ref))
+        merged = {**current["metadata"], **values.metadata(metadata)}
+        changed["metadata"] = {name: value for name, value in merged.items() if value is not None}
+        expected_version = expected_version or current["version"]
+    updated = run(run.memory.update(ref, expected_version=expected_version, **changed))
+    return Answer(updated, f"updated {updated['id']} to version {updated['version']}", run.warnings)
