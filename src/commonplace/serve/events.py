@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
 from commonplace.wire.record import Principal
+from commonplace.wire.strict_json import encode
 
 Event = dict[str, Any]
 
@@ -62,5 +62,4 @@ class Events:
 
 
 def frame(event: Event) -> bytes:
-    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-    return b"data: " + text.encode("utf-8", "replace") + b"\n\n"
+    return b"data: " + encode(event) + b"\n\n"

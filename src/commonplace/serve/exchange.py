@@ -12,12 +12,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from commonplace.serve.binding import Lines, Reply
+from commonplace.wire import strict_json
 from commonplace.wire.errors import PayloadTooLarge, ValidationError
 from commonplace.wire.models import Message, RememberResponse, dump
 
 _POLITE = 16  # a body up to this many times the limit is read to its end, unkept, so that the answer can arrive
 _LINES_AT_ONCE = 64
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 class Malformed(ValidationError):
@@ -29,16 +29,10 @@ def decode(body: bytes) -> Any:
     if not body:
         return None
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise Malformed(f"the body is not UTF-8 text: byte {error.start} is wrong") from None
-    except RecursionError:
-        raise Malformed("the body is nested too deeply") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Malformed(f"the body is not valid JSON: {error.msg} at {where}") from None
-    except ValueError as error:  # a constant that is not JSON, or an integer of thousands of digits
-        raise Malformed(f"the body is not valid JSON: {str(error)[:80]}") from None
+        return strict_json.decode(body)
+    except strict_json.InvalidJson as wrong:
+        place = f" at line {wrong.line}, column {wrong.column}" if wrong.line else ""
+        raise Malformed(f"the body is {wrong}{place}") from None
 
 
 def encode(document: Any) -> bytes:
@@ -46,7 +40,7 @@ def encode(document: Any) -> bytes:
         if not isinstance(document, RememberResponse):
             return document.__pydantic_serializer__.to_json(document, exclude_none=True)
         document = dump(document)  # which alone says a null
-    return _ENCODER.encode(document).encode("utf-8", "replace")
+    return strict_json.encode(document)
 
 
 async def read_body(headers: Headers, receive: Receive, limit: int) -> bytes:
@@ -145,7 +139,3 @@ async def send_reply(scope: Scope, send: Send, reply: Reply) -> None:
 async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
     raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

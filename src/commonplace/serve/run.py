@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import signal
 import socket
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from commonplace.serve.mcp import places
 from commonplace.serve.metrics import Metrics
 from commonplace.serve.protocols import spoken
 from commonplace.serve.site import Site
+from commonplace.wire import strict_json
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _reader() -> type[asyncio.Protocol]:
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     fault = ValidationError("this is not a request that HTTP allows, or its address is longer than 65,535 bytes")
-    body = json.dumps(fault.to_wire()).encode()
+    body = strict_json.encode(fault.to_wire())
     head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
 
     class Reader(AutoHTTPProtocol):  # type: ignore[valid-type, misc]

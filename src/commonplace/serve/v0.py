@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -24,6 +23,7 @@ from commonplace.wire.models import (
 )
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import MEMORY_TYPES
+from commonplace.wire.strict_json import InvalidJson, decode
 from commonplace.wire.surface import BatchRequest, DecideRequest
 from commonplace.wire.validate import parse
 
@@ -192,8 +192,8 @@ def _filter(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = decode(text)
+    except InvalidJson:
         document = None
     if not isinstance(document, dict):
         raise ValidationError('filter must be a JSON object such as {"project": "atlas"}', field="filter")

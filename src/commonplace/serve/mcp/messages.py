@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 from commonplace.serve.mcp.table import Document
+from commonplace.wire import strict_json
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 
@@ -29,13 +29,12 @@ class Problem(Exception):
 def decode(data: bytes) -> Document:
     """A request, a notification or a response, in the shape it must have; raises Problem."""
     try:
-        message = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise Problem(PARSE_ERROR, f"Parse error: not UTF-8 text, byte {error.start} is wrong") from None
-    except RecursionError:
-        raise Problem(PARSE_ERROR, "Parse error: nested too deeply") from None
-    except ValueError as error:
-        raise Problem(PARSE_ERROR, f"Parse error: {str(error)[:120]}") from None
+        message = strict_json.decode(data)
+    except strict_json.InvalidJson as wrong:
+        cause = wrong.__cause__
+        ours = isinstance(cause, (UnicodeDecodeError, RecursionError))
+        detail = str(wrong).replace(":", ",") if ours else str(cause)[:120]
+        raise Problem(PARSE_ERROR, f"Parse error: {detail}") from None
     if isinstance(message, list):
         raise Problem(INVALID_REQUEST, "batches are not supported: send one message at a time")
     if not isinstance(message, dict):
@@ -64,7 +63,3 @@ def _check(message: Document) -> None:
         raise Problem(INVALID_REQUEST, "method must be a name such as tools/call", id=named)
     if "id" in message and not known:
         raise Problem(INVALID_REQUEST, "id must be text or a number")
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from commonplace.serve.mcp import eras
 from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, NO_METHOD, Problem
 from commonplace.serve.mcp.table import STATELESS_ERAS, Document, Prompt, Resource, Session, Tool, ToolSet, resolved
+from commonplace.wire import strict_json
 from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError
 
 NO_RESOURCE = -32002  # until 2025-11-25; invalid params since
@@ -30,7 +30,6 @@ _NEXT = {
     "unavailable": "Try {tool} once more; if it fails again, tell the user.",
 }
 _NEEDS_A_PERSON = "Do not try again; tell the user that a person must look at it, beginning with `commonplace doctor`."
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 #: Told of what is our own fault: the operation and the exception.
@@ -152,7 +151,7 @@ class Speaker:
             raise Problem(self.offered.invalid_params, f"{name}: arguments must be an object")
         try:
             document = await tool.call(session, arguments)
-            return eras.call_result(_ENCODER.encode(document), document, era)
+            return eras.call_result(strict_json.dumps(document), document, era)
         except Fault as fault:
             return self._faulty(tool, fault, era)
         except Exception as error:
@@ -194,7 +193,7 @@ class Speaker:
             raise Problem(INVALID_PARAMS, fault.message, {"uri": uri[:2000]}) from None
         except Fault as fault:
             raise Problem(INTERNAL_ERROR, fault.message, {"code": fault.code}) from None
-        content = {"uri": uri, "mimeType": "application/json", "text": _ENCODER.encode(document)}
+        content = {"uri": uri, "mimeType": "application/json", "text": strict_json.dumps(document)}
         return {"contents": [content]}, 0
 
     # prompts

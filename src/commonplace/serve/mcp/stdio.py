@@ -9,7 +9,6 @@ method) or -32602 (wrong parameters), and the loop goes on.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from commonplace.serve.mcp.pipes import Input, Lines, Output
 from commonplace.serve.mcp.sessions import OwnSession
 from commonplace.serve.mcp.speaker import WAITING, Speaker
 from commonplace.serve.mcp.table import Document, ToolSet
+from commonplace.wire import strict_json
 
 if TYPE_CHECKING:
     from commonplace.config import Config
@@ -34,8 +34,6 @@ GRACE_SECONDS = 1.2
 STOP_SECONDS = 1.8
 #: What is heavy waits for the handshake; when there is none for so long, it waits no more.
 HANDSHAKE_FIRST_SECONDS = 0.5
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -129,7 +127,7 @@ class Conversation:
         self._refuse(too_long(self._limit))
 
     def _send(self, document: Document) -> None:
-        self._output.send(_ENCODER.encode(document).encode("utf-8", "replace") + b"\n")
+        self._output.send(strict_json.encode(document) + b"\n")
 
 
 async def _after(before: list[asyncio.Task[None]], work: Callable[[], Coroutine[Any, Any, None]]) -> None:

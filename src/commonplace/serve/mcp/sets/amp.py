@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from commonplace.__about__ import __version__
 from commonplace.serve.mcp.schemas import answer, request
 from commonplace.serve.mcp.table import Document, Hints, Session, Tool, ToolSet
 from commonplace.wire.errors import Fault
+from commonplace.wire.strict_json import dumps
 
 _READS = Hints(read_only=True, destructive=False, idempotent=True)
 _REPLACES = Hints(read_only=False, destructive=True, idempotent=False)
@@ -21,7 +20,7 @@ def server_info(session: Session) -> Document:
 def explain(fault: Fault) -> str:
     """AMP's own envelope, as its other transports send it."""
     error = {"success": False, "error": {"code": fault.code, "message": fault.message}}
-    return json.dumps(error, ensure_ascii=False, separators=(",", ":"))
+    return dumps(error)
 
 
 def _tool(operation: str, title: str, description: str, hints: Hints) -> Tool:
