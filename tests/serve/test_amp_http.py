@@ -43,7 +43,7 @@ class Served:
             reply = self.run(binding.handler(call))
             check(binding.response or "", reply.document)
         except Fault as fault:
-            reply = PROTOCOL.envelope(fault)
+            reply = PROTOCOL.error_reply(fault)
             check("amp/error", reply.document)
         return reply.status, reply.document
 
@@ -129,7 +129,7 @@ def test_an_ambiguous_id_is_a_conflict_and_a_foreign_one_is_not_found(served: Se
     ("fault", "status"), [(NotFound("x"), 404), (PayloadTooLarge("x"), 413), (RateLimited("x"), 429), (Fault("x"), 503)]
 )
 def test_the_envelope_says_code_and_message_and_nothing_else(fault: Fault, status: int) -> None:
-    reply: Reply = PROTOCOL.envelope(fault)
+    reply: Reply = PROTOCOL.error_reply(fault)
     assert reply.status == status
     assert reply.document == {"success": False, "error": {"code": fault.code, "message": "x"}}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from commonplace.serve import metrics, openapi
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
-from commonplace.serve.envelope import envelope
+from commonplace.serve.errors import error_reply
 from commonplace.serve.exchange import encode
 from commonplace.serve.site import Site
 from commonplace.wire.errors import Forbidden
@@ -66,7 +66,7 @@ def protocol(site: Site) -> Protocol:
         binding("/schemas/{name:path}", one_schema, "One JSON Schema."),
         binding("/", home, "Where to begin."),
     )
-    return Protocol("", table, envelope)
+    return Protocol("", table, error_reply)
 
 
 def _embedder(site: Site) -> str:

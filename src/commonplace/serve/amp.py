@@ -7,6 +7,7 @@ from typing import Any
 
 from commonplace.dialects import amp
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
+from commonplace.serve.errors import STATUS
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.validate import schema
 
@@ -42,8 +43,8 @@ async def agent_status(call: Call) -> Reply:
     return Reply(await _amp(call).agent_status({**_asked(call.query), "agent": call.path["agent"]}))
 
 
-def envelope(fault: Fault) -> Reply:
-    return Reply(amp.envelope(fault), amp.STATUS.get(fault.code, 500))
+def error_reply(fault: Fault) -> Reply:
+    return Reply(amp.envelope(fault), STATUS[fault.code])
 
 
 def _amp(call: Call) -> amp.Amp:
@@ -108,5 +109,5 @@ PROTOCOL = Protocol(
             "GET", "/amp/agents/{agent:path}/status", agent_status, "amp_agent_status", "What an agent is doing.",
         ),
     ),
-    envelope,
+    error_reply,
 )  # fmt: skip

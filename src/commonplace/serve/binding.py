@@ -71,4 +71,4 @@ class Protocol:
 
     prefix: str
     bindings: tuple[Binding, ...]
-    envelope: Callable[[Fault], Reply]  # its own error document and status for a fault
+    error_reply: Callable[[Fault], Reply]  # its own error document and status for a fault

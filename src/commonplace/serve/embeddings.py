@@ -9,7 +9,7 @@ import numpy as np
 
 from commonplace.serve.auth import BORROWER
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
-from commonplace.serve.envelope import envelope
+from commonplace.serve.errors import error_reply
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check
 
@@ -55,5 +55,5 @@ PROTOCOL = Protocol(
         Binding("POST", "/v1/embeddings", embeddings, "embeddings", "Vectors for texts, by the store's embedder.",
                 "openai", request=_SCHEMA, response="openai/embeddings.response"),
     ),
-    envelope,
+    error_reply,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from commonplace.dialects.mrp import Mrp
 from commonplace.engine import Engine
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
-from commonplace.serve.envelope import envelope
+from commonplace.serve.errors import error_reply
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
 
@@ -69,5 +69,5 @@ PROTOCOL = Protocol(
             response="mrp/vouches.response",
         ),
     ),
-    envelope,
+    error_reply,
 )  # fmt: skip

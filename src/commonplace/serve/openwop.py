@@ -8,7 +8,7 @@ from typing import Any
 from commonplace.dialects import openwop
 from commonplace.dialects.openwop import workflows
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
-from commonplace.serve.envelope import STATUS
+from commonplace.serve.errors import STATUS
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.validate import check, schema
 
@@ -55,7 +55,7 @@ async def workflow_state(call: Call) -> Reply:
     return Reply(await workflows.state_of(call.engine, call.who, call.path["runId"]))
 
 
-def envelope(fault: Fault) -> Reply:
+def error_reply(fault: Fault) -> Reply:
     return Reply(openwop.envelope(fault), STATUS[fault.code])
 
 
@@ -107,7 +107,7 @@ PROTOCOL = Protocol(
             query=_parameters("delete"),
         ),
     ),
-    envelope,
+    error_reply,
 )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def well_known(fixtures: Sequence[str] = ()) -> Protocol:
         return Reply(openwop.document(call.engine.settings.redaction, fixtures))
 
     discovery = _binding("GET", "/.well-known/openwop", discover, "discovery", "What this host offers.", role=None)
-    return Protocol("/.well-known/openwop", (discovery,), envelope)
+    return Protocol("/.well-known/openwop", (discovery,), error_reply)
 
 
 WELL_KNOWN = well_known()
@@ -131,7 +131,7 @@ HOST = Protocol(
         ),
         _binding("GET", "/v1/runs/{runId}", workflow_state, "workflow_state", "What came of a workflow."),
     ),
-    envelope,
+    error_reply,
 )  # fmt: skip
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from commonplace.engine import require_role
 from commonplace.serve import v0
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
-from commonplace.serve.envelope import STATUS
+from commonplace.serve.errors import STATUS
 from commonplace.serve.exchange import Malformed, check_query, encode
-from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import Message, dump
 
 MAX_CALLS = 1000
@@ -123,10 +123,10 @@ def _error(id: Any, number: int, fault: Fault) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "error": {"code": number, "message": fault.message, "data": data}}
 
 
-def envelope(fault: Fault) -> Reply:
+def error_reply(fault: Fault) -> Reply:
     """What goes wrong before a call is looked at: HTTP's status, and the same words as an error of no call."""
     number = PARSE_ERROR if isinstance(fault, Malformed) else _number(fault)
-    return Reply(_error(None, number, fault), STATUS.get(fault.code, STATUS[Unavailable.code]))
+    return Reply(_error(None, number, fault), STATUS[fault.code])
 
 
 PROTOCOL = Protocol(
@@ -135,5 +135,5 @@ PROTOCOL = Protocol(
         Binding("POST", "/v0/rpc", rpc, "rpc", "The same operations as JSON-RPC 2.0, singly or in a batch.", v0.TAG,
                 request="memorywire/rpc", response="memorywire/rpc.response"),
     ),
-    envelope,
+    error_reply,
 )  # fmt: skip

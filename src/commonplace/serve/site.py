@@ -13,7 +13,7 @@ from commonplace.serve import tracing
 from commonplace.serve.auth import Gate
 from commonplace.serve.binding import Protocol, Reply
 from commonplace.serve.door import Door
-from commonplace.serve.envelope import envelope, with_headers
+from commonplace.serve.errors import error_reply, with_headers
 from commonplace.serve.metrics import Metrics
 from commonplace.wire.errors import Fault
 
@@ -59,11 +59,11 @@ class Site:
     agent: str = DEFAULT_AGENT  # meant by MCP calls that name none
     signpost: str = "/docs shows what there is"  # for whoever asks for what is not there
 
-    def envelope(self, path: str) -> Callable[[Fault], Reply]:
+    def error_reply(self, path: str) -> Callable[[Fault], Reply]:
         """How the protocol that owns a path says what went wrong, known to it or not."""
         owners = [p for p in self.protocols if path == p.prefix or path.startswith(f"{p.prefix}/")]
-        return max(owners, key=lambda p: len(p.prefix)).envelope if owners else envelope
+        return max(owners, key=lambda p: len(p.prefix)).error_reply if owners else error_reply
 
     def refusal(self, scope: Any, fault: Fault) -> Reply:
         scope[NOTE].fault = fault.code
-        return with_headers(self.envelope(scope["path"])(fault), fault)
+        return with_headers(self.error_reply(scope["path"])(fault), fault)

@@ -8,8 +8,8 @@ from commonplace.dialects.trusty import drawers
 from commonplace.dialects.trusty.operations import LIST_LIMIT, TOP_K, Trusty
 from commonplace.dialects.trusty.published import VERSION
 from commonplace.engine import Palace
-from commonplace.serve import envelope as ours
 from commonplace.serve.binding import Binding, Call, Protocol, Reply
+from commonplace.serve.errors import STATUS
 from commonplace.serve.events import Events
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.plain import MAX_INTEGER
@@ -19,7 +19,6 @@ from commonplace.wire.validate import check
 TAG = "trusty-memory"
 _API = "/api/v1"
 _PALACE = f"{_API}/palaces/{{id}}"
-_STATUS = {**ours.STATUS, "not_implemented": 501}
 _WHOLE = {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}
 _SUBJECT = {"type": "string", "minLength": 1, "required": True, "description": "What is asked about."}
 
@@ -30,8 +29,8 @@ class NothingToRun(Fault):
     code = "not_implemented"
 
 
-def envelope(fault: Fault) -> Reply:
-    return Reply({"error": fault.message}, _STATUS[fault.code])
+def error_reply(fault: Fault) -> Reply:
+    return Reply({"error": fault.message}, STATUS[fault.code])
 
 
 class Routes:
@@ -196,7 +195,7 @@ def protocol(palace: str | None, events: Events) -> Protocol:
             binding("POST", f"{_PALACE}/kg", routes.assert_fact, "State a fact.", role="writer", status=204,
                     request="trusty/http/triple"),
         ),
-        envelope,
+        error_reply,
     )  # fmt: skip
 
 

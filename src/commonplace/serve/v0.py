@@ -9,7 +9,7 @@ from commonplace.__about__ import __version__
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.serve import kg
 from commonplace.serve.binding import Binding, Call, Lines, Protocol, Reply
-from commonplace.serve.envelope import envelope
+from commonplace.serve.errors import error_reply
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import (
     ExpireRequest,
@@ -263,4 +263,4 @@ BINDINGS = (
     *kg.BINDINGS,
 )  # fmt: skip
 
-PROTOCOL = Protocol("/v0", BINDINGS, envelope)
+PROTOCOL = Protocol("/v0", BINDINGS, error_reply)

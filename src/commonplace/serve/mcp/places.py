@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from commonplace.serve.binding import Protocol, Reply
-from commonplace.serve.envelope import STATUS
+from commonplace.serve.errors import STATUS
 from commonplace.serve.exchange import read_body, send_reply
 from commonplace.serve.logs import log, whereabouts
 from commonplace.serve.mcp.messages import INVALID_REQUEST, Problem, decode
@@ -29,14 +29,14 @@ _MOST_CHARS = 256
 CLIENT_GONE = 499  # what access logs call it
 
 
-def envelope(fault: Fault) -> Reply:
+def error_reply(fault: Fault) -> Reply:
     """What goes wrong before a message is looked at: HTTP's status, and a JSON-RPC error of no request."""
     error = {"code": INVALID_REQUEST, "message": fault.message, "data": {"code": fault.code}}
-    return Reply({"jsonrpc": "2.0", "id": None, "error": error}, STATUS.get(fault.code, STATUS[Unavailable.code]))
+    return Reply({"jsonrpc": "2.0", "id": None, "error": error}, STATUS[fault.code])
 
 
 #: Its routes are not bindings: the body is a conversation of its own, which the SDK reads.
-PROTOCOL = Protocol("/mcp", (), envelope)
+PROTOCOL = Protocol("/mcp", (), error_reply)
 
 
 class McpPlace:

@@ -18,7 +18,7 @@ def server_info(session: Session) -> Document:
 
 
 def explain(fault: Fault) -> str:
-    """AMP's own envelope, as its other transports send it."""
+    """AMP's own error, as its other transports send it."""
     error = {"success": False, "error": {"code": fault.code, "message": fault.message}}
     return dumps(error)
 

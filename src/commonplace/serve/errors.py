@@ -1,4 +1,4 @@
-"""Faults as HTTP answers, in the one shape that every transport of ours uses."""
+"""Faults as HTTP answers: the one table of statuses, and the shape of error that every transport of ours uses."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ STATUS = {
     "payload_too_large": 413,
     "secret_leakage": 422,
     "rate_limited": 429,
+    "not_implemented": 501,
     "unavailable": 503,
 }
 
 
-def envelope(fault: Fault) -> Reply:
+def error_reply(fault: Fault) -> Reply:
     return Reply(fault.to_wire(), STATUS[fault.code])
 
 
 def with_headers(reply: Reply, fault: Fault) -> Reply:
-    """What HTTP wants said in headers, whichever protocol's envelope it is."""
+    """What HTTP wants said in headers, whichever protocol's error it is."""
     if fault.code == "unauthenticated":
         reply.headers.setdefault("WWW-Authenticate", 'Bearer realm="commonplace"')
     elif fault.code == "rate_limited":
