@@ -15,7 +15,7 @@ import pytest
 from running import Running, environment, running, token
 
 from commonplace.serve.amp import PROTOCOL
-from commonplace.serve.binding import Binding, Call, Reply
+from commonplace.serve.routes import Call, Reply, Route
 from commonplace.testing.subject import Subject
 from commonplace.wire.errors import Fault, NotFound, PayloadTooLarge, RateLimited
 from commonplace.wire.record import Principal
@@ -37,11 +37,11 @@ class Served:
     def __call__(
         self, method: str, template: str, body: Any = None, who: Principal | None = None, path: Any = None, **query: str
     ) -> tuple[int, Any]:
-        (binding,) = [b for b in PROTOCOL.bindings if (b.method, b.path) == (method, template)]
+        (route,) = [b for b in PROTOCOL.routes if (b.method, b.path) == (method, template)]
         call = Call(self.engine, who or Principal(), path or {}, query, body)
         try:
-            reply = self.run(binding.handler(call))
-            check(binding.response or "", reply.document)
+            reply = self.run(route.handler(call))
+            check(route.response or "", reply.document)
         except Fault as fault:
             reply = PROTOCOL.error_reply(fault)
             check("amp/error", reply.document)
@@ -54,17 +54,17 @@ def served(over: tuple[Subject, Callable[[Any], Any]]) -> Served:
 
 
 def test_every_route_of_the_document_is_in_the_table() -> None:
-    assert {(b.method, b.path) for b in PROTOCOL.bindings} == ROUTES
+    assert {(b.method, b.path) for b in PROTOCOL.routes} == ROUTES
     assert PROTOCOL.prefix == "/amp"
 
 
-@pytest.mark.parametrize("binding", PROTOCOL.bindings, ids=lambda b: b.operation)
-def test_each_route_names_schemas_and_the_least_role(binding: Binding) -> None:
-    assert binding.response in schema_names()
-    assert (binding.request in schema_names()) if binding.method == "POST" else binding.request is None
-    assert binding.role == ("writer" if binding.operation in ("amp_store", "amp_delete") else "reader")
-    assert binding.summary.endswith(".")
-    for rules in binding.query.values():
+@pytest.mark.parametrize("route", PROTOCOL.routes, ids=lambda b: b.operation)
+def test_each_route_names_schemas_and_the_least_role(route: Route) -> None:
+    assert route.response in schema_names()
+    assert (route.request in schema_names()) if route.method == "POST" else route.request is None
+    assert route.role == ("writer" if route.operation in ("amp_store", "amp_delete") else "reader")
+    assert route.summary.endswith(".")
+    for rules in route.query.values():
         assert rules["description"]
 
 

@@ -68,10 +68,10 @@ def test_a_known_id_with_a_wrong_secret_sounds_like_an_unknown_one(guarded: Guar
     assert (near.status, near.body) == (far.status, far.body)
 
 
-@pytest.mark.parametrize("binding", [b for p in PROTOCOLS for b in p.bindings if b.role], ids=lambda b: b.operation)
-def test_every_route_asks_for_a_token(guarded: Guarded, binding: object) -> None:
-    path = binding.path.replace("{id:path}", "x").replace("{id}", "x").replace("{agent:path}", "x")  # type: ignore[attr-defined]
-    assert guarded.server.call(binding.method, path).status == 401  # type: ignore[attr-defined]
+@pytest.mark.parametrize("route", [b for p in PROTOCOLS for b in p.routes if b.role], ids=lambda b: b.operation)
+def test_every_route_asks_for_a_token(guarded: Guarded, route: object) -> None:
+    path = route.path.replace("{id:path}", "x").replace("{id}", "x").replace("{agent:path}", "x")  # type: ignore[attr-defined]
+    assert guarded.server.call(route.method, path).status == 401  # type: ignore[attr-defined]
 
 
 def test_what_stays_open_tells_nothing(guarded: Guarded) -> None:

@@ -65,7 +65,7 @@ def remember(server: Running, content: str, agent: str = "alice", **more: Any) -
 
 
 def test_every_route_is_in_the_table() -> None:
-    assert {(b.method, b.path) for b in PROTOCOL.bindings} == {
+    assert {(b.method, b.path) for b in PROTOCOL.routes} == {
         ("POST", "/mrp/request"), ("POST", "/mrp/verify"), ("POST", "/mrp/vouches"), ("GET", "/mrp/vouches"),
     }  # fmt: skip
 

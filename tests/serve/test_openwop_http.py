@@ -15,9 +15,9 @@ import pytest
 from running import Answer, Running, cli, running, token
 
 from commonplace.config import load
-from commonplace.serve.binding import Binding
 from commonplace.serve.openwop import HOST, PROTOCOL, WELL_KNOWN
 from commonplace.serve.protocols import PROTOCOLS, spoken
+from commonplace.serve.routes import Route
 from commonplace.wire.record import system_clock
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check, schema_names
@@ -111,23 +111,21 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
 
 
 def test_every_route_is_in_the_table() -> None:
-    assert {(b.method, b.path) for b in PROTOCOL.bindings} == ROUTES
-    assert [b.path for b in WELL_KNOWN.bindings] == ["/.well-known/openwop"]
+    assert {(b.method, b.path) for b in PROTOCOL.routes} == ROUTES
+    assert [b.path for b in WELL_KNOWN.routes] == ["/.well-known/openwop"]
     assert PROTOCOL in PROTOCOLS
     assert WELL_KNOWN in PROTOCOLS
 
 
-@pytest.mark.parametrize(
-    "binding", [*PROTOCOL.bindings, *WELL_KNOWN.bindings, *HOST.bindings], ids=lambda b: b.operation
-)
-def test_each_route_names_schemas_and_the_least_role(binding: Binding) -> None:
-    assert binding.response in schema_names()
-    assert (binding.request in schema_names()) if binding.method == "POST" else binding.request is None
-    writes = binding.operation in ("openwop_put", "openwop_delete", "openwop_workflow")
-    discovery = binding.operation == "openwop_discovery"
-    assert binding.role == (None if discovery else "writer" if writes else "reader")
-    assert binding.summary.endswith(".")
-    for rules in binding.query.values():
+@pytest.mark.parametrize("route", [*PROTOCOL.routes, *WELL_KNOWN.routes, *HOST.routes], ids=lambda b: b.operation)
+def test_each_route_names_schemas_and_the_least_role(route: Route) -> None:
+    assert route.response in schema_names()
+    assert (route.request in schema_names()) if route.method == "POST" else route.request is None
+    writes = route.operation in ("openwop_put", "openwop_delete", "openwop_workflow")
+    discovery = route.operation == "openwop_discovery"
+    assert route.role == (None if discovery else "writer" if writes else "reader")
+    assert route.summary.endswith(".")
+    for rules in route.query.values():
         assert rules["description"]
 
 

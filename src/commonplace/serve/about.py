@@ -8,9 +8,9 @@ from importlib.resources import files
 from typing import Any
 
 from commonplace.serve import metrics, openapi
-from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.errors import error_reply
 from commonplace.serve.exchange import encode
+from commonplace.serve.routes import Call, Protocol, Reply, Route
 from commonplace.serve.site import Site
 from commonplace.wire.errors import Forbidden
 from commonplace.wire.validate import schema, schema_names
@@ -53,18 +53,18 @@ def protocol(site: Site) -> Protocol:
     async def openapi_page(call: Call) -> Reply:
         return Reply(described(), headers={"Content-Type": "application/json"})
 
-    def binding(path: str, handler: object, summary: str, **more: object) -> Binding:
-        return Binding("GET", path, handler, handler.__name__, summary, "about", **{"role": None, **more})  # type: ignore[arg-type,attr-defined]
+    def route(path: str, handler: object, summary: str, **more: object) -> Route:
+        return Route("GET", path, handler, handler.__name__, summary, "about", **{"role": None, **more})  # type: ignore[arg-type,attr-defined]
 
     table = (
-        binding("/healthz", healthz, "Alive."),
-        binding("/readyz", readyz, "Store open, indexes verified, embedder loaded."),
-        binding("/metrics", metrics_page, "Prometheus.", role="admin"),
-        binding("/openapi.json", openapi_page, "This API as OpenAPI 3.1."),
-        binding("/docs", docs, "This API, to read."),
-        binding("/schemas", schemas, "The names of all JSON Schemas."),
-        binding("/schemas/{name:path}", one_schema, "One JSON Schema."),
-        binding("/", home, "Where to begin."),
+        route("/healthz", healthz, "Alive."),
+        route("/readyz", readyz, "Store open, indexes verified, embedder loaded."),
+        route("/metrics", metrics_page, "Prometheus.", role="admin"),
+        route("/openapi.json", openapi_page, "This API as OpenAPI 3.1."),
+        route("/docs", docs, "This API, to read."),
+        route("/schemas", schemas, "The names of all JSON Schemas."),
+        route("/schemas/{name:path}", one_schema, "One JSON Schema."),
+        route("/", home, "Where to begin."),
     )
     return Protocol("", table, error_reply)
 

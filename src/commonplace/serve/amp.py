@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from commonplace.dialects import amp
-from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.errors import STATUS
+from commonplace.serve.routes import Call, Protocol, Reply, Route
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.validate import schema
 
@@ -77,35 +77,35 @@ def _parameters(operation: str, *names: str) -> dict[str, dict[str, Any]]:
     return chosen
 
 
-def _binding(method: str, path: str, handler: Any, operation: str, summary: str, **more: Any) -> Binding:
+def _route(method: str, path: str, handler: Any, operation: str, summary: str, **more: Any) -> Route:
     named = operation.removeprefix("amp_")
     response = f"amp/operations/{named}.response"
-    return Binding(method, path, handler, operation, summary, TAG, response=response, **more)
+    return Route(method, path, handler, operation, summary, TAG, response=response, **more)
 
 
 PROTOCOL = Protocol(
     "/amp",
     (
-        _binding(
+        _route(
             "POST", "/amp/store", store, "amp_store", "Create a record or replace it.", role="writer",
             request="amp/operations/store",
         ),
-        _binding(
+        _route(
             "POST", "/amp/search", search, "amp_search", "Find records by meaning.", request="amp/operations/search"
         ),
-        _binding(
+        _route(
             "GET", "/amp/records", listing, "amp_list", "List records by time.",
             query=_parameters("list", "type", "agent", "project", "tags", "limit", "offset", "order"),
         ),
-        _binding(
+        _route(
             "GET", "/amp/records/{id:path}", get, "amp_get", "Read one record.", query=_parameters("get", "agent")
         ),
-        _binding(
+        _route(
             "DELETE", "/amp/records/{id:path}", delete, "amp_delete", "Remove a record.", role="writer",
             query=_parameters("delete", "agent"),
         ),
-        _binding("GET", "/amp/status", status, "amp_status", "Health and statistics."),
-        _binding(
+        _route("GET", "/amp/status", status, "amp_status", "Health and statistics."),
+        _route(
             "GET", "/amp/agents/{agent:path}/status", agent_status, "amp_agent_status", "What an agent is doing.",
         ),
     ),

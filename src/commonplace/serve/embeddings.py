@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from commonplace.serve.auth import BORROWER
-from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.errors import error_reply
+from commonplace.serve.routes import Call, Protocol, Reply, Route
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check
 
@@ -52,7 +52,7 @@ def _no_token_ids(body: Any) -> None:
 PROTOCOL = Protocol(
     "/v1",
     (
-        Binding("POST", "/v1/embeddings", embeddings, "embeddings", "Vectors for texts, by the store's embedder.",
+        Route("POST", "/v1/embeddings", embeddings, "embeddings", "Vectors for texts, by the store's embedder.",
                 "openai", request=_SCHEMA, response="openai/embeddings.response"),
     ),
     error_reply,

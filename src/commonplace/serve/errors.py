@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.serve.binding import Reply
+from commonplace.serve.routes import Reply
 from commonplace.wire.errors import Fault
 
 STATUS = {

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from commonplace.serve.binding import Lines, Reply
+from commonplace.serve.routes import NdjsonLines, Reply
 from commonplace.wire import strict_json
 from commonplace.wire.errors import PayloadTooLarge, ValidationError
 from commonplace.wire.models import Message, RememberResponse, dump
@@ -112,7 +112,7 @@ def _compiled(rule: str) -> tuple[Any, dict[str, Any]]:
 async def send_reply(scope: Scope, send: Send, reply: Reply) -> None:
     document = reply.document
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **reply.headers}
-    if isinstance(document, Lines):
+    if isinstance(document, NdjsonLines):
         headers.setdefault("Content-Type", "application/x-ndjson")
         await _start(send, reply.status, headers)
         pending: list[bytes] = []

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from commonplace.dialects.memorywire import Memorywire
-from commonplace.serve.binding import Binding, Call, Reply
+from commonplace.serve.routes import Call, Reply, Route
 from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS, AssertRequest, EraseRequest, RetractRequest
 from commonplace.wire.validate import parse
 
@@ -69,35 +69,35 @@ _ASKED = {**_TERM, "required": True}
 _TIME = {"type": "integer", "minimum": 0, "maximum": LAST_INSTANT}
 
 
-def _binding(
+def _route(
     method: str, path: str, handler: Callable[[Call], Awaitable[Reply]], summary: str, response: str,
     request: str | None = None, **more: Any,
-) -> Binding:  # fmt: skip
+) -> Route:  # fmt: skip
     asked = None if request is None else f"memorywire/operations/{request}"
-    return Binding(method, f"/v0/{path}", handler, handler.__name__, summary, "memorywire", request=asked,
+    return Route(method, f"/v0/{path}", handler, handler.__name__, summary, "memorywire", request=asked,
                    response=f"memorywire/{response}", **more)  # fmt: skip
 
 
-BINDINGS = (
-    _binding("POST", "kg/assert", kg_assert, "State something; what held until then ends.",
+ROUTES = (
+    _route("POST", "kg/assert", kg_assert, "State something; what held until then ends.",
              "operations/kg.assert.response", "kg.assert", role="writer"),
-    _binding("GET", "kg", kg_query, "What is stated about a subject, now or at an instant.",
+    _route("GET", "kg", kg_query, "What is stated about a subject, now or at an instant.",
              "operations/kg.response",
              query={"agent_id": _NAMED, "subject": _ASKED, "predicate": _TERM, "as_of": _TIME}),
-    _binding("GET", "kg/history", kg_history, "Everything ever stated about a subject, oldest first.",
+    _route("GET", "kg/history", kg_history, "Everything ever stated about a subject, oldest first.",
              "operations/kg.response", query={"agent_id": _NAMED, "subject": _ASKED, "predicate": _TERM}),
-    _binding("GET", "kg/path", kg_path, "The fewest statements that lead from one thing to another.",
+    _route("GET", "kg/path", kg_path, "The fewest statements that lead from one thing to another.",
              "operations/kg.path.response",
              query={"agent_id": _NAMED, "start": _ASKED, "end": _ASKED, "as_of": _TIME,
                     "max_hops": {"type": "integer", "minimum": 1, "maximum": 6}}),
-    _binding("GET", "kg/neighbors", kg_neighbors, "The memories tied to one, nearest first.",
+    _route("GET", "kg/neighbors", kg_neighbors, "The memories tied to one, nearest first.",
              "operations/kg.neighbors.response",
              query={"agent_id": _NAMED, "memory_id": {**_NAMED, "maxLength": MAX_CHARS},
                     "hops": {"type": "integer", "minimum": 0, "maximum": 3}}),
-    _binding("POST", "kg/retract", kg_retract, "End what holds of a subject and predicate now.", "types/triple",
+    _route("POST", "kg/retract", kg_retract, "End what holds of a subject and predicate now.", "types/triple",
              "kg.retract", role="writer"),
-    _binding("POST", "kg/erase", kg_erase, "Erase everything ever stated about a subject.",
+    _route("POST", "kg/erase", kg_erase, "Erase everything ever stated about a subject.",
              "operations/kg.erase.response", "kg.erase", role="writer"),
-    _binding("POST", "preview/kg/erase", preview_kg_erase, "What an erasure would remove; nothing is changed.",
+    _route("POST", "preview/kg/erase", preview_kg_erase, "What an erasure would remove; nothing is changed.",
              "operations/kg.response", "kg.erase", role="writer"),
 )  # fmt: skip

@@ -6,8 +6,8 @@ from typing import Any
 
 from commonplace.dialects.mrp import Mrp
 from commonplace.engine import Engine
-from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.errors import error_reply
+from commonplace.serve.routes import Call, Protocol, Reply, Route
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
 
@@ -45,26 +45,26 @@ def _body(call: Call) -> Any:
     return call.body
 
 
-def _binding(method: str, path: str, handler: Any, operation: str, summary: str, **more: Any) -> Binding:
-    return Binding(method, path, handler, operation, summary, TAG, stranger=stranger, **more)
+def _route(method: str, path: str, handler: Any, operation: str, summary: str, **more: Any) -> Route:
+    return Route(method, path, handler, operation, summary, TAG, stranger=stranger, **more)
 
 
 PROTOCOL = Protocol(
     "/mrp",
     (
-        _binding(
+        _route(
             "POST", "/mrp/request", message, "mrp_request", "Ask for memories.", query=_AGENT,
             request="mrp/request", response="mrp/response",
         ),
-        _binding(
+        _route(
             "POST", "/mrp/verify", message, "mrp_verify", "Check a memory that was answered.", query=_AGENT,
             request="mrp/verify", response="mrp/verify-result",
         ),
-        _binding(
+        _route(
             "POST", "/mrp/vouches", vouch, "mrp_vouch", "Vouch for an agent.", status=201,
             request="mrp/vouch", response="mrp/vouch.response",
         ),
-        _binding(
+        _route(
             "GET", "/mrp/vouches", vouches, "mrp_vouches", "Who vouches for an agent.", query=_SUBJECT,
             response="mrp/vouches.response",
         ),

@@ -7,8 +7,8 @@ from typing import Any
 
 from commonplace.dialects import openwop
 from commonplace.dialects.openwop import workflows
-from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.errors import STATUS
+from commonplace.serve.routes import Call, Protocol, Reply, Route
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.validate import check, schema
 
@@ -79,30 +79,30 @@ def _parameters(operation: str) -> dict[str, dict[str, Any]]:
     return {name: dict(rules) for name, rules in properties.items() if name != "id"}
 
 
-def _binding(method: str, path: str, handler: Any, named: str, summary: str, **more: Any) -> Binding:
+def _route(method: str, path: str, handler: Any, named: str, summary: str, **more: Any) -> Route:
     response = f"openwop/operations/{named}.response"
-    return Binding(method, path, handler, f"openwop_{named}", summary, TAG, response=response, **more)
+    return Route(method, path, handler, f"openwop_{named}", summary, TAG, response=response, **more)
 
 
 PROTOCOL = Protocol(
     "/openwop",
     (
-        _binding(
+        _route(
             "POST", "/openwop/refs", issue_ref, "ref", "Get the memoryRef of an agent.",
             request="openwop/operations/ref",
         ),
-        _binding(
+        _route(
             "POST", "/openwop/runs", start_run, "run", "Start a run: it sees what is there now.", status=201,
             request="openwop/operations/run",
         ),
-        _binding("DELETE", "/openwop/runs/{runId}", end_run, "end", "End a run and drop what it noted for itself."),
-        _binding("GET", "/openwop/memory", listing, "list", "List entries.", query=_parameters("list")),
-        _binding(
+        _route("DELETE", "/openwop/runs/{runId}", end_run, "end", "End a run and drop what it noted for itself."),
+        _route("GET", "/openwop/memory", listing, "list", "List entries.", query=_parameters("list")),
+        _route(
             "POST", "/openwop/memory", put, "put", "Write an entry.", role="writer", status=201,
             request="openwop/operations/put",
         ),
-        _binding("GET", "/openwop/memory/{id}", get, "get", "Read one entry.", query=_parameters("get")),
-        _binding(
+        _route("GET", "/openwop/memory/{id}", get, "get", "Read one entry.", query=_parameters("get")),
+        _route(
             "DELETE", "/openwop/memory/{id}", delete, "delete", "Delete an entry.", role="writer",
             query=_parameters("delete"),
         ),
@@ -115,7 +115,7 @@ def well_known(fixtures: Sequence[str] = ()) -> Protocol:
     async def discover(call: Call) -> Reply:
         return Reply(openwop.document(call.engine.settings.redaction, fixtures))
 
-    discovery = _binding("GET", "/.well-known/openwop", discover, "discovery", "What this host offers.", role=None)
+    discovery = _route("GET", "/.well-known/openwop", discover, "discovery", "What this host offers.", role=None)
     return Protocol("/.well-known/openwop", (discovery,), error_reply)
 
 
@@ -125,11 +125,11 @@ WELL_KNOWN = well_known()
 HOST = Protocol(
     "/v1/runs",
     (
-        _binding(
+        _route(
             "POST", "/v1/runs", start_workflow, "workflow", "Run one of the memory workflows.", role="writer",
             status=201, request="openwop/operations/workflow",
         ),
-        _binding("GET", "/v1/runs/{runId}", workflow_state, "workflow_state", "What came of a workflow."),
+        _route("GET", "/v1/runs/{runId}", workflow_state, "workflow_state", "What came of a workflow."),
     ),
     error_reply,
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commonplace.config import Config
 from commonplace.serve import amp, embeddings, mrp, openwop, rpc, v0
-from commonplace.serve.binding import Protocol
+from commonplace.serve.routes import Protocol
 
 PROTOCOLS: tuple[Protocol, ...] = (
     v0.PROTOCOL, rpc.PROTOCOL, amp.PROTOCOL, embeddings.PROTOCOL, openwop.PROTOCOL, openwop.WELL_KNOWN,

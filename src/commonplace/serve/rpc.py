@@ -7,15 +7,15 @@ from typing import Any
 
 from commonplace.engine import require_role
 from commonplace.serve import v0
-from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.errors import STATUS
 from commonplace.serve.exchange import Malformed, check_query, encode
+from commonplace.serve.routes import Call, Protocol, Reply, Route
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import Message, dump
 
 MAX_CALLS = 1000
 _MAX_ID = 3.4e38  # what the schema says, so that an id given back is one that could be given
-_METHODS: dict[str, Binding] = {f"memory.{binding.operation}": binding for binding in v0.BINDINGS}
+_METHODS: dict[str, Route] = {f"memory.{route.operation}": route for route in v0.ROUTES}
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
 #: -32000 to -32099 are for servers to give meaning to; the last two digits are those of HTTP where they can be.
@@ -47,14 +47,14 @@ async def _one(call: Call, request: Any, paid: bool = True) -> dict[str, Any] | 
         id = request.get("id") if isinstance(request, dict) and _is_id(request.get("id")) else None
         return _error(id, INVALID_REQUEST, ValidationError(problem))
     id, silent = request.get("id"), "id" not in request
-    binding = _METHODS.get(request["method"])
-    if binding is None:
+    route = _METHODS.get(request["method"])
+    if route is None:
         fault = ValidationError(f"there is no method {request['method'][:80]!r}; there are {', '.join(_METHODS)}")
         return None if silent else _error(id, NO_METHOD, fault)
     try:
         if not paid:
             call.spend()
-        result = await _perform(call, binding, dict(request.get("params", {})))
+        result = await _perform(call, route, dict(request.get("params", {})))
     except Fault as fault:
         return None if silent else _error(id, _number(fault), fault)
     return None if silent else {"jsonrpc": "2.0", "id": id, "result": result}
@@ -81,21 +81,21 @@ def _is_id(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
-async def _perform(call: Call, binding: Binding, params: dict[str, Any]) -> Any:
-    if binding.role is not None:
-        require_role(call.who, binding.role)
+async def _perform(call: Call, route: Route, params: dict[str, Any]) -> Any:
+    if route.role is not None:
+        require_role(call.who, route.role)
     path: dict[str, str] = {}
-    if "{id" in binding.path:
+    if "{id" in route.path:
         id = params.pop("id", None)
         if not isinstance(id, str) or not id:
             raise ValidationError("id is required: the id of the one that is meant", field="id")
         path["id"] = id
     query: dict[str, str] = {}
-    if binding.request is None:
+    if route.request is None:
         query = {name: _text(name, value) for name, value in params.items()}
-        check_query(binding.operation, binding.query, query)
-    inner = replace(call, path=path, query=query, body=params if binding.request else None, accept="")
-    document = (await binding.handler(inner)).document
+        check_query(route.operation, route.query, query)
+    inner = replace(call, path=path, query=query, body=params if route.request else None, accept="")
+    document = (await route.handler(inner)).document
     return dump(document) if isinstance(document, Message) else document
 
 
@@ -132,7 +132,7 @@ def error_reply(fault: Fault) -> Reply:
 PROTOCOL = Protocol(
     "/v0/rpc",
     (
-        Binding("POST", "/v0/rpc", rpc, "rpc", "The same operations as JSON-RPC 2.0, singly or in a batch.", v0.TAG,
+        Route("POST", "/v0/rpc", rpc, "rpc", "The same operations as JSON-RPC 2.0, singly or in a batch.", v0.TAG,
                 request="memorywire/rpc", response="memorywire/rpc.response"),
     ),
     error_reply,

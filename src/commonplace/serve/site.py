@@ -11,10 +11,10 @@ from commonplace.config import DEFAULT_AGENT, MIB
 from commonplace.engine import Engine
 from commonplace.serve import tracing
 from commonplace.serve.auth import Gate
-from commonplace.serve.binding import Protocol, Reply
 from commonplace.serve.door import Door
 from commonplace.serve.errors import error_reply, with_headers
 from commonplace.serve.metrics import Metrics
+from commonplace.serve.routes import Protocol, Reply
 from commonplace.wire.errors import Fault
 
 NOTE = "commonplace.note"  # where a request's Note lies in its ASGI scope

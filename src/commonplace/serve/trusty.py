@@ -8,9 +8,9 @@ from commonplace.dialects.trusty import drawers
 from commonplace.dialects.trusty.operations import LIST_LIMIT, TOP_K, Trusty
 from commonplace.dialects.trusty.published import VERSION
 from commonplace.engine import Palace
-from commonplace.serve.binding import Binding, Call, Protocol, Reply
 from commonplace.serve.errors import STATUS
 from commonplace.serve.events import Events
+from commonplace.serve.routes import Call, Protocol, Reply, Route
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import LOCAL_TENANT, Principal
@@ -166,33 +166,33 @@ def protocol(palace: str | None, events: Events) -> Protocol:
     routes = Routes(palace, events)
     text = {"type": "string"}
 
-    def binding(method: str, path: str, handler: Any, summary: str, **more: Any) -> Binding:
-        return Binding(method, path, handler, f"trusty_{handler.__name__}", summary, TAG, **more)
+    def route(method: str, path: str, handler: Any, summary: str, **more: Any) -> Route:
+        return Route(method, path, handler, f"trusty_{handler.__name__}", summary, TAG, **more)
 
     return Protocol(
         "",
         (
-            binding("GET", "/health", routes.health, "Whether it is alive.", role=None),
-            binding("GET", f"{_API}/status", routes.status, "What there is in all."),
-            binding("GET", f"{_API}/config", routes.config, "How it is configured."),
-            binding("GET", f"{_API}/dream/status", routes.dream_status, "When memories were last consolidated."),
-            binding("POST", f"{_API}/dream/run", routes.dream_run, "Consolidate memories now.", role="writer"),
-            binding("GET", f"{_API}/palaces", routes.palaces, "Every palace."),
-            binding("POST", f"{_API}/palaces", routes.create_palace, "Make a palace.", role="writer",
+            route("GET", "/health", routes.health, "Whether it is alive.", role=None),
+            route("GET", f"{_API}/status", routes.status, "What there is in all."),
+            route("GET", f"{_API}/config", routes.config, "How it is configured."),
+            route("GET", f"{_API}/dream/status", routes.dream_status, "When memories were last consolidated."),
+            route("POST", f"{_API}/dream/run", routes.dream_run, "Consolidate memories now.", role="writer"),
+            route("GET", f"{_API}/palaces", routes.palaces, "Every palace."),
+            route("POST", f"{_API}/palaces", routes.create_palace, "Make a palace.", role="writer",
                     request="trusty/http/palace"),
-            binding("GET", _PALACE, routes.palace, "One palace."),
-            binding("GET", f"{_PALACE}/dream/status", routes.dream_status, "When it was last consolidated."),
-            binding("GET", f"{_PALACE}/drawers", routes.listing, "Its drawers, the most important first.",
+            route("GET", _PALACE, routes.palace, "One palace."),
+            route("GET", f"{_PALACE}/dream/status", routes.dream_status, "When it was last consolidated."),
+            route("GET", f"{_PALACE}/drawers", routes.listing, "Its drawers, the most important first.",
                     query={"room": text, "tag": text, "limit": _WHOLE}),
-            binding("POST", f"{_PALACE}/drawers", routes.create_drawer, "Store a memory.", role="writer",
+            route("POST", f"{_PALACE}/drawers", routes.create_drawer, "Store a memory.", role="writer",
                     request="trusty/http/drawer"),
-            binding("DELETE", f"{_PALACE}/drawers/{{drawer_id}}", routes.delete_drawer, "Delete one.", role="writer",
+            route("DELETE", f"{_PALACE}/drawers/{{drawer_id}}", routes.delete_drawer, "Delete one.", role="writer",
                     status=204),
-            binding("GET", f"{_PALACE}/recall", routes.recall, "Find memories.",
+            route("GET", f"{_PALACE}/recall", routes.recall, "Find memories.",
                     query={"q": {**text, "required": True}, "top_k": _WHOLE,
                            "deep": {"enum": ["true", "false"]}}),
-            binding("GET", f"{_PALACE}/kg", routes.facts, "What holds of a subject.", query={"subject": _SUBJECT}),
-            binding("POST", f"{_PALACE}/kg", routes.assert_fact, "State a fact.", role="writer", status=204,
+            route("GET", f"{_PALACE}/kg", routes.facts, "What holds of a subject.", query={"subject": _SUBJECT}),
+            route("POST", f"{_PALACE}/kg", routes.assert_fact, "State a fact.", role="writer", status=204,
                     request="trusty/http/triple"),
         ),
         error_reply,

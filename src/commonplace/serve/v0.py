@@ -8,8 +8,8 @@ from typing import Any
 from commonplace.__about__ import __version__
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.serve import kg
-from commonplace.serve.binding import Binding, Call, Lines, Protocol, Reply
 from commonplace.serve.errors import error_reply
+from commonplace.serve.routes import Call, NdjsonLines, Protocol, Reply, Route
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import (
     ExpireRequest,
@@ -63,7 +63,7 @@ def _outcome(answer: Any) -> dict[str, Any]:
 async def recall(call: Call) -> Reply:
     found = await _wire(call).recall(parse(RecallRequest, call.body))
     if NDJSON in call.accept:
-        return Reply(Lines(_hits_then_rest(found)))
+        return Reply(NdjsonLines(_hits_then_rest(found)))
     return Reply(found)
 
 
@@ -210,27 +210,27 @@ _TYPE = {"enum": list(MEMORY_TYPES)}
 _WHICH = {"enum": ["pending", "approved", "rejected", "all"]}
 
 
-def _binding(
+def _route(
     method: str, path: str, handler: Callable[[Call], Awaitable[Reply]], summary: str, response: str, **more: Any
-) -> Binding:
+) -> Route:
     operation = "list" if handler is listing else handler.__name__
-    return Binding(method, f"/v0/{path}", handler, operation, summary, TAG, response=f"memorywire/{response}", **more)
+    return Route(method, f"/v0/{path}", handler, operation, summary, TAG, response=f"memorywire/{response}", **more)
 
 
-def _operation(name: str, handler: Callable[[Call], Awaitable[Reply]], summary: str, role: str) -> Binding:
+def _operation(name: str, handler: Callable[[Call], Awaitable[Reply]], summary: str, role: str) -> Route:
     request = f"memorywire/operations/{name}"
-    return _binding("POST", name, handler, summary, f"operations/{name}.response", request=request, role=role)
+    return _route("POST", name, handler, summary, f"operations/{name}.response", request=request, role=role)
 
 
-def _preview(name: str, handler: Callable[[Call], Awaitable[Reply]], response: str = "preview") -> Binding:
+def _preview(name: str, handler: Callable[[Call], Awaitable[Reply]], response: str = "preview") -> Route:
     summary, request = f"What the {name} would touch; nothing is changed.", f"memorywire/operations/{name}"
-    return _binding("POST", f"preview/{name}", handler, summary, f"operations/{response}.response", request=request,
+    return _route("POST", f"preview/{name}", handler, summary, f"operations/{response}.response", request=request,
                     role="writer")  # fmt: skip
 
 
-BINDINGS = (
+ROUTES = (
     _operation("remember", remember, "Keep a memory.", "writer"),
-    _binding("POST", "remember/batch", remember_batch, "Keep many, each with its own outcome.",
+    _route("POST", "remember/batch", remember_batch, "Keep many, each with its own outcome.",
              "operations/remember.batch.response", request="memorywire/operations/remember.batch", role="writer"),
     _operation("recall", recall, "Find memories; one a line when Accept says application/x-ndjson.", "reader"),
     _operation("forget", forget, "Hide memories, or erase them.", "writer"),
@@ -239,28 +239,28 @@ BINDINGS = (
     _preview("forget", preview_forget),
     _preview("merge", preview_merge, "preview.merge"),
     _preview("expire", preview_expire),
-    _binding("GET", "memories", listing, "A page of an agent's memories, newest first.", "operations/list.response",
+    _route("GET", "memories", listing, "A page of an agent's memories, newest first.", "operations/list.response",
              query={"agent_id": _NAMED, "type": _TYPE, "tag": _WORD, "user_id": _AGENT, "filter": _LONG,
                     "limit": _LIMIT, "cursor": _WORD, "as_of": _TIME}),
-    _binding("GET", "memories/{id:path}", get, "One memory.", "types/memory",
+    _route("GET", "memories/{id:path}", get, "One memory.", "types/memory",
              query={"agent_id": _NAMED, "as_of": _TIME}),
-    _binding("PATCH", "memories/{id:path}", update, "Change a memory; the version before is kept.", "types/memory",
+    _route("PATCH", "memories/{id:path}", update, "Change a memory; the version before is kept.", "types/memory",
              request="memorywire/operations/update", role="writer"),
-    _binding("GET", "memories/{id:path}/history", history, "Every version of a memory, oldest first.",
+    _route("GET", "memories/{id:path}/history", history, "Every version of a memory, oldest first.",
              "operations/history.response", query={"agent_id": _NAMED}),
-    _binding("GET", "reviews", reviews, "Requests that wait for a person, or waited.", "operations/reviews.response",
+    _route("GET", "reviews", reviews, "Requests that wait for a person, or waited.", "operations/reviews.response",
              query={"status": _WHICH}),
-    _binding("GET", "reviews/{id}", review, "One review.", "types/review"),
-    _binding("POST", "reviews/{id}", decide, "Approve, reject, or approve as edited.", "operations/decide.response",
+    _route("GET", "reviews/{id}", review, "One review.", "types/review"),
+    _route("POST", "reviews/{id}", decide, "Approve, reject, or approve as edited.", "operations/decide.response",
              request="memorywire/operations/decide", role="reviewer"),
-    _binding("GET", "audit", audit, "A page of the audit trail, oldest first.", "operations/audit.response",
+    _route("GET", "audit", audit, "A page of the audit trail, oldest first.", "operations/audit.response",
              role="reviewer", query={"agent_id": _AGENT, "operation": _WORD, "since": _TIME, "until": _TIME,
                                      "limit": _LIMIT, "cursor": _WORD}),
-    _binding("GET", "audit/verify", verify_audit, "Whether the audit chain is whole.",
+    _route("GET", "audit/verify", verify_audit, "Whether the audit chain is whole.",
              "operations/audit.verify.response", role="reviewer"),
-    _binding("GET", "health", health, "Whether the server can work.", "operations/health.response"),
-    _binding("GET", "status", status, "What the caller may see of the store.", "operations/status.response"),
-    *kg.BINDINGS,
+    _route("GET", "health", health, "Whether the server can work.", "operations/health.response"),
+    _route("GET", "status", status, "What the caller may see of the store.", "operations/status.response"),
+    *kg.ROUTES,
 )  # fmt: skip
 
-PROTOCOL = Protocol("/v0", BINDINGS, error_reply)
+PROTOCOL = Protocol("/v0", ROUTES, error_reply)

@@ -10,7 +10,6 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from commonplace.serve.binding import Protocol, Reply
 from commonplace.serve.errors import STATUS
 from commonplace.serve.exchange import read_body, send_reply
 from commonplace.serve.logs import log, whereabouts
@@ -18,6 +17,7 @@ from commonplace.serve.mcp.messages import INVALID_REQUEST, Problem, decode
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.mcp.sets import load
 from commonplace.serve.mcp.speaker import Report, Speaker
+from commonplace.serve.routes import Protocol, Reply
 from commonplace.serve.site import NOTE, Note, Site
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
@@ -35,7 +35,7 @@ def error_reply(fault: Fault) -> Reply:
     return Reply({"jsonrpc": "2.0", "id": None, "error": error}, STATUS[fault.code])
 
 
-#: Its routes are not bindings: the body is a conversation of its own, which the SDK reads.
+#: Its routes are not routes: the body is a conversation of its own, which the SDK reads.
 PROTOCOL = Protocol("/mcp", (), error_reply)
 
 

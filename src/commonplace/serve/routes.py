@@ -27,11 +27,11 @@ class Call:
     accept: str = ""
     open: bool = False  # nobody had to say who they are: open local mode
     spend: Callable[[], None] = lambda: None  # pays for one more operation than the request itself, or refuses
-    stranger: bool = False  # let in without a token, as `Binding.stranger` says
+    stranger: bool = False  # let in without a token, as `Route.stranger` says
 
 
 @dataclass(slots=True, frozen=True)
-class Lines:
+class NdjsonLines:
     """Documents sent one to a line (NDJSON), each as soon as it is encoded."""
 
     documents: Iterable[Any]
@@ -39,7 +39,7 @@ class Lines:
 
 @dataclass(slots=True)
 class Reply:
-    """A document or a message, sent as JSON; or `Lines`; or bytes with their own Content-Type; or None, no body."""
+    """A document or a message, sent as JSON; or `NdjsonLines`; or bytes with their Content-Type; or None, no body."""
 
     document: Any
     status: int = 200
@@ -47,7 +47,7 @@ class Reply:
 
 
 @dataclass(slots=True, frozen=True)
-class Binding:
+class Route:
     method: str
     path: str  # "/v0/memories/{id}"
     handler: Callable[[Call], Awaitable[Reply]]
@@ -70,5 +70,5 @@ class Protocol:
     """A prefix of paths with one way to say what went wrong."""
 
     prefix: str
-    bindings: tuple[Binding, ...]
+    routes: tuple[Route, ...]
     error_reply: Callable[[Fault], Reply]  # its own error document and status for a fault
