@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from commonplace.serve.exchange import decode, encode
+from commonplace.serve.http_io import decode, encode
 from commonplace.wire.models import (
     ForgetRequest,
     ForgetResponse,

@@ -8,10 +8,10 @@ from importlib.resources import files
 from typing import Any
 
 from commonplace.serve import metrics, openapi
+from commonplace.serve.context import AppContext
 from commonplace.serve.errors import error_reply
-from commonplace.serve.exchange import encode
+from commonplace.serve.http_io import encode
 from commonplace.serve.routes import Call, Protocol, Reply, Route
-from commonplace.serve.site import Site
 from commonplace.wire.errors import Forbidden
 from commonplace.wire.validate import schema, schema_names
 
@@ -20,8 +20,8 @@ _LOOK_AGAIN = 1.0
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 
 
-def protocol(site: Site) -> Protocol:
-    """Needs the site itself, which is why this table is made and not written down."""
+def protocol(context: AppContext) -> Protocol:
+    """Needs the context itself, which is why this table is made and not written down."""
 
     async def healthz(call: Call) -> Reply:
         return Reply({"status": "ok"})
@@ -29,12 +29,12 @@ def protocol(site: Site) -> Protocol:
     looked: dict[str, Any] = {"at": float("-inf"), "health": {}}
 
     async def readyz(call: Call) -> Reply:
-        state = site.readiness
+        state = context.readiness
         if time.monotonic() - looked["at"] > _LOOK_AGAIN:
-            looked.update(health=await site.engine.health(), at=time.monotonic())
+            looked.update(health=await context.engine.health(), at=time.monotonic())
         health = looked["health"]
         checks = {"store": health["status"], "indexes": "ok" if state.indexes else "being verified",
-                  "embedder": _embedder(site)}  # fmt: skip
+                  "embedder": _embedder(context)}  # fmt: skip
         ready = state.ready and health["status"] == "ok"
         answer = {"status": "ready" if ready else "starting", "checks": checks}
         if state.problem is not None:
@@ -44,11 +44,11 @@ def protocol(site: Site) -> Protocol:
     async def metrics_page(call: Call) -> Reply:
         if not call.who.operates:
             raise Forbidden(f"{call.who.name} may not see what the whole server does; an admin of `local` may")
-        return Reply(await site.metrics.page(), headers={"Content-Type": metrics.CONTENT_TYPE})
+        return Reply(await context.metrics.page(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     @cache
     def described() -> bytes:
-        return encode(openapi.document([p for p in site.protocols if p.prefix]))
+        return encode(openapi.document([p for p in context.protocols if p.prefix]))
 
     async def openapi_page(call: Call) -> Reply:
         return Reply(described(), headers={"Content-Type": "application/json"})
@@ -69,10 +69,10 @@ def protocol(site: Site) -> Protocol:
     return Protocol("", table, error_reply)
 
 
-def _embedder(site: Site) -> str:
-    if not site.engine.embeds:
-        return "none: recall is by keywords only" if site.readiness.embedder else "loading"
-    return "ok" if site.readiness.embedder else "loading"
+def _embedder(context: AppContext) -> str:
+    if not context.engine.embeds:
+        return "none: recall is by keywords only" if context.readiness.embedder else "loading"
+    return "ok" if context.readiness.embedder else "loading"
 
 
 async def docs(call: Call) -> Reply:

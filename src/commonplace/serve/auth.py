@@ -22,7 +22,7 @@ BORROWER = Principal("borrower", "", "reader", ())
 _MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes one: `commonplace token create`"
 
 
-class Gate:
+class Authenticator:
     """Open only on loopback, while no token has ever been made and none is required."""
 
     def __init__(

@@ -13,14 +13,14 @@ import uvicorn
 from starlette.datastructures import Headers
 
 from commonplace.engine import require_role
-from commonplace.serve.auth import Gate
-from commonplace.serve.door import Door, is_loopback
+from commonplace.serve.app import application
+from commonplace.serve.auth import Authenticator
+from commonplace.serve.context import RECORD, AppContext, RequestRecord
 from commonplace.serve.events import Events
-from commonplace.serve.exchange import send_reply
-from commonplace.serve.http import application
+from commonplace.serve.host_check import HostCheck, is_loopback
+from commonplace.serve.http_io import send_reply
 from commonplace.serve.metrics import Metrics
-from commonplace.serve.run import address, listen
-from commonplace.serve.site import NOTE, Note, Site
+from commonplace.serve.server import address, listen
 from commonplace.serve.trusty import protocol
 from commonplace.wire.errors import Fault, ValidationError
 
@@ -66,9 +66,9 @@ class Companion:
     async def run(self, engine: Engine) -> None:
         """Until `stop`; raises what keeps it from serving."""
         try:
-            site = await self._site(engine)
+            context = await self._context(engine)
             print(f"commonplace: listening on {self.address}", file=sys.stderr, flush=True)
-            app = _Streaming(site, self._events)
+            app = _Streaming(context, self._events)
             self._server = _Server(
                 uvicorn.Config(
                     app, log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
@@ -89,20 +89,28 @@ class Companion:
     def close(self) -> None:
         self._socket.close()
 
-    async def _site(self, engine: Engine) -> Site:
+    async def _context(self, engine: Engine) -> AppContext:
         config, loopback = self._config, is_loopback(self._host)
-        gate = Gate(engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit)
-        if not loopback and not await gate.usable():
+        authenticator = Authenticator(
+            engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit
+        )
+        if not loopback and not await authenticator.usable():
             raise ValidationError(
                 f"refusing to listen on {self._host}, which other machines can reach, without tokens: make one with "
                 "`commonplace token create`, or listen on 127.0.0.1",
                 field="http",
             )
         table = protocol(self._palace, self._events)
-        return Site(
-            engine, gate, Door(loopback, config.allowed_hosts), Metrics(engine), (table,), max_body=config.max_body,
-            timeout=config.request_timeout, signpost="/api/v1/status is a place to begin",
-        )  # fmt: skip
+        return AppContext(
+            engine,
+            authenticator,
+            HostCheck(loopback, config.allowed_hosts),
+            Metrics(engine),
+            (table,),
+            max_body=config.max_body,
+            timeout=config.request_timeout,
+            signpost="/api/v1/status is a place to begin",
+        )
 
 
 class _Server(uvicorn.Server):
@@ -116,10 +124,10 @@ class _Server(uvicorn.Server):
 class _Streaming:
     """The table of routes, and beside it the one answer that never ends."""
 
-    def __init__(self, site: Site, events: Events) -> None:
-        self._site = site
+    def __init__(self, context: AppContext, events: Events) -> None:
+        self._context = context
         self._events = events
-        self._rest = application(site)
+        self._rest = application(context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == STREAM and scope["method"] == "GET":
@@ -129,13 +137,13 @@ class _Streaming:
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        scope[NOTE] = Note("stream")
+        scope[RECORD] = RequestRecord("stream")
         try:
-            self._site.door.check("GET", headers)
-            who, _ = await self._site.gate.admit(headers.get("authorization"))
+            self._context.host_check.check("GET", headers)
+            who, _ = await self._context.authenticator.admit(headers.get("authorization"))
             require_role(who, "reader")
         except Fault as fault:
-            await send_reply(scope, send, self._site.refusal(scope, fault))
+            await send_reply(scope, send, self._context.refusal(scope, fault))
             return
         await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM_HEADERS)})
         sending = asyncio.create_task(self._send_all(send, who, headers.get("authorization")))
@@ -156,7 +164,7 @@ class _Streaming:
     async def _welcome(self, authorization: str | None) -> bool:
         """A stream outlives the look at its token, which may have been revoked since."""
         try:
-            await self._site.gate.admit(authorization)
+            await self._context.authenticator.admit(authorization)
         except Fault:
             return False
         return True

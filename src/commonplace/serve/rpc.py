@@ -8,7 +8,7 @@ from typing import Any
 from commonplace.engine import require_role
 from commonplace.serve import v0
 from commonplace.serve.errors import STATUS
-from commonplace.serve.exchange import Malformed, check_query, encode
+from commonplace.serve.http_io import MalformedBody, check_query, encode
 from commonplace.serve.routes import Call, Protocol, Reply, Route
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import Message, dump
@@ -125,7 +125,7 @@ def _error(id: Any, number: int, fault: Fault) -> dict[str, Any]:
 
 def error_reply(fault: Fault) -> Reply:
     """What goes wrong before a call is looked at: HTTP's status, and the same words as an error of no call."""
-    number = PARSE_ERROR if isinstance(fault, Malformed) else _number(fault)
+    number = PARSE_ERROR if isinstance(fault, MalformedBody) else _number(fault)
     return Reply(_error(None, number, fault), STATUS[fault.code])
 
 

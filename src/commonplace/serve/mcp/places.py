@@ -1,4 +1,4 @@
-"""MCP over HTTP: one address for each set of tools, behind the same door and gate as every other protocol."""
+"""MCP over HTTP: one address for each set of tools, checked like every other protocol."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
+from commonplace.serve.context import RECORD, AppContext, RequestRecord
 from commonplace.serve.errors import STATUS
-from commonplace.serve.exchange import read_body, send_reply
+from commonplace.serve.http_io import read_body, send_reply
 from commonplace.serve.logs import log, whereabouts
 from commonplace.serve.mcp.messages import INVALID_REQUEST, Problem, decode
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.mcp.sets import load
 from commonplace.serve.mcp.speaker import Report, Speaker
 from commonplace.serve.routes import Protocol, Reply
-from commonplace.serve.site import NOTE, Note, Site
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 #: Where each set is served.
@@ -39,58 +39,64 @@ def error_reply(fault: Fault) -> Reply:
 PROTOCOL = Protocol("/mcp", (), error_reply)
 
 
-class McpPlace:
+class McpEndpoint:
     """One set of tools at one path. The SDK takes a second to load, so it is loaded by the first request."""
 
-    def __init__(self, site: Site, name: str) -> None:
-        self._site = site
+    def __init__(self, context: AppContext, name: str) -> None:
+        self._context = context
         self._name = name
         self._starting = asyncio.Lock()
         self._manager: Any = None
         self._living: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        note: Note = scope[NOTE]
-        note.operation = f"mcp_{self._name}"
+        record: RequestRecord = scope[RECORD]
+        record.operation = f"mcp_{self._name}"
         headers = Headers(scope=scope)
         try:
             if scope["method"] != "POST":
                 await send_reply(scope, send, self._only_post(scope))
                 return
-            with self._site.tracer(note.operation, headers) as ended:
-                async with asyncio.timeout(self._site.timeout):
-                    scope[SESSION] = await self._session(scope, headers, note)
-                    body = await read_body(headers, receive, self._site.max_body)
+            with self._context.tracer(record.operation, headers) as ended:
+                async with asyncio.timeout(self._context.timeout):
+                    scope[SESSION] = await self._session(scope, headers, record)
+                    body = await read_body(headers, receive, self._context.max_body)
                 if not _is_json(headers):
                     await send_reply(scope, send, self._only_json(scope))
-                    ended(note.status)
+                    ended(record.status)
                     return
                 decode(body)
                 # White space around a value is no part of it (RFC 9110), and the SDK compares values.
                 scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
                 await (await self._started()).handle_request(scope, _again(body, receive), send)
-                ended(note.status)
+                ended(record.status)
         except Problem as problem:
             await send_reply(scope, send, Reply(problem.response(), 400))
         except Fault as fault:
-            await send_reply(scope, send, self._site.refusal(scope, fault))
+            await send_reply(scope, send, self._context.refusal(scope, fault))
         except TimeoutError:
-            reply = self._site.refusal(scope, Unavailable(f"the body did not arrive within {self._site.timeout:g} s"))
+            reply = self._context.refusal(
+                scope, Unavailable(f"the body did not arrive within {self._context.timeout:g} s")
+            )
             reply.headers["Connection"] = "close"
             await send_reply(scope, send, reply)
         except ClientDisconnect:
-            note.status = CLIENT_GONE
+            record.status = CLIENT_GONE
 
-    async def _session(self, scope: Scope, headers: Headers, note: Note) -> RequestSession:
-        who, _ = await self._site.gate.admit(headers.get("authorization"))
-        note.principal = who.name
-        self._site.gate.spend(who)
+    async def _session(self, scope: Scope, headers: Headers, record: RequestRecord) -> RequestSession:
+        who, _ = await self._context.authenticator.admit(headers.get("authorization"))
+        record.principal = who.name
+        self._context.authenticator.spend(who)
         asked = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
         for name, value in asked.items():
             if name not in _ASKED or not 1 <= len(value) <= _MOST_CHARS:
                 raise ValidationError(f"an address ends in ?agent=NAME or ?palace=NAME, not in {name[:80]!r}")
         return RequestSession(
-            self._site.engine, who, asked.get("agent", self._site.agent), asked.get("palace"), named="agent" in asked
+            self._context.engine,
+            who,
+            asked.get("agent", self._context.agent),
+            asked.get("palace"),
+            named="agent" in asked,
         )
 
     async def _started(self) -> Any:
@@ -99,7 +105,7 @@ class McpPlace:
                 if self._manager is None:
                     sdk = await asyncio.to_thread(import_module, "commonplace.serve.mcp.sdk_http")
                     speaker = Speaker(load(self._name), _reporter(self._name))
-                    made = sdk.manager(speaker, max_body=self._site.max_body, timeout=self._site.timeout)
+                    made = sdk.manager(speaker, max_body=self._context.max_body, timeout=self._context.timeout)
                     running = asyncio.Event()
                     self._living = asyncio.create_task(_live(made, running))
                     await running.wait()
@@ -108,13 +114,13 @@ class McpPlace:
 
     def _only_post(self, scope: Scope) -> Reply:
         fault = ValidationError(f"{scope['method'][:20]} does not work here: there are no streams to open; use POST")
-        reply = self._site.refusal(scope, fault)
+        reply = self._context.refusal(scope, fault)
         reply.status = 405
         reply.headers["Allow"] = "POST"
         return reply
 
     def _only_json(self, scope: Scope) -> Reply:
-        reply = self._site.refusal(scope, ValidationError("a message is sent with Content-Type: application/json"))
+        reply = self._context.refusal(scope, ValidationError("a message is sent with Content-Type: application/json"))
         reply.status = 415
         return reply
 

@@ -14,13 +14,13 @@ from commonplace.config import Config
 from commonplace.engine import Engine, Settings
 from commonplace.sdk import open_engine
 from commonplace.serve import about, lending, logs, tracing
-from commonplace.serve.auth import Gate
-from commonplace.serve.door import Door, is_loopback
-from commonplace.serve.http import application
+from commonplace.serve.app import application
+from commonplace.serve.auth import Authenticator
+from commonplace.serve.context import AppContext
+from commonplace.serve.host_check import HostCheck, is_loopback
 from commonplace.serve.mcp import places
 from commonplace.serve.metrics import Metrics
 from commonplace.serve.protocols import spoken
-from commonplace.serve.site import Site
 from commonplace.wire import strict_json
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
@@ -36,8 +36,8 @@ _REFUSED = (
     "`commonplace token create --role admin`, or listen on 127.0.0.1"
 )
 
-#: Told the server's address and its site once it listens.
-Announce = Callable[[str, Site], None]
+#: Told the server's address, and whether it is open to everyone, once it listens.
+Announce = Callable[[str, bool], None]
 
 
 def listen(host: str, port: int, flag: str = "--port") -> socket.socket:
@@ -59,37 +59,43 @@ def address(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def site_of(config: Config, engine: Engine, *, loopback: bool, lent: str = "") -> Site:
+async def app_context(config: Config, engine: Engine, *, loopback: bool, lent: str = "") -> AppContext:
     """Everything a request needs; refused when anyone could reach a server that asks nobody who they are."""
-    gate = Gate(
+    authenticator = Authenticator(
         engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit, lent=lent
     )
-    usable = await gate.usable()
+    usable = await authenticator.usable()
     if not loopback and not usable:
         raise ValidationError(_REFUSED.format(host=config.host), field="host")
-    door = Door(loopback, config.allowed_hosts)
+    host_check = HostCheck(loopback, config.allowed_hosts)
     protocols = spoken(config)
-    site = Site(
-        engine, gate, door, Metrics(engine), protocols, max_body=config.max_body, timeout=config.request_timeout,
+    context = AppContext(
+        engine,
+        authenticator,
+        host_check,
+        Metrics(engine),
+        protocols,
+        max_body=config.max_body,
+        timeout=config.request_timeout,
         agent=config.agent,
-    )  # fmt: skip
-    site.protocols = (*protocols, places.PROTOCOL, about.protocol(site))
-    return site
+    )
+    context.protocols = (*protocols, places.PROTOCOL, about.protocol(context))
+    return context
 
 
-async def make_ready(site: Site) -> None:
+async def make_ready(context: AppContext) -> None:
     """Bring the indexes up to date and load the model, while requests are already answered."""
-    engine = site.engine
+    engine = context.engine
     try:
         await engine.warm_indexes()
-        site.readiness.indexes = True
+        context.readiness.indexes = True
         await engine.warm_embedder()
-        site.readiness.embedder = True
+        context.readiness.embedder = True
     except Fault as fault:
-        site.readiness.problem = fault.message
+        context.readiness.problem = fault.message
         logs.log.error("not ready: %s", fault.message)
     except Exception as error:
-        site.readiness.problem = f"unexpected {type(error).__name__}"
+        context.readiness.problem = f"unexpected {type(error).__name__}"
         logs.log.error("bug", extra={"fields": {"event": "bug", "operation": "make_ready", **logs.whereabouts(error)}})
 
 
@@ -102,11 +108,11 @@ async def serve(config: Config, announce: Announce) -> None:
         engine = await open_engine(config, settings=settings)
         try:
             offer = lending.offer(config.data)
-            site = await site_of(config, engine, loopback=is_loopback(config.host), lent=offer.token)
-            site.tracer, end_traces = tracing.tracer(config.traces, engine.store_name)
-            server = _server(site, offer)
-            ready = asyncio.create_task(make_ready(site))
-            announce(url, site)
+            context = await app_context(config, engine, loopback=is_loopback(config.host), lent=offer.token)
+            context.tracer, end_traces = tracing.tracer(config.traces, engine.store_name)
+            server = _server(context, offer)
+            ready = asyncio.create_task(make_ready(context))
+            announce(url, context.authenticator.is_open)
             offer.stand(_near(url))
             await server.serve(sockets=[sock])
             ready.cancel()
@@ -141,7 +147,7 @@ def _reader() -> type[asyncio.Protocol]:
     return Reader
 
 
-def _server(site: Site, offer: lending.Offer) -> uvicorn.Server:
+def _server(context: AppContext, offer: lending.Offer) -> uvicorn.Server:
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -151,7 +157,7 @@ def _server(site: Site, offer: lending.Offer) -> uvicorn.Server:
 
     return Server(
         uvicorn.Config(
-            application(site), log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
+            application(context), log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
             http=_reader(), backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS, timeout_keep_alive=_KEEP_SECONDS,
         )
     )  # fmt: skip

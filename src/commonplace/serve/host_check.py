@@ -22,7 +22,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class Door:
+class HostCheck:
     """A page on another site can make a browser call a local server; its Host or Origin gives it away."""
 
     def __init__(self, loopback: bool, allowed: Iterable[str] = ()) -> None:

@@ -10,18 +10,18 @@ from typing import Any
 from commonplace.config import DEFAULT_AGENT, MIB
 from commonplace.engine import Engine
 from commonplace.serve import tracing
-from commonplace.serve.auth import Gate
-from commonplace.serve.door import Door
+from commonplace.serve.auth import Authenticator
 from commonplace.serve.errors import error_reply, with_headers
+from commonplace.serve.host_check import HostCheck
 from commonplace.serve.metrics import Metrics
 from commonplace.serve.routes import Protocol, Reply
 from commonplace.wire.errors import Fault
 
-NOTE = "commonplace.note"  # where a request's Note lies in its ASGI scope
+RECORD = "commonplace.record"  # where a request's RequestRecord lies in its ASGI scope
 
 
 @dataclass(slots=True)
-class Note:
+class RequestRecord:
     """What is known of one request, for its log line and its metrics."""
 
     id: str
@@ -46,10 +46,10 @@ class Readiness:
 
 
 @dataclass(slots=True)
-class Site:
+class AppContext:
     engine: Engine
-    gate: Gate
-    door: Door
+    authenticator: Authenticator
+    host_check: HostCheck
     metrics: Metrics
     protocols: tuple[Protocol, ...]
     readiness: Readiness = field(default_factory=Readiness)
@@ -65,5 +65,5 @@ class Site:
         return max(owners, key=lambda p: len(p.prefix)).error_reply if owners else error_reply
 
     def refusal(self, scope: Any, fault: Fault) -> Reply:
-        scope[NOTE].fault = fault.code
+        scope[RECORD].fault = fault.code
         return with_headers(self.error_reply(scope["path"])(fault), fault)

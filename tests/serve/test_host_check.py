@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.serve.door import Door, is_loopback
+from commonplace.serve.host_check import HostCheck, is_loopback
 from commonplace.wire.errors import Forbidden
 
 LOCAL = {"host": "127.0.0.1:8420"}
@@ -36,7 +36,7 @@ CASES = [
 
 @pytest.mark.parametrize(("loopback", "method", "headers", "passes"), CASES)
 def test_who_may_come_in(loopback: bool, method: str, headers: dict[str, str], passes: bool) -> None:
-    door = Door(loopback, ["Friend.example"])
+    door = HostCheck(loopback, ["Friend.example"])
     if passes:
         door.check(method, headers)
     else:

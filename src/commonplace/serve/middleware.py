@@ -11,18 +11,18 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from commonplace.serve.exchange import send_reply
+from commonplace.serve.context import RECORD, AppContext, RequestRecord
+from commonplace.serve.http_io import send_reply
 from commonplace.serve.logs import access
-from commonplace.serve.site import NOTE, Note, Site
 from commonplace.wire.errors import Fault
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _POLICY_VIOLATION = 1008
 
 
-class Front:
-    def __init__(self, site: Site, app: ASGIApp) -> None:
-        self.site = site
+class RequestMiddleware:
+    def __init__(self, context: AppContext, app: ASGIApp) -> None:
+        self.context = context
         self._app = app
         # Random once and then counted: asking the system for randomness gives up the interpreter at every request.
         self._prefix = secrets.token_hex(6)
@@ -35,37 +35,39 @@ class Front:
             return
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
-        note = scope[NOTE] = Note(given if _GIVEN_ID.match(given) else f"{self._prefix}-{next(self._numbers):x}")
-        named = (b"x-request-id", note.id.encode())
+        record = scope[RECORD] = RequestRecord(
+            given if _GIVEN_ID.match(given) else f"{self._prefix}-{next(self._numbers):x}"
+        )
+        named = (b"x-request-id", record.id.encode())
 
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
-                note.status = message["status"]
+                record.status = message["status"]
                 message["headers"].append(named)
             await send(message)
 
-        self.site.metrics.in_flight.inc()
+        self.context.metrics.in_flight.inc()
         try:
             try:
-                self.site.door.check(scope["method"], headers)
+                self.context.host_check.check(scope["method"], headers)
             except Fault as fault:
-                await send_reply(scope, sending, self.site.refusal(scope, fault))
+                await send_reply(scope, sending, self.context.refusal(scope, fault))
             else:
                 await self._app(scope, receive, sending)
         finally:
-            self.site.metrics.in_flight.dec()
-            self._tell(scope, note)
+            self.context.metrics.in_flight.dec()
+            self._tell(scope, record)
 
-    def _tell(self, scope: Scope, note: Note) -> None:
-        seconds = time.perf_counter() - note.started
-        self.site.metrics.answered(note.operation, note.status, seconds)
+    def _tell(self, scope: Scope, record: RequestRecord) -> None:
+        seconds = time.perf_counter() - record.started
+        self.context.metrics.answered(record.operation, record.status, seconds)
         if access.isEnabledFor(20):
             fields: dict[str, Any] = {
-                "event": "request", "id": note.id, "method": scope["method"][:20], "operation": note.operation,
-                "status": note.status, "ms": round(seconds * 1000, 2),
+                "event": "request", "id": record.id, "method": scope["method"][:20], "operation": record.operation,
+                "status": record.status, "ms": round(seconds * 1000, 2),
             }  # fmt: skip
-            if note.principal is not None:
-                fields["principal"] = note.principal
-            if note.fault is not None:
-                fields["fault"] = note.fault
+            if record.principal is not None:
+                fields["principal"] = record.principal
+            if record.fault is not None:
+                fields["fault"] = record.fault
             access.info("request", extra={"fields": fields})

@@ -20,7 +20,7 @@ _POLITE = 16  # a body up to this many times the limit is read to its end, unkep
 _LINES_AT_ONCE = 64
 
 
-class Malformed(ValidationError):
+class MalformedBody(ValidationError):
     """The body is not JSON at all."""
 
 
@@ -32,7 +32,7 @@ def decode(body: bytes) -> Any:
         return strict_json.decode(body)
     except strict_json.InvalidJson as wrong:
         place = f" at line {wrong.line}, column {wrong.column}" if wrong.line else ""
-        raise Malformed(f"the body is {wrong}{place}") from None
+        raise MalformedBody(f"the body is {wrong}{place}") from None
 
 
 def encode(document: Any) -> bytes:
