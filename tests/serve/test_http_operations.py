@@ -9,9 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from running import Answer, Running
+from running import PROTOCOLS, Answer, Running
 
-from commonplace.serve.protocols import PROTOCOLS
 from commonplace.wire.validate import check, schema, schema_names
 
 OPERATIONS = "memorywire/operations/"

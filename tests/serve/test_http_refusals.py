@@ -7,9 +7,8 @@ import socket
 from typing import Any
 
 import pytest
-from running import Answer, Running
+from running import PROTOCOLS, Answer, Running
 
-from commonplace.serve.protocols import PROTOCOLS
 from commonplace.wire.validate import check
 
 REMEMBER = {"agent_id": "bad", "type": "semantic", "content": "must never be kept"}

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from conftest import Guarded
-from running import SECONDS, Running, cli, command, environment, running, token
+from running import PROTOCOLS, SECONDS, Running, cli, command, environment, running, token
 
 from commonplace.serve.auth import REFRESH_SECONDS
-from commonplace.serve.protocols import PROTOCOLS
 
 
 def eventually(server: Running, secret: str, status: int) -> float:

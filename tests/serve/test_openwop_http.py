@@ -12,16 +12,16 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from running import Answer, Running, cli, running, token
+from running import PROTOCOLS, Answer, Running, cli, running, token
 
 from commonplace.config import load
-from commonplace.serve.openwop import HOST, PROTOCOL, WELL_KNOWN
-from commonplace.serve.protocols import PROTOCOLS, spoken
+from commonplace.serve.protocols import http_protocols, openwop
 from commonplace.serve.routes import Route
 from commonplace.wire.record import system_clock
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check, schema_names
 
+PROTOCOL, WELL_KNOWN, _, HOST = openwop.PROTOCOLS
 ROUTES = {
     ("POST", "/openwop/refs"), ("POST", "/openwop/runs"), ("DELETE", "/openwop/runs/{runId}"),
     ("GET", "/openwop/memory"), ("POST", "/openwop/memory"), ("GET", "/openwop/memory/{id}"),
@@ -125,13 +125,16 @@ def test_each_route_names_schemas_and_the_least_role(route: Route) -> None:
     discovery = route.operation == "openwop_discovery"
     assert route.role == (None if discovery else "writer" if writes else "reader")
     assert route.summary.endswith(".")
-    for rules in route.query.values():
-        assert rules["description"]
+    for parameter in route.parameters.values():
+        assert parameter.rules["description"]
 
 
 def test_the_workflows_are_only_there_when_asked_for(tmp_path: Path) -> None:
-    assert spoken(load(data=tmp_path)) == PROTOCOLS
-    assert HOST in spoken(load(data=tmp_path, openwop_host=True))
+    assert http_protocols(load(data=tmp_path)) == PROTOCOLS
+    assert HOST not in PROTOCOLS
+    hosted = http_protocols(load(data=tmp_path, openwop_host=True))
+    assert HOST in hosted
+    assert [p.prefix for p in hosted].count("/.well-known/openwop") == 1
 
 
 # the four scenarios

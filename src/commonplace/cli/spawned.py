@@ -25,10 +25,10 @@ class Spawned:
 
     def check(self) -> None:
         """Whether the set of tools is one, and has those that the other options are about."""
-        from commonplace.serve.mcp.sets import load
+        from commonplace.serve.protocols import load_tool_set
         from commonplace.wire.errors import ValidationError
 
-        names = {tool.name for tool in load(self.tools).tools}
+        names = {tool.name for tool in load_tool_set(self.tools).tools}
         for flag, value in (("--palace", self.palace), ("--http", self.http)):
             if value is not None and "palace_list" not in names:
                 raise ValidationError(
@@ -65,17 +65,16 @@ def read(args: Sequence[str]) -> Spawned | None:
 def start(spawned: Spawned) -> int:
     from commonplace import config as configuration
     from commonplace.serve.mcp import stdio
-    from commonplace.serve.mcp.sets import load
+    from commonplace.serve.protocols import load_tool_set
     from commonplace.wire.palace_names import check_name
 
     # One client asks one question at a time: a thread per core for linear algebra costs more than it gives.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     spawned.check()
-    offered = load(spawned.tools)
     if spawned.palace is not None:
         check_name(spawned.palace)
     config = configuration.load(data=spawned.data, agent=spawned.agent)
     if sys.stdin is not None and sys.stdin.isatty():
         print("commonplace mcp is spoken to by an MCP client; see `commonplace mcp --help`. Ctrl-D ends it.",
               file=sys.stderr)  # fmt: skip
-    return stdio.run(config, offered, stdio.Options(spawned.palace, spawned.http))
+    return stdio.run(config, load_tool_set(spawned.tools), stdio.Options(spawned.palace, spawned.http))

@@ -5,38 +5,36 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from starlette import routing
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route as AsgiRoute
+from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from commonplace.engine import require_role
 from commonplace.serve.auth import NOBODY
-from commonplace.serve.context import RECORD, AppContext, RequestRecord
-from commonplace.serve.http_io import check_query, decode, read_body, send_reply
-from commonplace.serve.logs import log, whereabouts
-from commonplace.serve.mcp.places import PATHS, McpEndpoint
-from commonplace.serve.mcp.places import PROTOCOL as MCP
+from commonplace.serve.context import RECORD, AppContext
+from commonplace.serve.http_io import CLIENT_GONE, decode_body, read_body, send_reply
+from commonplace.serve.logs import log_bug
+from commonplace.serve.mcp.http import PROTOCOL as MCP
+from commonplace.serve.mcp.http import endpoints as mcp_endpoints
 from commonplace.serve.middleware import RequestMiddleware
-from commonplace.serve.routes import Call, Protocol, Reply, Route
+from commonplace.serve.query import parse_query
+from commonplace.serve.routes import Call, Reply, Route
 from commonplace.wire.errors import Fault, NotFound, Unavailable, ValidationError
-from commonplace.wire.record import Principal
-
-_CLIENT_GONE = 499  # what access logs call it; nobody is left to receive it
 
 
 def application(context: AppContext) -> RequestMiddleware:
-    places: dict[str, Endpoint] = {}
+    endpoints: dict[str, Endpoint] = {}
     for protocol in context.protocols:
         for route in protocol.routes:
-            place = places.setdefault(route.path, Endpoint(context, protocol))
-            place.by_method[route.method] = route
+            endpoints.setdefault(route.path, Endpoint(context)).by_method[route.method] = route
     # The more a path says the earlier it is tried: an id may hold slashes, and must not swallow `/history`.
-    ordered = sorted(places.items(), key=lambda item: ("{" in item[0], item[0].endswith("}")))
-    routes = [routing.Route(path, place) for path, place in ordered]
+    ordered = sorted(endpoints.items(), key=lambda item: ("{" in item[0], item[0].endswith("}")))
+    served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
     if MCP in context.protocols:
-        routes += [routing.Route(path, McpEndpoint(context, name)) for path, name in PATHS.items()]
-    return RequestMiddleware(context, routing.Router(routes, redirect_slashes=False, default=NotFoundApp(context)))
+        served += [AsgiRoute(path, endpoint) for path, endpoint in mcp_endpoints(context).items()]
+    return RequestMiddleware(context, Router(served, redirect_slashes=False, default=NotFoundApp(context)))
 
 
 class NotFoundApp:
@@ -53,75 +51,69 @@ class NotFoundApp:
 class Endpoint:
     """One path, with a route for each method."""
 
-    def __init__(self, context: AppContext, protocol: Protocol) -> None:
+    def __init__(self, context: AppContext) -> None:
         self._context = context
-        self._protocol = protocol
         self.by_method: dict[str, Route] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        route = self.by_method.get(method)
+        route = self.by_method.get("GET" if scope["method"] == "HEAD" else scope["method"])
         if route is None:
             await send_reply(scope, send, self._wrong_method(scope))
             return
-        record: RequestRecord = scope[RECORD]
-        record.operation = route.operation
-        headers = Headers(scope=scope)
+        scope[RECORD].operation = route.operation
         try:
-            with self._context.tracer(route.operation, headers) as ended:
-                reply = await self._reply(scope, receive, headers, route, record)
+            with self._context.tracer(route.operation, Headers(scope=scope)) as ended:
+                reply = await self._reply(scope, receive, route)
                 ended(reply.status)
         except ClientDisconnect:
-            record.status = _CLIENT_GONE
+            scope[RECORD].status = CLIENT_GONE
             return
         await send_reply(scope, send, reply)
 
-    async def _reply(
-        self, scope: Scope, receive: Receive, headers: Headers, route: Route, record: RequestRecord
-    ) -> Reply:  # fmt: skip
-        context = self._context
+    async def _reply(self, scope: Scope, receive: Receive, route: Route) -> Reply:
+        context, id = self._context, scope[RECORD].id
         try:
             async with asyncio.timeout(context.timeout):
-                return await self._answer(scope, receive, headers, route, record)
+                return await route.handler(await self._call(scope, receive, route))
         except Fault as fault:
             return context.refusal(scope, fault)
         except TimeoutError:
-            sentence = f"this took longer than {context.timeout:g} s and was given up; a write may still have been kept"
-            reply = context.refusal(scope, Unavailable(sentence))
-            reply.headers["Connection"] = "close"  # its body may still be on the way
-            return reply
+            return context.refusal(scope, context.timed_out(), Connection="close")  # its body may still be on the way
         except ClientDisconnect:
             raise
         except Exception as error:
-            fields = {"event": "bug", "id": record.id, "operation": route.operation, **whereabouts(error)}
-            log.error("bug", extra={"fields": fields})
-            sentence = f"this failed for a reason of our own; the log has it under {record.id}"
-            return context.refusal(scope, Unavailable(sentence))
+            log_bug(route.operation, error, id=id)
+            return context.refusal(scope, Unavailable(f"internal error; the log has it under {id}"))
 
-    async def _answer(
-        self, scope: Scope, receive: Receive, headers: Headers, route: Route, record: RequestRecord
-    ) -> Reply:  # fmt: skip
-        context, who, is_open = self._context, NOBODY, False
-        stranger: Principal | None = None
+    async def _call(self, scope: Scope, receive: Receive, route: Route) -> Call:
+        authenticator, engine, headers = self._context.authenticator, self._context.engine, Headers(scope=scope)
+        who, is_open, anonymous = NOBODY, False, None
         if route.role is not None:
-            stranger = route.stranger(context.engine) if route.stranger is not None else None
-            who, is_open = await context.authenticator.admit(headers.get("authorization"), stranger)
-            record.principal = who.name
+            anonymous = route.anonymous(engine) if route.anonymous is not None else None
+            who, is_open = await authenticator.admit(headers.get("authorization"), anonymous)
+            scope[RECORD].principal = who.name
             require_role(who, route.role)
-            context.authenticator.spend(who)
+            authenticator.spend(who)
         body: Any = None
-        if route.method not in ("GET", "DELETE"):
-            body = decode(await read_body(headers, receive, context.max_body))
-        query: dict[str, str] = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
-        check_query(route.operation, route.query, query)
-        call = Call(context.engine, who, scope["path_params"], query, body, headers.get("accept", ""), is_open,
-                    lambda: context.authenticator.spend(who), who is stranger)  # fmt: skip
-        return await route.handler(call)
+        if route.has_body:
+            body = decode_body(await read_body(headers, receive, self._context.max_body))
+        path, text = scope["path_params"], scope["query_string"]
+        query = parse_query(route.operation, route.parameters, dict(QueryParams(text)) if text else {})
+        if body is None and route.needs_body:
+            raise ValidationError(route.needs_body)
+        return Call(
+            engine,
+            who,
+            body if route.has_body else {**query, **path},
+            path,
+            query,
+            accept=headers.get("accept", ""),
+            is_open=is_open,
+            spend=lambda: authenticator.spend(who),
+            anonymous=who is anonymous,
+        )
 
     def _wrong_method(self, scope: Scope) -> Reply:
         allowed = sorted(self.by_method.keys() | ({"HEAD"} if "GET" in self.by_method else set()))
         fault = ValidationError(f"{scope['method'][:20]} does not work here; use {' or '.join(allowed)}")
-        reply = self._context.refusal(scope, fault)
-        reply.status = 405
-        reply.headers["Allow"] = ", ".join(allowed)
-        return reply
+        return self._context.refusal(scope, fault, 405, Allow=", ".join(allowed))

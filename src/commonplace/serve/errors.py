@@ -1,9 +1,11 @@
-"""Faults as HTTP answers: the one table of statuses, and the shape of error that every transport of ours uses."""
+"""Faults as HTTP answers: the one table of statuses, and what HTTP wants said in headers whatever the protocol."""
 
 from __future__ import annotations
 
-from commonplace.serve.routes import Reply
-from commonplace.wire.errors import Fault
+from collections.abc import Iterable
+
+from commonplace.serve.routes import Protocol, Reply
+from commonplace.wire.errors import Fault, ValidationError
 
 STATUS = {
     "validation_error": 400,
@@ -19,16 +21,26 @@ STATUS = {
 }
 
 
-def error_reply(fault: Fault) -> Reply:
-    return Reply(fault.to_wire(), STATUS[fault.code])
+class MalformedBody(ValidationError):
+    """The body is not JSON at all."""
 
 
-def with_headers(reply: Reply, fault: Fault) -> Reply:
-    """What HTTP wants said in headers, whichever protocol's error it is."""
-    if fault.code == "unauthenticated":
-        reply.headers.setdefault("WWW-Authenticate", 'Bearer realm="commonplace"')
-    elif fault.code == "rate_limited":
-        reply.headers.setdefault("Retry-After", str(fault.details.get("retry_after", 1)))
-    elif fault.code == "payload_too_large":
-        reply.headers.setdefault("Connection", "close")  # what is left of the body is not read
-    return reply
+def error_reply(
+    protocols: Iterable[Protocol], path: str, fault: Fault, status: int | None = None, **headers: str
+) -> Reply:
+    """In the words of the protocol that owns the path, which need not be one of its routes; `status` where HTTP has a
+    better one than the fault."""
+    owners = [p for p in protocols if path == p.prefix or path.startswith(f"{p.prefix}/")]
+    error = max(owners, key=lambda p: len(p.prefix)).error if owners else Fault.to_wire
+    return Reply(error(fault), status or STATUS[fault.code], {**_headers(fault), **headers})
+
+
+def _headers(fault: Fault) -> dict[str, str]:
+    match fault.code:
+        case "unauthenticated":
+            return {"WWW-Authenticate": 'Bearer realm="commonplace"'}
+        case "rate_limited":
+            return {"Retry-After": str(fault.details.get("retry_after", 1))}
+        case "payload_too_large":
+            return {"Connection": "close"}  # what is left of the body is not read
+    return {}

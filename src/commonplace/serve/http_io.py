@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from commonplace.serve.errors import MalformedBody
 from commonplace.serve.routes import NdjsonLines, Reply
 from commonplace.wire import strict_json
-from commonplace.wire.errors import PayloadTooLarge, ValidationError
+from commonplace.wire.errors import PayloadTooLarge
 from commonplace.wire.models import Message, RememberResponse, dump
 
-_POLITE = 16  # a body up to this many times the limit is read to its end, unkept, so that the answer can arrive
+#: A body up to this many times the limit is read to its end, unkept: a client that is still sending reads no answer.
+_DRAINED_LIMITS = 16
+CLIENT_GONE = 499  # what access logs call it; nobody is left to receive it
 _LINES_AT_ONCE = 64
 
 
-class MalformedBody(ValidationError):
-    """The body is not JSON at all."""
-
-
-def decode(body: bytes) -> Any:
+def decode_body(body: bytes) -> Any:
     """The JSON document, or None when there is no body."""
     if not body:
         return None
@@ -48,7 +45,7 @@ async def read_body(headers: Headers, receive: Receive, limit: int) -> bytes:
     fault = PayloadTooLarge(f"the body may have at most {limit:,} bytes", limit=limit)
     declared = headers.get("content-length", "")
     length = int(declared) if declared.isdigit() else 0
-    if length > limit * _POLITE or (length > limit and "expect" in headers):
+    if length > limit * _DRAINED_LIMITS or (length > limit and "expect" in headers):
         raise fault
     chunks: list[bytes] = []
     size = 0
@@ -62,51 +59,13 @@ async def read_body(headers: Headers, receive: Receive, limit: int) -> bytes:
             chunks.append(chunk)
         else:
             chunks.clear()
-        if size > limit * _POLITE:
+        if size > limit * _DRAINED_LIMITS:
             raise fault
         if not message.get("more_body", False):
             break
     if size > limit:
         raise fault
     return b"".join(chunks)
-
-
-def check_query(operation: str, rules: Mapping[str, Mapping[str, Any]], given: Mapping[str, str]) -> None:
-    """Query parameters against what the route's table says of them."""
-    for name in given:
-        if name not in rules:
-            allowed = f"allowed are {', '.join(rules)}" if rules else "there are none"
-            raise ValidationError(f"unknown query parameter {name[:80]!r} for {operation}; {allowed}", field=name[:80])
-    for name, rule in rules.items():
-        if name not in given:
-            if rule.get("required") is True:
-                raise ValidationError(f"{name} is required", field=name)
-            continue
-        value: Any = given[name]
-        if rule.get("type") == "integer":
-            value = int(value) if _is_whole(value) else value
-        _check_value(name, json.dumps({k: v for k, v in rule.items() if k != "required"}, sort_keys=True), value)
-
-
-def _is_whole(text: str) -> bool:
-    return text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 17
-
-
-def _check_value(name: str, rule: str, value: Any) -> None:
-    validator, rules = _compiled(rule)
-    if not validator.is_valid(value):
-        from commonplace.wire.sentences import allowed, shown
-
-        kind = "maxLength" if isinstance(value, str) and len(value) > rules.get("maxLength", len(value)) else ""
-        raise ValidationError(f"{name} must be {allowed(rules, value)}, not {shown(value, kind)}", field=name)
-
-
-@cache
-def _compiled(rule: str) -> tuple[Any, dict[str, Any]]:
-    from jsonschema_rs import Draft202012Validator
-
-    rules = json.loads(rule)
-    return Draft202012Validator(rules), rules
 
 
 async def send_reply(scope: Scope, send: Send, reply: Reply) -> None:

@@ -6,6 +6,7 @@ import itertools
 import re
 import secrets
 import time
+from logging import INFO
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -56,16 +57,14 @@ class RequestMiddleware:
                 await self._app(scope, receive, sending)
         finally:
             self.context.metrics.in_flight.dec()
-            self._tell(scope, record)
+            self._log(scope["method"], record)
 
-    def _tell(self, scope: Scope, record: RequestRecord) -> None:
+    def _log(self, method: str, record: RequestRecord) -> None:
         seconds = time.perf_counter() - record.started
         self.context.metrics.answered(record.operation, record.status, seconds)
-        if access.isEnabledFor(20):
-            fields: dict[str, Any] = {
-                "event": "request", "id": record.id, "method": scope["method"][:20], "operation": record.operation,
-                "status": record.status, "ms": round(seconds * 1000, 2),
-            }  # fmt: skip
+        if access.isEnabledFor(INFO):
+            fields: dict[str, Any] = {"event": "request", "id": record.id, "method": method[:20]}
+            fields |= {"operation": record.operation, "status": record.status, "ms": round(seconds * 1000, 2)}
             if record.principal is not None:
                 fields["principal"] = record.principal
             if record.fault is not None:

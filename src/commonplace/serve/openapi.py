@@ -69,9 +69,8 @@ def _operation(route: Route, used: set[str]) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in _PARAMETER.findall(route.path)
     ]
-    for name, rules in route.query.items():
-        shape = {key: value for key, value in rules.items() if key not in ("required", "default")}
-        parameters.append({"name": name, "in": "query", "required": rules.get("required") is True, "schema": shape})
+    for name, parameter in route.parameters.items():
+        parameters.append({"name": name, "in": "query", "required": parameter.required, "schema": parameter.rules})
     if parameters:
         operation["parameters"] = parameters
     if route.request is not None:

@@ -1,56 +1,73 @@
-"""How a protocol is bound to HTTP: a table of routes, each a plain async function from a call to a reply.
+"""How a protocol is bound to HTTP: a table of routes that says everything about each of them.
 
-A protocol's table (`serve/v0.py`, `serve/amp.py`, …) says everything about a route, so that routing, OpenAPI, metrics
-and the tests that walk "every route" all read the same list.
+Routing, OpenAPI, metrics and the tests that walk "every route" read the same tables. Nothing here loads the engine, a
+dialect or a web framework: the tables stand beside the tools that `commonplace mcp` lists before anything is loaded,
+and are named tuples for the same reason as those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from commonplace.engine import Engine
+from commonplace.serve.query import Parameters
 from commonplace.wire.errors import Fault
-from commonplace.wire.record import Principal, Role
+
+if TYPE_CHECKING:
+    from commonplace.config import Config
+    from commonplace.engine import Engine
+    from commonplace.wire.record import Principal, Role
+
+#: (engine, caller, operation, request) → what a dialect answers: a document or a message.
+Perform = Callable[["Engine", "Principal", str, Any], Awaitable[Any]]
+
+NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(slots=True, frozen=True)
-class Call:
-    """One authenticated request, decoded as far as JSON goes."""
+class Call(NamedTuple):
+    """One authenticated request, decoded as far as JSON and the query string go."""
 
     engine: Engine
     who: Principal
-    path: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None  # None when the request has no body
+    document: Any = None  # the body or, where the method has none, the query string and what the path names
+    path: Mapping[str, str] = NOTHING
+    query: Mapping[str, Any] = NOTHING
     accept: str = ""
-    open: bool = False  # nobody had to say who they are: open local mode
+    is_open: bool = False  # nobody had to say who they are: open local mode
     spend: Callable[[], None] = lambda: None  # pays for one more operation than the request itself, or refuses
-    stranger: bool = False  # let in without a token, as `Route.stranger` says
+    anonymous: bool = False  # let in without a token, as `Route.anonymous` says
 
 
-@dataclass(slots=True, frozen=True)
-class NdjsonLines:
-    """Documents sent one to a line (NDJSON), each as soon as it is encoded."""
+class NdjsonLines(NamedTuple):
+    """Documents sent one to a line, each as soon as it is encoded."""
 
     documents: Iterable[Any]
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A document or a message, sent as JSON; or `NdjsonLines`; or bytes with their Content-Type; or None, no body."""
 
     document: Any
     status: int = 200
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = NOTHING
 
 
-@dataclass(slots=True, frozen=True)
-class Route:
+Handler = Callable[[Call], Awaitable[Reply]]
+
+
+def dialect_handler(perform: Perform, operation: str, status: int = 200) -> Handler:
+    """The handler of a route that is nothing but one operation of a dialect."""
+
+    async def handle(call: Call) -> Reply:
+        return Reply(await perform(call.engine, call.who, operation, call.document), status)
+
+    return handle
+
+
+class Route(NamedTuple):
     method: str
     path: str  # "/v0/memories/{id}"
-    handler: Callable[[Call], Awaitable[Reply]]
+    handler: Handler
     operation: str  # unique name, for metrics and OpenAPI
     summary: str
     tag: str  # the protocol
@@ -58,17 +75,26 @@ class Route:
     request: str | None = None  # schema name of the body
     response: str | None = None  # schema name of the answer
     status: int = 200
-    #: Query parameter → JSON Schema, with `required: true` beside it where the parameter must be given. A parameter
-    #: that is not listed is refused, and one that is listed is checked, before the handler is called.
-    query: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    #: A parameter that is not listed is refused, and one that is listed is checked, before the handler is called.
+    query: Parameters | Callable[[], Parameters] = NOTHING
+    #: What a request without a body is told; "" leaves that to the operation.
+    needs_body: str = ""
     #: Who a caller is that sends no token where tokens are asked for; None, here or from it, lets no such caller in.
-    stranger: Callable[[Engine], Principal | None] | None = None
+    anonymous: Callable[[Engine], Principal | None] | None = None
+
+    @property
+    def has_body(self) -> bool:
+        return self.method not in ("GET", "DELETE")
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.query() if callable(self.query) else self.query
 
 
-@dataclass(slots=True, frozen=True)
-class Protocol:
+class Protocol(NamedTuple):
     """A prefix of paths with one way to say what went wrong."""
 
     prefix: str
     routes: tuple[Route, ...]
-    error_reply: Callable[[Fault], Reply]  # its own error document and status for a fault
+    error: Callable[[Fault], Any] = Fault.to_wire  # its error document
+    enabled: Callable[[Config], bool] = lambda config: True

@@ -8,19 +8,18 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commonplace.config import Config
 from commonplace.engine import Engine, Settings
 from commonplace.sdk import open_engine
-from commonplace.serve import about, lending, logs, tracing
+from commonplace.serve import logs, tracing
 from commonplace.serve.app import application
-from commonplace.serve.auth import Authenticator
-from commonplace.serve.context import AppContext
-from commonplace.serve.host_check import HostCheck, is_loopback
-from commonplace.serve.mcp import places
-from commonplace.serve.metrics import Metrics
-from commonplace.serve.protocols import spoken
+from commonplace.serve.context import AppContext, open_context
+from commonplace.serve.mcp import http as mcp_http
+from commonplace.serve.protocols import http_protocols
+from commonplace.serve.shared_embedder import Advertisement
+from commonplace.serve.system_routes import system_protocol
 from commonplace.wire import strict_json
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
@@ -30,11 +29,7 @@ if TYPE_CHECKING:
 #: How long requests in flight may take to finish once the server was told to stop.
 STOP_SECONDS = 30
 _BACKLOG = 2048
-_KEEP_SECONDS = 30  # a connection without a request
-_REFUSED = (
-    "refusing to listen on {host}, which other machines can reach, without tokens: make one with "
-    "`commonplace token create --role admin`, or listen on 127.0.0.1"
-)
+_KEEP_ALIVE_SECONDS = 30  # a connection without a request
 
 #: Told the server's address, and whether it is open to everyone, once it listens.
 Announce = Callable[[str, bool], None]
@@ -59,27 +54,19 @@ def address(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def app_context(config: Config, engine: Engine, *, loopback: bool, lent: str = "") -> AppContext:
-    """Everything a request needs; refused when anyone could reach a server that asks nobody who they are."""
-    authenticator = Authenticator(
-        engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit, lent=lent
-    )
-    usable = await authenticator.usable()
-    if not loopback and not usable:
-        raise ValidationError(_REFUSED.format(host=config.host), field="host")
-    host_check = HostCheck(loopback, config.allowed_hosts)
-    protocols = spoken(config)
-    context = AppContext(
+async def server_context(config: Config, engine: Engine, *, shared_token: str = "") -> AppContext:
+    """Everything a request needs, with every protocol."""
+    protocols = (*http_protocols(config), mcp_http.PROTOCOL)
+    context = await open_context(
+        config,
         engine,
-        authenticator,
-        host_check,
-        Metrics(engine),
         protocols,
-        max_body=config.max_body,
-        timeout=config.request_timeout,
-        agent=config.agent,
+        host=config.host,
+        flag="host",
+        make_token="commonplace token create --role admin",
+        shared_token=shared_token,
     )
-    context.protocols = (*protocols, places.PROTOCOL, about.protocol(context))
+    context.protocols = (*protocols, system_protocol(context))
     return context
 
 
@@ -96,7 +83,7 @@ async def make_ready(context: AppContext) -> None:
         logs.log.error("not ready: %s", fault.message)
     except Exception as error:
         context.readiness.problem = f"unexpected {type(error).__name__}"
-        logs.log.error("bug", extra={"fields": {"event": "bug", "operation": "make_ready", **logs.whereabouts(error)}})
+        logs.log_bug("make_ready", error)
 
 
 async def serve(config: Config, announce: Announce) -> None:
@@ -107,13 +94,14 @@ async def serve(config: Config, announce: Announce) -> None:
         settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget)
         engine = await open_engine(config, settings=settings)
         try:
-            offer = lending.offer(config.data)
-            context = await app_context(config, engine, loopback=is_loopback(config.host), lent=offer.token)
+            advertisement = Advertisement(config.data)
+            context = await server_context(config, engine, shared_token=advertisement.token)
             context.tracer, end_traces = tracing.tracer(config.traces, engine.store_name)
-            server = _server(context, offer)
+            server = _server(context, advertisement)
             ready = asyncio.create_task(make_ready(context))
             announce(url, context.authenticator.is_open)
-            offer.stand(_near(url))
+            # The address by which this machine reaches a server that listens on all of its addresses.
+            advertisement.publish(url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:"))
             await server.serve(sockets=[sock])
             ready.cancel()
             with suppress(asyncio.CancelledError):
@@ -125,12 +113,7 @@ async def serve(config: Config, announce: Announce) -> None:
         sock.close()
 
 
-def _near(url: str) -> str:
-    """The address by which this machine reaches a server that listens on all of its addresses."""
-    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-
-
-def _reader() -> type[asyncio.Protocol]:
+def _http_protocol() -> type[asyncio.Protocol]:
     """uvicorn's own; what it cannot read, such as an address of more than 65,535 bytes, is refused as we refuse."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
@@ -138,29 +121,40 @@ def _reader() -> type[asyncio.Protocol]:
     body = strict_json.encode(fault.to_wire())
     head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
 
-    class Reader(AutoHTTPProtocol):  # type: ignore[valid-type, misc]
+    class HttpProtocol(AutoHTTPProtocol):  # type: ignore[valid-type, misc]
         def send_400_response(self, msg: str) -> None:
             own = b"".join(b"%b: %b\r\n" % header for header in self.server_state.default_headers)
             self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + own + head + body)
             self.transport.close()
 
-    return Reader
+    return HttpProtocol
 
 
-def _server(context: AppContext, offer: lending.Offer) -> uvicorn.Server:
+def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
+    """Without what we do ourselves (logs, signals, start and stop) or not at all (web sockets)."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", server_header=False, ws="none", **options
+    )
+
+
+def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server:
     import uvicorn
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            offer.withdraw()  # before the address is given up: the next to have it may be anyone
+            advertisement.withdraw()  # before the address is given up: the next to have it may be anyone
             await super().shutdown(sockets)
 
-    return Server(
-        uvicorn.Config(
-            application(context), log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
-            http=_reader(), backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS, timeout_keep_alive=_KEEP_SECONDS,
-        )
-    )  # fmt: skip
+    config = uvicorn_config(
+        application(context),
+        http=_http_protocol(),
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+    )
+    return Server(config)
 
 
 def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:
@@ -169,14 +163,8 @@ def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     gc.enable()  # commands run without; a server lives longer
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with suppress(ImportError):
+        from uvloop import new_event_loop as factory
+    with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(serve(config, announce))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
