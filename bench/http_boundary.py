@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from commonplace.serve.exchange import decode, encode
+from commonplace.serve.http_io import decode_body, encode
 from commonplace.wire.models import (
     ForgetRequest,
     ForgetResponse,
@@ -77,9 +77,9 @@ def measure(rounds: int) -> list[dict[str, Any]]:
     rows = []
     for name, model, document, answer in CASES:
         body = json.dumps(document).encode()
-        plain = decode(body)
+        plain = decode_body(body)
         parts = {
-            "decode": microseconds(lambda body=body: decode(body), rounds),
+            "decode": microseconds(lambda body=body: decode_body(body), rounds),
             "validate": microseconds(lambda model=model, plain=plain: parse(model, plain), rounds),
             "encode": microseconds(lambda answer=answer: encode(answer()), rounds),
         }

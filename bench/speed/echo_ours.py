@@ -7,7 +7,7 @@ from typing import Any
 
 from commonplace import config
 from commonplace.serve.mcp import stdio
-from commonplace.serve.mcp.table import Hints, Tool, ToolSet
+from commonplace.serve.mcp.tools import Hints, Tool, ToolSet
 
 
 async def echo(session: Any, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from commonplace.config import Config
+from commonplace.serve.protocols import http_protocols
+
+PROTOCOLS = http_protocols(Config(Path("nowhere")))  # what every server speaks
 SECONDS = 30.0  # for a process to start or to stop, on a busy machine
 _LISTENING = re.compile(r"listening on (http://\S+)")
 

@@ -14,13 +14,16 @@ from urllib.parse import quote
 import pytest
 from running import Running, environment, running, token
 
-from commonplace.serve.amp import PROTOCOL
-from commonplace.serve.binding import Binding, Call, Reply
+from commonplace.serve.errors import error_reply
+from commonplace.serve.protocols.amp import PROTOCOLS
+from commonplace.serve.query import parse_query
+from commonplace.serve.routes import Call, Route
 from commonplace.testing.subject import Subject
-from commonplace.wire.errors import Fault, NotFound, PayloadTooLarge, RateLimited
+from commonplace.wire.errors import Fault, NotFound, PayloadTooLarge, RateLimited, ValidationError
 from commonplace.wire.record import Principal
 from commonplace.wire.validate import check, schema_names
 
+(PROTOCOL,) = PROTOCOLS
 LESSON = {"type": "lesson", "title": "Pooling", "content": "Pool connections.", "tags": ["db", "ops"]}
 ROUTES = {
     ("POST", "/amp/store"), ("POST", "/amp/search"), ("GET", "/amp/records"), ("GET", "/amp/status"),
@@ -37,13 +40,16 @@ class Served:
     def __call__(
         self, method: str, template: str, body: Any = None, who: Principal | None = None, path: Any = None, **query: str
     ) -> tuple[int, Any]:
-        (binding,) = [b for b in PROTOCOL.bindings if (b.method, b.path) == (method, template)]
-        call = Call(self.engine, who or Principal(), path or {}, query, body)
+        (route,) = [b for b in PROTOCOL.routes if (b.method, b.path) == (method, template)]
         try:
-            reply = self.run(binding.handler(call))
-            check(binding.response or "", reply.document)
+            given = parse_query(route.operation, route.parameters, query)
+            if body is None and route.needs_body:
+                raise ValidationError(route.needs_body)
+            document = body if route.has_body else {**given, **(path or {})}
+            reply = self.run(route.handler(Call(self.engine, who or Principal(), document, path or {}, given)))
+            check(route.response or "", reply.document)
         except Fault as fault:
-            reply = PROTOCOL.envelope(fault)
+            reply = error_reply(PROTOCOLS, route.path, fault)
             check("amp/error", reply.document)
         return reply.status, reply.document
 
@@ -54,18 +60,18 @@ def served(over: tuple[Subject, Callable[[Any], Any]]) -> Served:
 
 
 def test_every_route_of_the_document_is_in_the_table() -> None:
-    assert {(b.method, b.path) for b in PROTOCOL.bindings} == ROUTES
+    assert {(b.method, b.path) for b in PROTOCOL.routes} == ROUTES
     assert PROTOCOL.prefix == "/amp"
 
 
-@pytest.mark.parametrize("binding", PROTOCOL.bindings, ids=lambda b: b.operation)
-def test_each_route_names_schemas_and_the_least_role(binding: Binding) -> None:
-    assert binding.response in schema_names()
-    assert (binding.request in schema_names()) if binding.method == "POST" else binding.request is None
-    assert binding.role == ("writer" if binding.operation in ("amp_store", "amp_delete") else "reader")
-    assert binding.summary.endswith(".")
-    for rules in binding.query.values():
-        assert rules["description"]
+@pytest.mark.parametrize("route", PROTOCOL.routes, ids=lambda b: b.operation)
+def test_each_route_names_schemas_and_the_least_role(route: Route) -> None:
+    assert route.response in schema_names()
+    assert (route.request in schema_names()) if route.method == "POST" else route.request is None
+    assert route.role == ("writer" if route.operation in ("amp_store", "amp_delete") else "reader")
+    assert route.summary.endswith(".")
+    for parameter in route.parameters.values():
+        assert parameter.rules["description"]
 
 
 def test_a_record_lives_over_the_routes(served: Served) -> None:
@@ -129,7 +135,7 @@ def test_an_ambiguous_id_is_a_conflict_and_a_foreign_one_is_not_found(served: Se
     ("fault", "status"), [(NotFound("x"), 404), (PayloadTooLarge("x"), 413), (RateLimited("x"), 429), (Fault("x"), 503)]
 )
 def test_the_envelope_says_code_and_message_and_nothing_else(fault: Fault, status: int) -> None:
-    reply: Reply = PROTOCOL.envelope(fault)
+    reply = error_reply(PROTOCOLS, "/amp/records", fault)
     assert reply.status == status
     assert reply.document == {"success": False, "error": {"code": fault.code, "message": "x"}}
 

@@ -27,8 +27,8 @@ from commonplace.config import load as configure
 from commonplace.dialects.mrp import Mrp
 from commonplace.engine.engine import Engine
 from commonplace.sdk import SyncMemory, open_engine
-from commonplace.serve.http import application
-from commonplace.serve.run import address, listen, site_of
+from commonplace.serve.app import application
+from commonplace.serve.server import address, listen, server_context
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Principal
@@ -300,7 +300,7 @@ def held(data: Path, clock: FakeClock) -> Iterator[At]:
         engine = await open_engine(config, clock=clock)
         _, secret = await engine.tokens.create(Principal(), role="admin", name="owner")
         sock = listen("127.0.0.1", 0)
-        app = application(await site_of(config, engine, loopback=True))
+        app = application(await server_context(config, engine))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", ws="none"))
         serving = asyncio.create_task(server.serve(sockets=[sock]))
         return engine, secret, server, serving, Running(None, address(sock), data, [], [])  # type: ignore[arg-type]

@@ -12,12 +12,11 @@ from uuid import uuid4
 
 import pytest
 from conftest import AGENTS, TENANTS, Guarded
-from running import Answer
+from running import PROTOCOLS, Answer
 
-from commonplace.serve.binding import Binding
-from commonplace.serve.protocols import PROTOCOLS
+from commonplace.serve.routes import Route
 
-BINDINGS = {binding.operation: binding for protocol in PROTOCOLS for binding in protocol.bindings}
+ROUTES = {route.operation: route for protocol in PROTOCOLS for route in protocol.routes}
 MISSING = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
 NO_REF, NO_RUN = "mem_" + "0" * 32, "run_" + "0" * 32
 NOBODY = "zoe"  # an agent that exists nowhere
@@ -161,15 +160,15 @@ OWN_AGENT_IS_FINE = {"remember", "remember_batch", "expire", "preview_expire", "
                      "amp_search", "amp_list", "amp_agent_status", "openwop_ref", "kg_assert"}  # fmt: skip
 
 
-def send(guarded: Guarded, token: str, binding: Binding, attempt: Attempt) -> Answer:
-    path = re.sub(r"\{(\w+)(?::\w+)?\}", lambda m: quote(attempt.path[m[1]], safe=""), binding.path)
+def send(guarded: Guarded, token: str, route: Route, attempt: Attempt) -> Answer:
+    path = re.sub(r"\{(\w+)(?::\w+)?\}", lambda m: quote(attempt.path[m[1]], safe=""), route.path)
     query = f"?{urlencode(attempt.query)}" if attempt.query else ""
-    return guarded.server.call(binding.method, path + query, attempt.body, token=token)
+    return guarded.server.call(route.method, path + query, attempt.body, token=token)
 
 
-def send_rpc(guarded: Guarded, token: str, binding: Binding, attempt: Attempt) -> Answer:
+def send_rpc(guarded: Guarded, token: str, route: Route, attempt: Attempt) -> Answer:
     params = {**attempt.path, **attempt.query, **(attempt.body or {})}
-    call = {"jsonrpc": "2.0", "id": 1, "method": f"memory.{binding.operation}", "params": params}
+    call = {"jsonrpc": "2.0", "id": 1, "method": f"memory.{route.operation}", "params": params}
     return guarded.server.post("/v0/rpc", call, token=token)
 
 
@@ -229,16 +228,16 @@ def normal(answer: Answer, *private: str) -> tuple[int, str]:
 
 
 def test_every_operation_has_its_attempt() -> None:
-    assert set(ATTEMPTS) == set(BINDINGS) - {"rpc"}
+    assert set(ATTEMPTS) == set(ROUTES) - {"rpc"}
 
 
 @pytest.mark.parametrize("operation", ATTEMPTS)
 def test_nothing_outside_is_seen_changed_or_learnt(
     guarded: Guarded, holdings: list[Holding], operation: str
 ) -> None:  # fmt: skip
-    binding, make = BINDINGS[operation], ATTEMPTS[operation]
+    route, make = ROUTES[operation], ATTEMPTS[operation]
     before = snapshot(guarded)
-    ways = [send, send_rpc] if binding.tag == "memorywire" else [send]
+    ways = [send, send_rpc] if route.tag == "memorywire" else [send]
     for own in holdings:
         token = guarded.tokens[f"{own.tenant}/{own.agent}"]
         for target in holdings:
@@ -252,8 +251,8 @@ def test_nothing_outside_is_seen_changed_or_learnt(
             agents += [] if operation in OWN_AGENT_IS_FINE else [own.agent]
             for agent in agents:
                 for way in ways:
-                    there = way(guarded, token, binding, make(own.agent, agent, target))
-                    missing = way(guarded, token, binding, make(own.agent, agent, absent))
+                    there = way(guarded, token, route, make(own.agent, agent, target))
+                    missing = way(guarded, token, route, make(own.agent, agent, absent))
                     assert there.status < 500
                     private = (*marks(target), MISSING, NO_REF, NO_RUN, target.agent)
                     assert normal(there, *private) == normal(missing, *private), (own, target)
@@ -276,7 +275,7 @@ def test_searching_ones_own_for_anothers_words_finds_nothing_of_theirs(
                     attempt = ATTEMPTS[operation](own.agent, own.agent, target)
                     if agent is None:
                         del attempt.body["agent"]
-                    said = send(guarded, token, BINDINGS[operation], attempt).body.decode()
+                    said = send(guarded, token, ROUTES[operation], attempt).body.decode()
                     assert not [mark for mark in marks(target) if mark in said]
 
 
@@ -285,7 +284,7 @@ def test_what_is_listed_is_ones_own(guarded: Guarded, holdings: list[Holding], o
     for own in holdings:
         token = guarded.tokens[f"{own.tenant}/{own.agent}"]
         query = {"agent_id": own.agent} if operation == "list" else {}
-        answer = send(guarded, token, BINDINGS[operation], Attempt(query=query))
+        answer = send(guarded, token, ROUTES[operation], Attempt(query=query))
         assert answer.status == 200
         said = answer.body.decode()
         for other in holdings:
@@ -297,6 +296,6 @@ def test_what_is_listed_is_ones_own(guarded: Guarded, holdings: list[Holding], o
 def test_agents_that_exist_and_agents_that_do_not_are_refused_alike(guarded: Guarded, holdings: list[Holding]) -> None:
     token = guarded.tokens["acme/ada"]
     for operation in ("recall", "list", "audit", "remember", "amp_agent_status", "amp_list"):
-        there = send(guarded, token, BINDINGS[operation], ATTEMPTS[operation]("ada", "bea", holdings[1]))
-        never = send(guarded, token, BINDINGS[operation], ATTEMPTS[operation]("ada", NOBODY, holdings[1]))
+        there = send(guarded, token, ROUTES[operation], ATTEMPTS[operation]("ada", "bea", holdings[1]))
+        never = send(guarded, token, ROUTES[operation], ATTEMPTS[operation]("ada", NOBODY, holdings[1]))
         assert normal(there, "bea") == normal(never, NOBODY), operation

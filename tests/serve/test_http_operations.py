@@ -9,9 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from running import Answer, Running
+from running import PROTOCOLS, Answer, Running
 
-from commonplace.serve.protocols import PROTOCOLS
 from commonplace.wire.validate import check, schema, schema_names
 
 OPERATIONS = "memorywire/operations/"
@@ -258,7 +257,7 @@ def test_the_api_describes_itself_offline(open_server: Running) -> None:
     described = open_server.get("/openapi.json").json
     assert described["openapi"] == "3.1.0"
     listed = {op["operationId"] for methods in described["paths"].values() for op in methods.values()}
-    assert listed == {binding.operation for protocol in PROTOCOLS for binding in protocol.bindings}
+    assert listed == {route.operation for protocol in PROTOCOLS for route in protocol.routes}
     page = open_server.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
     assert b"http://" not in page.body

@@ -7,9 +7,8 @@ import socket
 from typing import Any
 
 import pytest
-from running import Answer, Running
+from running import PROTOCOLS, Answer, Running
 
-from commonplace.serve.protocols import PROTOCOLS
 from commonplace.wire.validate import check
 
 REMEMBER = {"agent_id": "bad", "type": "semantic", "content": "must never be kept"}
@@ -114,11 +113,11 @@ def test_amp_paths_answer_in_amps_own_envelope(open_server: Running) -> None:
         check("amp/error", answer.json)
 
 
-@pytest.mark.parametrize("binding", [b for p in PROTOCOLS for b in p.bindings if b.request], ids=lambda b: b.operation)
+@pytest.mark.parametrize("route", [b for p in PROTOCOLS for b in p.routes if b.request], ids=lambda b: b.operation)
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'{"unknown": true}', b"5", b""])
-def test_no_route_fails_on_a_bad_body(open_server: Running, binding: Any, body: bytes) -> None:
-    answer = open_server.call(binding.method, binding.path.replace("{id:path}", "x").replace("{id}", "x"), body)
-    assert 400 <= answer.status < 500 or (binding.operation == "rpc" and answer.status == 200)
+def test_no_route_fails_on_a_bad_body(open_server: Running, route: Any, body: bytes) -> None:
+    answer = open_server.call(route.method, route.path.replace("{id:path}", "x").replace("{id}", "x"), body)
+    assert 400 <= answer.status < 500 or (route.operation == "rpc" and answer.status == 200)
     assert "error" in answer.json or "error" in answer.json[0]
 
 

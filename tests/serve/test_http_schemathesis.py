@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
-from running import Running
+from running import PROTOCOLS, Running
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -15,7 +15,6 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from commonplace.serve import openapi
-from commonplace.serve.protocols import PROTOCOLS
 
 CHECKS = [
     schemathesis.checks.not_a_server_error,

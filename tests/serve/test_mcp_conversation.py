@@ -12,13 +12,15 @@ import pytest
 from running import SECONDS
 
 from commonplace.config import load as configure
-from commonplace.serve.mcp import opening, sessions
-from commonplace.serve.mcp.messages import Problem
-from commonplace.serve.mcp.sessions import OwnSession
-from commonplace.serve.mcp.sets import load
-from commonplace.serve.mcp.speaker import Speaker
-from commonplace.serve.mcp.stdio import Conversation
-from commonplace.serve.mcp.table import HANDSHAKE_ERAS, Document
+from commonplace.serve import shared_embedder
+from commonplace.serve.mcp import sessions
+from commonplace.serve.mcp.handler import McpHandler
+from commonplace.serve.mcp.messages import JsonRpcError
+from commonplace.serve.mcp.sessions import StdioSession
+from commonplace.serve.mcp.stdio import Connection
+from commonplace.serve.mcp.tools import Document
+from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
+from commonplace.serve.protocols import load_tool_set
 from commonplace.wire.errors import Unavailable
 
 
@@ -26,14 +28,14 @@ class Gates:
     """A speaker whose answers wait until they are let go."""
 
     def __init__(self, *, in_order: bool) -> None:
-        self.offered = SimpleNamespace(in_order=in_order, fallback=HANDSHAKE_ERAS[-1])
+        self.tool_set = SimpleNamespace(in_order=in_order, fallback=HANDSHAKE_VERSIONS[-1])
         self.begun: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}
 
-    def era_of(self, method: str, params: Any, negotiated: str) -> str:
+    def version_of(self, method: str, params: Any, negotiated: str) -> str:
         return negotiated
 
-    async def answer(self, session: Any, era: str, method: str, params: Document) -> Document:
+    async def answer(self, session: Any, version: str, method: str, params: Document) -> Document:
         self.begun.append(params["name"])
         await self.gates.setdefault(params["name"], asyncio.Event()).wait()
         return {"name": params["name"]}
@@ -50,8 +52,8 @@ class Said:
         self.names.append(json.loads(line)["result"]["name"])
 
 
-def conversation(gates: Gates, said: Said) -> Conversation:
-    return Conversation(cast(Any, gates), cast(Any, None), cast(Any, said), 1000)
+def conversation(gates: Gates, said: Said) -> Connection:
+    return Connection(cast(Any, gates), cast(Any, None), cast(Any, said), 1000)
 
 
 def call(name: str, id: Any) -> bytes:
@@ -73,9 +75,9 @@ def test_a_call_that_is_cancelled_lets_none_overtake_the_one_before_it() -> None
         gates, said = Gates(in_order=True), Said()
         talk = conversation(gates, said)
         for n, name in enumerate(("first", "second", "third")):
-            talk.take(call(name, n))
+            talk.receive(call(name, n))
         await settle()
-        talk.take(cancelled(1))
+        talk.receive(cancelled(1))
         await settle()
         assert gates.begun == ["first"]
         gates.let_go("third")
@@ -92,8 +94,8 @@ def test_an_id_used_twice_loses_no_call(in_order: bool) -> None:
     async def run() -> None:
         gates, said = Gates(in_order=in_order), Said()
         talk = conversation(gates, said)
-        talk.take(call("one", 7))
-        talk.take(call("other", 7))
+        talk.receive(call("one", 7))
+        talk.receive(call("other", 7))
         await settle()
         assert len(talk.in_flight) == 2, "both are waited for when the client leaves"
         gates.let_go("one")
@@ -109,7 +111,7 @@ def test_a_cancelled_call_does_not_stop_the_opening_that_others_wait_for(
 ) -> None:
     async def run() -> None:
         go, opened = asyncio.Event(), 0
-        really = opening.open_session_engine
+        really = shared_embedder.open_session_engine
 
         async def slowly(config: Any) -> Any:
             nonlocal opened
@@ -117,8 +119,8 @@ def test_a_cancelled_call_does_not_stop_the_opening_that_others_wait_for(
             await go.wait()
             return await really(config)
 
-        monkeypatch.setattr(opening, "open_session_engine", slowly)
-        session = OwnSession(configure(data=tmp_path, embedder="hashing"))
+        monkeypatch.setattr(shared_embedder, "open_session_engine", slowly)
+        session = StdioSession(configure(data=tmp_path, embedder="hashing"))
         first, second = asyncio.create_task(session.engine()), asyncio.create_task(session.engine())
         async with asyncio.timeout(SECONDS):
             while not opened:
@@ -137,7 +139,7 @@ def test_an_opening_that_failed_is_tried_again(tmp_path: Path) -> None:
     async def run() -> None:
         damaged = tmp_path / "commonplace.db"
         damaged.write_bytes(b"no database" * 1000)
-        session = OwnSession(configure(data=tmp_path, embedder="hashing"))
+        session = StdioSession(configure(data=tmp_path, embedder="hashing"))
         with pytest.raises(Unavailable, match="damaged"):
             await session.engine()
         damaged.unlink()
@@ -166,10 +168,10 @@ def test_what_nobody_foresaw_is_reported_and_answered(method: str, params: Docum
             raise RuntimeError("Alice's diary")
 
     reported: list[str] = []
-    speaker = Speaker(load("commonplace"), lambda operation, error: reported.append(operation))
+    handler = McpHandler(load_tool_set("commonplace"), lambda operation, error: reported.append(operation))
     session = Broken(cast(Any, None), sessions.Principal(), "default")
-    with pytest.raises(Problem) as problem:
-        asyncio.run(speaker.answer(session, HANDSHAKE_ERAS[-1], method, params))
+    with pytest.raises(JsonRpcError) as problem:
+        asyncio.run(handler.answer(session, HANDSHAKE_VERSIONS[-1], method, params))
     assert problem.value.code == -32603
     assert "diary" not in problem.value.message
     assert reported == [method]

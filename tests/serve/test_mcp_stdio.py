@@ -14,7 +14,7 @@ import pytest
 from running import SECONDS, cli, command, environment
 from spawned import MODERN, Spawned, enveloped, greeting, spawned
 
-from commonplace.serve.mcp.table import HANDSHAKE_ERAS
+from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 
 STOP_SECONDS = 2.0
 SLACK = 8.0  # in which a busy machine may not have let it run at all
@@ -30,7 +30,7 @@ def talker(tmp_path_factory: pytest.TempPathFactory):
 # the handshake
 
 
-@pytest.mark.parametrize("era", HANDSHAKE_ERAS)
+@pytest.mark.parametrize("era", HANDSHAKE_VERSIONS)
 def test_a_handshake_answers_in_the_era_it_was_asked_in(tmp_path: Path, era: str) -> None:
     with spawned(tmp_path) as one:
         answered = one.result("initialize", greeting(era))
@@ -45,8 +45,8 @@ def test_a_handshake_answers_in_the_era_it_was_asked_in(tmp_path: Path, era: str
 
 def test_an_unknown_version_is_offered_the_newest_with_a_handshake(tmp_path: Path) -> None:
     with spawned(tmp_path) as one:
-        assert one.result("initialize", greeting("2031-01-01"))["protocolVersion"] == HANDSHAKE_ERAS[-1]
-        assert one.result("initialize", greeting(MODERN))["protocolVersion"] == HANDSHAKE_ERAS[-1]
+        assert one.result("initialize", greeting("2031-01-01"))["protocolVersion"] == HANDSHAKE_VERSIONS[-1]
+        assert one.result("initialize", greeting(MODERN))["protocolVersion"] == HANDSHAKE_VERSIONS[-1]
 
 
 @pytest.mark.parametrize(

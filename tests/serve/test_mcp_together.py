@@ -16,9 +16,9 @@ from spawned import Spawned, spawned
 
 from commonplace.config import load as configure
 from commonplace.embedders.hashing import open_embedder
-from commonplace.serve import lending
+from commonplace.serve import shared_embedder
 from commonplace.serve.mcp import sessions
-from commonplace.serve.mcp.borrowing import Borrowing
+from commonplace.serve.shared_embedder import Advertisement, SharedEmbedder, running_server
 
 WRITERS = 4
 EACH = 25
@@ -107,31 +107,31 @@ class Counting:
 
 def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
     own = Counting()
-    borrowing = Borrowing(own, tmp_path)
+    embedder = SharedEmbedder(own, tmp_path)
     with running(tmp_path):
-        found = borrowing.embed(["Alice", "Bob"])
+        found = embedder.embed(["Alice", "Bob"])
         assert own.asked == 0
         assert (found == own.inner.embed(["Alice", "Bob"])).all()
-    assert (tmp_path / lending.FILE).stat().st_mode & 0o777 == 0o600
-    assert lending.lender(tmp_path) is None, "the server withdrew its offer"
-    borrowing.embed(["Alice"])
+    assert (tmp_path / shared_embedder.FILE).stat().st_mode & 0o777 == 0o600
+    assert running_server(tmp_path) is None, "the server withdrew its advertisement"
+    embedder.embed(["Alice"])
     assert own.asked == 1
 
 
-def test_a_server_that_was_killed_lends_nothing(tmp_path: Path) -> None:
+def test_a_server_that_was_killed_shares_nothing(tmp_path: Path) -> None:
     with running(tmp_path) as server:
-        assert lending.lender(tmp_path) is not None
+        assert running_server(tmp_path) is not None
         server.process.kill()
         server.process.wait()
-        assert (tmp_path / lending.FILE).read_text() != "", "it had no time to withdraw"
-        assert lending.lender(tmp_path) is None
+        assert (tmp_path / shared_embedder.FILE).read_text() != "", "it had no time to withdraw"
+        assert running_server(tmp_path) is None
 
 
-def test_a_server_lends_nothing_once_it_gives_up_its_address(tmp_path: Path) -> None:
+def test_a_server_shares_nothing_once_it_gives_up_its_address(tmp_path: Path) -> None:
     with running(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port)) as unfinished:
         unfinished.sendall(b"POST /v0/recall HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
         assert server.get("/v0/health").status == 200
-        assert lending.lender(tmp_path) is not None
+        assert running_server(tmp_path) is not None
         server.process.send_signal(signal.SIGTERM)
         while True:
             try:
@@ -140,62 +140,62 @@ def test_a_server_lends_nothing_once_it_gives_up_its_address(tmp_path: Path) -> 
                 break
             except ConnectionResetError:  # it was still waiting to be accepted when the port was closed
                 continue
-        assert lending.lender(tmp_path) is None
+        assert running_server(tmp_path) is None
         assert server.process.poll() is None, "it still waits for what is in flight"
 
 
 def test_a_file_that_someone_else_could_read_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / lending.FILE
+    file = tmp_path / shared_embedder.FILE
     file.write_text("theirs")
     monkeypatch.setattr(os, "getuid", lambda: file.stat().st_uid + 1)
-    offer = lending.offer(tmp_path)
-    offer.stand("http://127.0.0.1:1")
+    advertisement = Advertisement(tmp_path)
+    advertisement.publish("http://127.0.0.1:1")
     assert file.read_text() == "theirs"
-    offer.withdraw()
-    assert lending.lender(tmp_path) is None
+    advertisement.withdraw()
+    assert running_server(tmp_path) is None
 
 
 def test_a_pipe_in_the_files_place_makes_nobody_wait(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / lending.FILE)
-    lending.offer(tmp_path).stand("http://127.0.0.1:1")
-    assert lending.lender(tmp_path) is None
+    os.mkfifo(tmp_path / shared_embedder.FILE)
+    Advertisement(tmp_path).publish("http://127.0.0.1:1")
+    assert running_server(tmp_path) is None
 
 
 def test_what_a_killed_server_left_is_never_believed_of_the_next(tmp_path: Path) -> None:
-    (tmp_path / lending.FILE).write_text('{"url": "http://127.0.0.1:1", "token": "stale"}')
-    assert lending.lender(tmp_path) is None
-    first, second = lending.offer(tmp_path), lending.offer(tmp_path)
-    first.stand("http://127.0.0.1:2")
-    second.stand("http://127.0.0.1:3")
-    found = lending.lender(tmp_path)
+    (tmp_path / shared_embedder.FILE).write_text('{"url": "http://127.0.0.1:1", "token": "stale"}')
+    assert running_server(tmp_path) is None
+    first, second = Advertisement(tmp_path), Advertisement(tmp_path)
+    first.publish("http://127.0.0.1:2")
+    second.publish("http://127.0.0.1:3")
+    found = running_server(tmp_path)
     assert found is not None
     assert (found.url, found.token) == ("http://127.0.0.1:2", first.token)
     second.withdraw()
-    assert lending.lender(tmp_path) == found
+    assert running_server(tmp_path) == found
     first.withdraw()
-    assert lending.lender(tmp_path) is None
+    assert running_server(tmp_path) is None
 
 
-def test_what_is_lent_opens_nothing_else(tmp_path: Path) -> None:
+def test_the_token_of_the_embedder_opens_nothing_else(tmp_path: Path) -> None:
     cli(tmp_path, "remember", "a secret of Alice", "--agent", "alice")
     cli(tmp_path, "token", "create", "--role", "admin")
     with running(tmp_path, "--token-required") as server:
-        lent = lending.lender(tmp_path)
-        assert lent is not None
-        embedded = server.post("/v1/embeddings", {"input": "x"}, token=lent.token)
+        shared = running_server(tmp_path)
+        assert shared is not None
+        embedded = server.post("/v1/embeddings", {"input": "x"}, token=shared.token)
         assert embedded.status == 200
-        recalled = server.post("/v0/recall", {"agent_id": "alice", "query": "secret"}, token=lent.token)
+        recalled = server.post("/v0/recall", {"agent_id": "alice", "query": "secret"}, token=shared.token)
         assert recalled.status == 403
-        written = server.post("/v0/remember", {"agent_id": "a", "type": "semantic", "content": "x"}, token=lent.token)
+        written = server.post("/v0/remember", {"agent_id": "a", "type": "semantic", "content": "x"}, token=shared.token)
         assert written.status == 403
-        assert server.get("/v0/status", token=lent.token).json["agents"] == {}
+        assert server.get("/v0/status", token=shared.token).json["agents"] == {}
 
 
 def test_a_server_with_another_embedder_is_not_used(tmp_path: Path) -> None:
     own = Counting()
     own.name = "something-else"
     with running(tmp_path):
-        Borrowing(own, tmp_path).embed(["Alice"])
+        SharedEmbedder(own, tmp_path).embed(["Alice"])
     assert own.asked == 1
     assert environment(tmp_path)["COMMONPLACE_EMBEDDER"] == "hashing"
 
@@ -206,7 +206,7 @@ def test_a_session_asks_again_and_again_whether_its_model_is_idle(
     monkeypatch.setattr(sessions, "IDLE_CHECK_SECONDS", 0.001)
 
     async def run() -> None:
-        session = sessions.OwnSession(configure(data=tmp_path, embedder="hashing"))
+        session = sessions.StdioSession(configure(data=tmp_path, embedder="hashing"))
         engine = await session.engine()
         assert await session.engine() is engine
         asked = asyncio.Event()

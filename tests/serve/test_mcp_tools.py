@@ -14,11 +14,12 @@ import pytest
 from commonplace.config import load as configure
 from commonplace.embedders.hashing import open_embedder
 from commonplace.sdk import open_engine
-from commonplace.serve.mcp import sets
-from commonplace.serve.mcp.messages import Problem
+from commonplace.serve.mcp.handler import McpHandler, advice
+from commonplace.serve.mcp.messages import JsonRpcError
 from commonplace.serve.mcp.sessions import RequestSession
-from commonplace.serve.mcp.speaker import Speaker, advice
-from commonplace.serve.mcp.table import ERAS, Hints, Tool, ToolSet
+from commonplace.serve.mcp.tools import Hints, Tool, ToolSet
+from commonplace.serve.mcp.versions import VERSIONS
+from commonplace.serve.protocols import load_tool_set, tool_set_names
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, UnusableStore
 from commonplace.wire.record import Principal
 
@@ -38,17 +39,17 @@ class Talk:
         self.data, self.name, self.who = data, name, who or Principal()
         self.bugs: list[str] = []
 
-    def ask(self, method: str, params: Any = None, era: str = "2025-11-25") -> Any:
-        return self.several([(method, params)], era)[0]
+    def ask(self, method: str, params: Any = None, version: str = "2025-11-25") -> Any:
+        return self.several([(method, params)], version)[0]
 
-    def several(self, asked: list[tuple[str, Any]], era: str = "2025-11-25") -> list[Any]:
+    def several(self, asked: list[tuple[str, Any]], version: str = "2025-11-25") -> list[Any]:
         async def run() -> list[Any]:
             config = configure(data=self.data, embedder="hashing")
             engine = await open_engine(config, embedder=open_embedder("hashing"))
             try:
                 session = RequestSession(engine, self.who, "default")
-                speaker = Speaker(sets.load(self.name), lambda operation, error: self.bugs.append(repr(error)))
-                return [await speaker.answer(session, era, method, params) for method, params in asked]
+                handler = McpHandler(load_tool_set(self.name), lambda operation, error: self.bugs.append(repr(error)))
+                return [await handler.answer(session, version, method, params) for method, params in asked]
             finally:
                 await engine.close()
 
@@ -65,7 +66,7 @@ def talk(tmp_path: Path) -> Talk:
 
 def _listed(name: str) -> list[tuple[Tool, dict[str, Any], dict[str, Any] | None]]:
     session: Any = RequestSession(None, Principal(), "default")  # type: ignore[arg-type]
-    return [(t, t.input_schema(session), t.output_schema(session)) for t in sets.load(name).tools]
+    return [(t, t.input_schema(session), t.output_schema(session)) for t in load_tool_set(name).tools]
 
 
 def _nodes(node: Any) -> Iterator[dict[str, Any]]:
@@ -78,12 +79,12 @@ def _nodes(node: Any) -> Iterator[dict[str, Any]]:
             yield from _nodes(item)
 
 
-@pytest.mark.parametrize("name", sets.NAMES)
+@pytest.mark.parametrize("name", tool_set_names())
 def test_each_set_has_its_tools(name: str) -> None:
-    assert [tool.name for tool in sets.load(name).tools] == EXPECTED[name]
+    assert [tool.name for tool in load_tool_set(name).tools] == EXPECTED[name]
 
 
-@pytest.mark.parametrize("name", sets.NAMES)
+@pytest.mark.parametrize("name", tool_set_names())
 def test_schemas_are_ones_that_deployed_clients_accept(name: str) -> None:
     for tool, inputs, outputs in _listed(name):
         for schema in (inputs, outputs):
@@ -106,7 +107,7 @@ def test_every_argument_and_every_answer_is_described(name: str) -> None:
         assert all(rule.get("description") for rule in inputs["properties"].values()), tool.name
 
 
-@pytest.mark.parametrize("name", sets.NAMES)
+@pytest.mark.parametrize("name", tool_set_names())
 def test_every_tool_says_all_four_hints(talk: Talk, tmp_path: Path, name: str) -> None:
     listed = Talk(tmp_path, name).ask("tools/list")["tools"]
     keys = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
@@ -228,9 +229,9 @@ def test_a_failure_of_ours_is_reported_and_not_quoted() -> None:
         "x", (Tool("breaks", "", {"type": "object"}, hints, breaks),), lambda s: {"name": "x", "version": "1"}
     )
     seen: list[str] = []
-    speaker = Speaker(one, lambda operation, error: seen.append(f"{operation} {type(error).__name__}"))
+    handler = McpHandler(one, lambda operation, error: seen.append(f"{operation} {type(error).__name__}"))
     session: Any = RequestSession(None, Principal(), "default")  # type: ignore[arg-type]
-    result = asyncio.run(speaker.answer(session, "2025-11-25", "tools/call", {"name": "breaks"}))
+    result = asyncio.run(handler.answer(session, "2025-11-25", "tools/call", {"name": "breaks"}))
     assert result["isError"] is True
     assert "secret" not in json.dumps(result)
     assert seen == ["breaks RuntimeError"]
@@ -297,10 +298,10 @@ def test_memory_can_be_read_as_resources(talk: Talk) -> None:
     ],
 )
 def test_what_is_not_there_cannot_be_read(talk: Talk, uri: str, code: int) -> None:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(JsonRpcError) as problem:
         talk.ask("resources/read", {"uri": uri})
     assert problem.value.code == code
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(JsonRpcError) as problem:
         talk.ask("resources/read", {"uri": uri}, "2026-07-28")
     assert problem.value.code == -32602
 
@@ -308,7 +309,7 @@ def test_what_is_not_there_cannot_be_read(talk: Talk, uri: str, code: int) -> No
 def test_another_agents_memory_cannot_be_read(talk: Talk, tmp_path: Path) -> None:
     id = talk.call("remember", content="private", agent_id="ada")["structuredContent"]["id"]
     stranger = Talk(tmp_path, who=Principal("bea", agents=("bea",)))
-    with pytest.raises(Problem):
+    with pytest.raises(JsonRpcError):
         stranger.ask("resources/read", {"uri": f"memory://ada/{id}"})
     assert json.loads(stranger.ask("resources/read", {"uri": "memory://status"})["contents"][0]["text"])["agents"] == {}
 
@@ -343,7 +344,7 @@ def test_prompts_say_what_to_do(talk: Talk) -> None:
     ],
 )
 def test_prompts_refuse_what_they_cannot_use(talk: Talk, name: str, arguments: Any) -> None:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(JsonRpcError) as problem:
         talk.ask("prompts/get", {"name": name, "arguments": arguments})
     assert problem.value.code == -32602
 
@@ -360,21 +361,21 @@ def test_agents_are_offered_where_an_address_wants_one(talk: Talk, tmp_path: Pat
     assert offered(talk, "b")["values"] == ["bea"]
     assert offered(talk, "", name="id")["values"] == offered(talk, "", "file:///{agent}")["values"] == []
     assert offered(Talk(tmp_path, who=Principal("x", agents=("bea",))), "")["values"] == ["bea"]
-    with pytest.raises(Problem):
+    with pytest.raises(JsonRpcError):
         talk.ask("completion/complete", {"ref": "memory://", "argument": {}})
 
 
 @pytest.mark.parametrize("name", ["amp", "trusty"])
 @pytest.mark.parametrize("method", ["resources/list", "prompts/list", "completion/complete", "logging/setLevel"])
 def test_what_a_set_does_not_declare_it_does_not_have(tmp_path: Path, name: str, method: str) -> None:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(JsonRpcError) as problem:
         Talk(tmp_path, name).ask(method)
     assert problem.value.code == -32601
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_no_era_is_shown_a_null_in_a_list(talk: Talk, era: str) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_version_is_shown_a_null_in_a_list(talk: Talk, version: str) -> None:
     methods = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
-    for result in talk.several([(method, {}) for method in methods], era):
+    for result in talk.several([(method, {}) for method in methods], version):
         for node in _nodes(result):
             assert None not in node.values()

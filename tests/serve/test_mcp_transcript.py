@@ -11,8 +11,8 @@ import pytest
 from running import Running, running
 from spawned import MODERN, enveloped, greeting, spawned
 
-from commonplace.serve.mcp import sets
-from commonplace.serve.mcp.table import HANDSHAKE_ERAS
+from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
+from commonplace.serve.protocols import tool_set_names
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\b1[789]\d{11}\b|\d{4}-\d\d-\d\dT[\d:.]+Z")
@@ -125,8 +125,8 @@ def _over_http(server: Running, name: str, era: str) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("era", [*HANDSHAKE_ERAS, MODERN])
-@pytest.mark.parametrize("name", sets.NAMES)
+@pytest.mark.parametrize("era", [*HANDSHAKE_VERSIONS, MODERN])
+@pytest.mark.parametrize("name", tool_set_names())
 def test_stdio_and_http_say_the_same(tmp_path: Path, name: str, era: str) -> None:
     with spawned(tmp_path / "stdio", "--tools", name) as one:
         one.era = era

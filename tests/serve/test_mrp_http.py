@@ -14,7 +14,7 @@ import pytest
 from running import Answer, Running, cli, command, environment, running, token
 
 from commonplace.dialects.mrp import signatures
-from commonplace.serve.mrp import PROTOCOL
+from commonplace.serve.protocols.mrp import ROUTES
 from commonplace.wire import keys
 from commonplace.wire.validate import check
 
@@ -65,7 +65,7 @@ def remember(server: Running, content: str, agent: str = "alice", **more: Any) -
 
 
 def test_every_route_is_in_the_table() -> None:
-    assert {(b.method, b.path) for b in PROTOCOL.bindings} == {
+    assert {(b.method, b.path) for b in ROUTES} == {
         ("POST", "/mrp/request"), ("POST", "/mrp/verify"), ("POST", "/mrp/vouches"), ("GET", "/mrp/vouches"),
     }  # fmt: skip
 

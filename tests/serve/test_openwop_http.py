@@ -12,16 +12,16 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from running import Answer, Running, cli, running, token
+from running import PROTOCOLS, Answer, Running, cli, running, token
 
 from commonplace.config import load
-from commonplace.serve.binding import Binding
-from commonplace.serve.openwop import HOST, PROTOCOL, WELL_KNOWN
-from commonplace.serve.protocols import PROTOCOLS, spoken
+from commonplace.serve.protocols import http_protocols, openwop
+from commonplace.serve.routes import Route
 from commonplace.wire.record import system_clock
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check, schema_names
 
+PROTOCOL, WELL_KNOWN, _, HOST = openwop.PROTOCOLS
 ROUTES = {
     ("POST", "/openwop/refs"), ("POST", "/openwop/runs"), ("DELETE", "/openwop/runs/{runId}"),
     ("GET", "/openwop/memory"), ("POST", "/openwop/memory"), ("GET", "/openwop/memory/{id}"),
@@ -111,29 +111,30 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
 
 
 def test_every_route_is_in_the_table() -> None:
-    assert {(b.method, b.path) for b in PROTOCOL.bindings} == ROUTES
-    assert [b.path for b in WELL_KNOWN.bindings] == ["/.well-known/openwop"]
+    assert {(b.method, b.path) for b in PROTOCOL.routes} == ROUTES
+    assert [b.path for b in WELL_KNOWN.routes] == ["/.well-known/openwop"]
     assert PROTOCOL in PROTOCOLS
     assert WELL_KNOWN in PROTOCOLS
 
 
-@pytest.mark.parametrize(
-    "binding", [*PROTOCOL.bindings, *WELL_KNOWN.bindings, *HOST.bindings], ids=lambda b: b.operation
-)
-def test_each_route_names_schemas_and_the_least_role(binding: Binding) -> None:
-    assert binding.response in schema_names()
-    assert (binding.request in schema_names()) if binding.method == "POST" else binding.request is None
-    writes = binding.operation in ("openwop_put", "openwop_delete", "openwop_workflow")
-    discovery = binding.operation == "openwop_discovery"
-    assert binding.role == (None if discovery else "writer" if writes else "reader")
-    assert binding.summary.endswith(".")
-    for rules in binding.query.values():
-        assert rules["description"]
+@pytest.mark.parametrize("route", [*PROTOCOL.routes, *WELL_KNOWN.routes, *HOST.routes], ids=lambda b: b.operation)
+def test_each_route_names_schemas_and_the_least_role(route: Route) -> None:
+    assert route.response in schema_names()
+    assert (route.request in schema_names()) if route.method == "POST" else route.request is None
+    writes = route.operation in ("openwop_put", "openwop_delete", "openwop_workflow")
+    discovery = route.operation == "openwop_discovery"
+    assert route.role == (None if discovery else "writer" if writes else "reader")
+    assert route.summary.endswith(".")
+    for parameter in route.parameters.values():
+        assert parameter.rules["description"]
 
 
 def test_the_workflows_are_only_there_when_asked_for(tmp_path: Path) -> None:
-    assert spoken(load(data=tmp_path)) == PROTOCOLS
-    assert HOST in spoken(load(data=tmp_path, openwop_host=True))
+    assert http_protocols(load(data=tmp_path)) == PROTOCOLS
+    assert HOST not in PROTOCOLS
+    hosted = http_protocols(load(data=tmp_path, openwop_host=True))
+    assert HOST in hosted
+    assert [p.prefix for p in hosted].count("/.well-known/openwop") == 1
 
 
 # the four scenarios

@@ -13,7 +13,7 @@ import pytest
 from running import SECONDS, Answer, cli, token
 from spawned_trusty import SIGNALS, Client, http_call, spawned
 
-from commonplace.serve.companion import parsed as parsed_address
+from commonplace.serve.companion import parse_address
 from commonplace.serve.events import Events
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
@@ -221,21 +221,21 @@ def test_a_listener_hears_only_of_its_own_and_what_it_missed() -> None:
 
     async def scenario() -> None:
         events = Events()
-        frames = events.listen(Principal("someone", "local", "reader", ("mine",)))
+        frames = events.frames(Principal("someone", "local", "reader", ("mine",)))
         assert await anext(frames) == b'data: {"type":"connected"}\n\n'
-        events.tell(Principal(), "other", {"type": "drawer_added"})
-        events.tell(Principal(tenant="elsewhere"), "mine", {"type": "drawer_added"})
+        events.publish(Principal(), "other", {"type": "drawer_added"})
+        events.publish(Principal(tenant="elsewhere"), "mine", {"type": "drawer_added"})
         for i in range(200):
-            events.tell(Principal(), "mine", {"type": "drawer_added", "i": i})
+            events.publish(Principal(), "mine", {"type": "drawer_added", "i": i})
         for i in range(128):
             assert json.loads((await anext(frames))[6:])["i"] == i
-        events.tell(Principal(), "mine", {"type": "last"})
+        events.publish(Principal(), "mine", {"type": "last"})
         assert json.loads((await anext(frames))[6:]) == {"type": "lag", "skipped": 72}
         assert json.loads((await anext(frames))[6:]) == {"type": "last"}
         events.end()
         with pytest.raises(StopAsyncIteration):
             await anext(frames)
-        assert not events.heard
+        assert not events.has_listeners
 
     asyncio.run(scenario())
 
@@ -365,7 +365,7 @@ def test_an_address_that_is_taken_ends_it_with_a_sentence(tmp_path: Path) -> Non
 @pytest.mark.parametrize("given", ["3031", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", ":3031", "::1:3031", "h:99999"])
 def test_what_is_no_address_is_refused(given: str) -> None:
     with pytest.raises(ValidationError):
-        parsed_address(given)
+        parse_address(given)
 
 
 @pytest.mark.parametrize(
@@ -373,4 +373,4 @@ def test_what_is_no_address_is_refused(given: str) -> None:
     [("127.0.0.1:3031", "127.0.0.1", 3031), ("[::1]:0", "::1", 0), ("localhost:1", "localhost", 1)],
 )
 def test_addresses_are_read_as_they_are_written(given: str, host: str, port: int) -> None:
-    assert parsed_address(given) == (host, port)
+    assert parse_address(given) == (host, port)

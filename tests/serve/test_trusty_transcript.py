@@ -16,7 +16,7 @@ from spawned import MODERN, enveloped, greeting
 from spawned_trusty import SIGNALS, Client, parsed, prefill, spawned
 
 from commonplace.engine.types import Draft
-from commonplace.serve.mcp.table import HANDSHAKE_ERAS
+from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INTERNAL = -32700, -32600, -32601, -32603
 
@@ -181,8 +181,8 @@ def test_a_client_of_the_stateless_era_is_sent_back_to_the_handshake(free: Clien
     probed = free.request("server/discover", **enveloped({}))
     assert probed["error"] == {"code": NO_METHOD, "message": "Method not found: server/discover"}
     other = free.request("tools/list", **enveloped({}))["error"]
-    assert (other["code"], other["data"]["supported"]) == (-32022, list(HANDSHAKE_ERAS))
-    assert free.request("initialize", **greeting(MODERN))["result"]["protocolVersion"] == HANDSHAKE_ERAS[0]
+    assert (other["code"], other["data"]["supported"]) == (-32022, list(HANDSHAKE_VERSIONS))
+    assert free.request("initialize", **greeting(MODERN))["result"]["protocolVersion"] == HANDSHAKE_VERSIONS[0]
 
 
 @pytest.mark.parametrize(

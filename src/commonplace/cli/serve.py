@@ -14,7 +14,6 @@ from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
     from commonplace.config import Config
-    from commonplace.serve.site import Site
 
 _FIRST_CALLS = (
     ("remember", {"type": "semantic", "content": "Alice is allergic to peanuts"}),
@@ -61,21 +60,21 @@ def serve(
     flags: dict[str, Any] = {"host": host, "port": port, "max_body": max_body, "store": store[0] if store else None}
     flags |= {"token_required": token_required or None, "allowed_hosts": allow_host or None}
     config = configuration.load(data=data, agent=agent, openwop_host=openwop_host or None, **flags)
-    from commonplace.serve.run import run
+    from commonplace.serve.server import run
 
     announce = _announce_json if as_json else _announce
-    run(config, lambda url, site: announce(config, url, site), log_level=log_level)
+    run(config, lambda url, is_open: announce(config, url, is_open), log_level=log_level)
 
 
-def _announce_json(config: Config, url: str, site: Site) -> None:
-    emit({"url": url, "data": str(config.store or config.data), "open": site.gate.is_open})
+def _announce_json(config: Config, url: str, is_open: bool) -> None:
+    emit({"url": url, "data": str(config.store or config.data), "open": is_open})
     sys.stdout.flush()
 
 
-def _announce(config: Config, url: str, site: Site) -> None:
+def _announce(config: Config, url: str, is_open: bool) -> None:
     """Where the data is, where the server is, and a first command that works as it is printed."""
     line(f"Commonplace is listening on {url}  (data: {config.store or config.data})")
-    if site.gate.is_open:
+    if is_open:
         line("Open to this machine only, without tokens; `commonplace token create` asks for one from then on.")
         auth = ""
     else:
@@ -87,9 +86,9 @@ def _announce(config: Config, url: str, site: Site) -> None:
         line(f"  curl -s {url}/v0/{operation}{auth} -d '{json.dumps({'agent_id': config.agent, **body})}'")
     line()
     line("Connect an MCP client (Claude Code, Cursor, VS Code, …), one of these ways:")
-    for command, what in _ways_to_connect(config, url, is_open=site.gate.is_open):
+    for command, what in _ways_to_connect(config, url, is_open=is_open):
         line(f"  {command}      {what}")
-    headers = {} if site.gate.is_open else {"headers": {"Authorization": "Bearer ${COMMONPLACE_TOKEN}"}}
+    headers = {} if is_open else {"headers": {"Authorization": "Bearer ${COMMONPLACE_TOKEN}"}}
     entry = {"mcpServers": {"commonplace": {"type": "http", "url": f"{url}/mcp", **headers}}}
     line(f"  {json.dumps(entry)}")
     line()

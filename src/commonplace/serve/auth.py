@@ -18,18 +18,24 @@ _AGAIN_SECONDS = 0.05
 
 NOBODY = Principal("nobody", "", "reader", ())
 #: A process on the same data directory that uses the server's embedder: it may read no agent's memory here.
-BORROWER = Principal("borrower", "", "reader", ())
+EMBEDDER_CLIENT = Principal("borrower", "", "reader", ())
 _MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes one: `commonplace token create`"
 
 
-class Gate:
+class Authenticator:
     """Open only on loopback, while no token has ever been made and none is required."""
 
     def __init__(
-        self, engine: Engine, *, loopback: bool, token_required: bool = False, rate_limit: int = 0, lent: str = ""
+        self,
+        engine: Engine,
+        *,
+        loopback: bool,
+        token_required: bool = False,
+        rate_limit: int = 0,
+        shared_token: str = "",  # of processes that use the server's embedder
     ) -> None:
         self._engine = engine
-        self._lent = f"Bearer {lent}".encode() if lent else b""
+        self._shared = f"Bearer {shared_token}".encode() if shared_token else b""
         self._may_be_open = loopback and not token_required
         self._budget = Budget(rate_limit, 2 * rate_limit) if rate_limit else None
         self._rate_limit = rate_limit
@@ -37,16 +43,16 @@ class Gate:
         self._loaded_at = float("-inf")
         self._loading = asyncio.Lock()
 
-    async def admit(self, authorization: str | None, stranger: Principal | None = None) -> tuple[Principal, bool]:
-        """Who it is, and whether they were let in without being asked; who sends no token at all is the stranger."""
-        if self._lent and hmac.compare_digest((authorization or "").encode(), self._lent):
-            return BORROWER, False
+    async def admit(self, authorization: str | None, anonymous: Principal | None = None) -> tuple[Principal, bool]:
+        """Who it is, and whether they were let in without being asked; who sends no token at all is `anonymous`."""
+        if self._shared and hmac.compare_digest((authorization or "").encode(), self._shared):
+            return EMBEDDER_CLIENT, False
         known = await self._tokens(REFRESH_SECONDS)
         if self._may_be_open and not known:
             return Principal(), True
         if authorization is None:
-            if stranger is not None:
-                return stranger, False
+            if anonymous is not None:
+                return anonymous, False
             raise Unauthenticated(_MISSING)
         scheme, _, presented = authorization.partition(" ")
         if scheme.lower() != "bearer":

@@ -13,15 +13,12 @@ import uvicorn
 from starlette.datastructures import Headers
 
 from commonplace.engine import require_role
-from commonplace.serve.auth import Gate
-from commonplace.serve.door import Door, is_loopback
+from commonplace.serve.app import application
+from commonplace.serve.context import RECORD, AppContext, RequestRecord, open_context
 from commonplace.serve.events import Events
-from commonplace.serve.exchange import send_reply
-from commonplace.serve.http import application
-from commonplace.serve.metrics import Metrics
-from commonplace.serve.run import address, listen
-from commonplace.serve.site import NOTE, Note, Site
-from commonplace.serve.trusty import protocol
+from commonplace.serve.http_io import send_reply
+from commonplace.serve.protocols.trusty import companion_protocol
+from commonplace.serve.server import address, listen, uvicorn_config
 from commonplace.wire.errors import Fault, ValidationError
 
 if TYPE_CHECKING:
@@ -34,12 +31,10 @@ if TYPE_CHECKING:
 STREAM = "/sse"
 #: The stdio loop gives all of stopping less than two seconds.
 _STOP_SECONDS = 1
-_STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"),
-]  # fmt: skip
+_STREAM_HEADERS = {b"content-type": b"text/event-stream", b"cache-control": b"no-cache", b"x-accel-buffering": b"no"}
 
 
-def parsed(given: str) -> tuple[str, int]:
+def parse_address(given: str) -> tuple[str, int]:
     """`127.0.0.1:3031`, `[::1]:3031`, `localhost:0`."""
     host, _, port = given.rpartition(":")
     bare = host.strip("[]")
@@ -56,7 +51,7 @@ class Companion:
     def __init__(self, config: Config, given: str, palace: str | None) -> None:
         self._config = config
         self._palace = palace
-        self._host, port = parsed(given)
+        self._host, port = parse_address(given)
         self._socket: socket.socket = listen(self._host, port, "--http")
         self.address = address(self._socket)
         self._events = Events()
@@ -66,43 +61,22 @@ class Companion:
     async def run(self, engine: Engine) -> None:
         """Until `stop`; raises what keeps it from serving."""
         try:
-            site = await self._site(engine)
+            protocols = (companion_protocol(self._palace, self._events),)
+            context = await open_context(self._config, engine, protocols, host=self._host, flag="http")
+            context.signpost = "/api/v1/status is a place to begin"
             print(f"commonplace: listening on {self.address}", file=sys.stderr, flush=True)
-            app = _Streaming(site, self._events)
-            self._server = _Server(
-                uvicorn.Config(
-                    app, log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
-                    timeout_graceful_shutdown=_STOP_SECONDS,
-                )
-            )  # fmt: skip
+            app = _EventStreamApp(context, self._events)
+            self._server = _Server(uvicorn_config(app, timeout_graceful_shutdown=_STOP_SECONDS))
             self._server.should_exit = self._stopping
             await self._server.serve(sockets=[self._socket])
         finally:
-            self.close()
+            self._socket.close()
 
     def stop(self) -> None:
         self._stopping = True
         self._events.end()
         if self._server is not None:
             self._server.should_exit = True
-
-    def close(self) -> None:
-        self._socket.close()
-
-    async def _site(self, engine: Engine) -> Site:
-        config, loopback = self._config, is_loopback(self._host)
-        gate = Gate(engine, loopback=loopback, token_required=config.token_required, rate_limit=config.rate_limit)
-        if not loopback and not await gate.usable():
-            raise ValidationError(
-                f"refusing to listen on {self._host}, which other machines can reach, without tokens: make one with "
-                "`commonplace token create`, or listen on 127.0.0.1",
-                field="http",
-            )
-        table = protocol(self._palace, self._events)
-        return Site(
-            engine, gate, Door(loopback, config.allowed_hosts), Metrics(engine), (table,), max_body=config.max_body,
-            timeout=config.request_timeout, signpost="/api/v1/status is a place to begin",
-        )  # fmt: skip
 
 
 class _Server(uvicorn.Server):
@@ -113,13 +87,13 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _Streaming:
+class _EventStreamApp:
     """The table of routes, and beside it the one answer that never ends."""
 
-    def __init__(self, site: Site, events: Events) -> None:
-        self._site = site
+    def __init__(self, context: AppContext, events: Events) -> None:
+        self._context = context
         self._events = events
-        self._rest = application(site)
+        self._rest = application(context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == STREAM and scope["method"] == "GET":
@@ -129,39 +103,39 @@ class _Streaming:
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        scope[NOTE] = Note("stream")
+        scope[RECORD] = RequestRecord("stream")
         try:
-            self._site.door.check("GET", headers)
-            who, _ = await self._site.gate.admit(headers.get("authorization"))
+            self._context.host_check.check("GET", headers)
+            who, _ = await self._context.authenticator.admit(headers.get("authorization"))
             require_role(who, "reader")
         except Fault as fault:
-            await send_reply(scope, send, self._site.refusal(scope, fault))
+            await send_reply(scope, send, self._context.refusal(scope, fault))
             return
-        await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM_HEADERS)})
+        await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM_HEADERS.items())})
         sending = asyncio.create_task(self._send_all(send, who, headers.get("authorization")))
-        leaving = asyncio.create_task(_left(receive))
+        leaving = asyncio.create_task(_disconnected(receive))
         await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         for task in (sending, leaving):
             task.cancel()
         await asyncio.gather(sending, leaving, return_exceptions=True)
 
     async def _send_all(self, send: Send, who: Principal, authorization: str | None) -> None:
-        async with contextlib.aclosing(self._events.listen(who)) as frames:
+        async with contextlib.aclosing(self._events.frames(who)) as frames:
             async for frame in frames:
-                if not await self._welcome(authorization):
+                if not await self._is_admitted(authorization):
                     break
                 await send({"type": "http.response.body", "body": frame, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def _welcome(self, authorization: str | None) -> bool:
+    async def _is_admitted(self, authorization: str | None) -> bool:
         """A stream outlives the look at its token, which may have been revoked since."""
         try:
-            await self._site.gate.admit(authorization)
+            await self._context.authenticator.admit(authorization)
         except Fault:
             return False
         return True
 
 
-async def _left(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,19 +1,19 @@
-"""What happens, told to whoever listens: server-sent events, each listener shown only what is its own."""
+"""What happens, sent to whoever listens: server-sent events, each listener shown only what is its own."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
 from commonplace.wire.record import Principal
+from commonplace.wire.strict_json import encode
 
 Event = dict[str, Any]
 
 CONNECTED: Event = {"type": "connected"}
-_WAITING = 128  # events kept for a listener that does not read
+_MOST_WAITING = 128  # events kept for a listener that does not read
 
 
 @dataclass(slots=True, eq=False)
@@ -29,14 +29,14 @@ class Events:
         self._ended = False
 
     @property
-    def heard(self) -> bool:
+    def has_listeners(self) -> bool:
         return bool(self._listeners)
 
-    def tell(self, who: Principal, agent: str, event: Event) -> None:
+    def publish(self, who: Principal, agent: str, event: Event) -> None:
         for listener in self._listeners:
             if listener.who.tenant != who.tenant or not listener.who.may_use(agent):
                 continue
-            if listener.queue.qsize() >= _WAITING:
+            if listener.queue.qsize() >= _MOST_WAITING:
                 listener.missed += 1
                 continue
             if listener.missed:
@@ -44,14 +44,14 @@ class Events:
                 listener.missed = 0
             listener.queue.put_nowait(event)
 
-    async def listen(self, who: Principal) -> AsyncGenerator[bytes]:
-        """Frames, the first at once, until the server stops."""
+    async def frames(self, who: Principal) -> AsyncGenerator[bytes]:
+        """The first at once, until the server stops."""
         listener = _Listener(who)
         self._listeners.add(listener)
         try:
-            yield frame(CONNECTED)
+            yield _frame(CONNECTED)
             while not self._ended and (event := await listener.queue.get()) is not None:
-                yield frame(event)
+                yield _frame(event)
         finally:
             self._listeners.discard(listener)
 
@@ -61,6 +61,5 @@ class Events:
             listener.queue.put_nowait(None)
 
 
-def frame(event: Event) -> bytes:
-    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-    return b"data: " + text.encode("utf-8", "replace") + b"\n\n"
+def _frame(event: Event) -> bytes:
+    return b"data: " + encode(event) + b"\n\n"

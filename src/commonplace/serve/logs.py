@@ -25,14 +25,19 @@ class JsonLines(logging.Formatter):
         else:
             line |= {"logger": record.name, "message": record.getMessage()}
         if record.exc_info and record.exc_info[1] is not None:
-            line |= whereabouts(record.exc_info[1])
+            line |= error_location(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
 
 
-def whereabouts(error: BaseException) -> dict[str, Any]:
+def error_location(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-6:]
-    places = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
-    return {"exception": type(error).__name__, "where": places}
+    lines = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+    return {"exception": type(error).__name__, "where": lines}
+
+
+def log_bug(operation: str, error: Exception, **fields: str) -> None:
+    """An exception that is our own fault: its kind and its place, never its text, which may quote a memory."""
+    log.error("bug", extra={"fields": {"event": "bug", **fields, "operation": operation, **error_location(error)}})
 
 
 def configure(level: str) -> None:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from commonplace.dialects.mrp.messages import SCHEMAS, VERSION, Document, new_id
-from commonplace.wire.errors import Fault, RateLimited, Unauthenticated, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, PayloadTooLarge, RateLimited, Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.record import Clock, system_clock
+from commonplace.wire.strict_json import InvalidJson, NestedTooDeeply, decode
 from commonplace.wire.times import iso
 
 try:
@@ -182,13 +183,16 @@ class Folder:
         if kept is not None and kept[0] == ask:
             return kept[1]
         try:
-            document = _decoded(self._content(ask))
+            document = decode(self._content(ask))
         except OSError as error:
             self._tell(ask.name, f"{ask.name}: cannot be read: {error.strerror}")
             return None
-        except _NotJson as wrong:
-            return self._once_settled(ask, str(wrong))
-        except ValidationError as wrong:
+        except NestedTooDeeply as wrong:
+            return self._refusal(ask, "error", f"the file is {wrong}")
+        except InvalidJson as wrong:  # broken, or not written to its end yet
+            place = f" at line {wrong.line}" if wrong.line else ""
+            return self._once_settled(ask, f"the file is {wrong}{place}")
+        except PayloadTooLarge as wrong:
             return self._refusal(ask, "error", wrong.message)
         self._unread.pop(ask.name, None)
         if (problem := _mismatch(ask, document)) is not None:
@@ -214,7 +218,7 @@ class Folder:
                 raise OSError(0, "it is not a regular file")
             content = stream.read(self._most_bytes + 1)
         if len(content) > self._most_bytes:
-            raise ValidationError(f"a request may have at most {self._most_bytes:,} bytes")
+            raise PayloadTooLarge(f"a request may have at most {self._most_bytes:,} bytes")
         return content
 
     def _once_settled(self, ask: _Ask, problem: str) -> Document | None:
@@ -287,27 +291,6 @@ async def watch(folder: Folder, pause: Pause, tell: Callable[[Answered], None], 
         if once and folder.settled:
             return
         await pause.wait()
-
-
-class _NotJson(Exception):
-    """Broken, or not written to its end yet."""
-
-
-def _decoded(content: bytes) -> Any:
-    try:
-        return json.loads(content.decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise _NotJson(f"the file is not UTF-8 text: byte {error.start} is wrong") from None
-    except RecursionError:
-        raise ValidationError("the file is nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise _NotJson(f"the file is not valid JSON: {error.msg} at line {error.lineno}") from None
-    except ValueError as error:  # a constant that is not JSON, or an integer of thousands of digits
-        raise _NotJson(f"the file is not valid JSON: {str(error)[:80]}") from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _mismatch(ask: _Ask, document: Any) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.serve.binding import Binding, Protocol
+from commonplace.serve.routes import Protocol, Route
 from commonplace.wire.validate import schema, schema_names
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -29,9 +29,9 @@ def document(protocols: Iterable[Protocol]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     used: set[str] = set()
     for protocol in protocols:
-        for binding in protocol.bindings:
-            path = _PARAMETER.sub(r"{\1}", binding.path)
-            paths.setdefault(path, {})[binding.method.lower()] = _operation(binding, used)
+        for route in protocol.routes:
+            path = _PARAMETER.sub(r"{\1}", route.path)
+            paths.setdefault(path, {})[route.method.lower()] = _operation(route, used)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Commonplace", "version": __version__, "summary": "One memory for every agent.",
@@ -47,38 +47,37 @@ def document(protocols: Iterable[Protocol]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _operation(binding: Binding, used: set[str]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"description": binding.summary}
-    if binding.response is not None:
-        answer["content"] = _json(binding.response, used)
-        if binding.operation == "recall":
+def _operation(route: Route, used: set[str]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": route.summary}
+    if route.response is not None:
+        answer["content"] = _json(route.response, used)
+        if route.operation == "recall":
             answer["content"]["application/x-ndjson"] = {"schema": {"type": "string"}}
     operation: dict[str, Any] = {
-        "operationId": binding.operation, "summary": binding.summary, "tags": [binding.tag],
-        "responses": {str(binding.status): answer},
+        "operationId": route.operation, "summary": route.summary, "tags": [route.tag],
+        "responses": {str(route.status): answer},
     }  # fmt: skip
-    if binding.operation == "rpc":
+    if route.operation == "rpc":
         operation["responses"]["204"] = {"description": "Nothing but notifications."}
-    error = f"{binding.tag.lower()}/error"
+    error = f"{route.tag.lower()}/error"
     error = error if error in schema_names() else "memorywire/error"
-    if binding.operation == "rpc":
+    if route.operation == "rpc":
         error = "memorywire/rpc.response"
     for status, why in _REFUSALS.items():
         operation["responses"][status] = {"description": why, "content": _json(error, used)}
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name in _PARAMETER.findall(binding.path)
+        for name in _PARAMETER.findall(route.path)
     ]
-    for name, rules in binding.query.items():
-        shape = {key: value for key, value in rules.items() if key not in ("required", "default")}
-        parameters.append({"name": name, "in": "query", "required": rules.get("required") is True, "schema": shape})
+    for name, parameter in route.parameters.items():
+        parameters.append({"name": name, "in": "query", "required": parameter.required, "schema": parameter.rules})
     if parameters:
         operation["parameters"] = parameters
-    if binding.request is not None:
-        operation["requestBody"] = {"required": True, "content": _json(binding.request, used)}
-    if binding.role is not None:
+    if route.request is not None:
+        operation["requestBody"] = {"required": True, "content": _json(route.request, used)}
+    if route.role is not None:
         operation["security"] = [{"token": []}, {}]
-        operation["x-role"] = binding.role
+        operation["x-role"] = route.role
     return operation
 
 

@@ -30,10 +30,10 @@ class McpArguments:
 
     def check(self) -> None:
         """Whether the set of tools is one, and has those that the other options are about."""
-        from commonplace.serve.mcp.sets import load
+        from commonplace.serve.protocols import load_tool_set
         from commonplace.wire.errors import ValidationError
 
-        names = {tool.name for tool in load(self.tools).tools}
+        names = {tool.name for tool in load_tool_set(self.tools).tools}
         for name in ("palace", "http"):
             if getattr(self, name) is not None and "palace_list" not in names:
                 raise ValidationError(
@@ -113,7 +113,7 @@ def parse(args: Sequence[str]) -> McpArguments | None:
 def start(arguments: McpArguments) -> int:
     from commonplace import config as configuration
     from commonplace.serve.mcp import stdio
-    from commonplace.serve.mcp.sets import load
+    from commonplace.serve.protocols import load_tool_set
     from commonplace.wire.palace_names import check_name
 
     # One client asks one question at a time: a thread per core for linear algebra costs more than it gives.
@@ -124,4 +124,4 @@ def start(arguments: McpArguments) -> int:
     config = configuration.load(data=arguments.data, agent=arguments.agent)
     if sys.stdin is not None and sys.stdin.isatty():
         print(_ON_TERMINAL, file=sys.stderr)
-    return stdio.run(config, load(arguments.tools), stdio.Options(arguments.palace, arguments.http))
+    return stdio.run(config, load_tool_set(arguments.tools), stdio.Options(arguments.palace, arguments.http))

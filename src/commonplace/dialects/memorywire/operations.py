@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from commonplace.__about__ import __version__
 from commonplace.dialects.memorywire.records import entry_to_wire, to_change, to_draft, to_hit, to_wire, triple_to_wire
 from commonplace.engine import (
     MAX_BATCH,
@@ -46,6 +47,7 @@ from commonplace.wire.models import (
     StoreError,
     StoreOutcome,
     UpdateRequest,
+    dump,
 )
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
@@ -97,6 +99,19 @@ class Memorywire:
             for i, outcome in zip(plain, await self._engine.remember_many(self._who, items), strict=True):
                 outcomes[i] = self._remembered(outcome) if isinstance(outcome, Receipt) else outcome
         return [outcomes[i] for i in range(len(requests))]
+
+    async def remember_batch(self, items: Sequence[Document]) -> Sequence[Document]:
+        """Each item its own outcome: what is wrong with one is said in its place."""
+        outcomes: list[Document | None] = []
+        requests: list[RememberRequest] = []
+        for item in items:
+            try:
+                requests.append(parse(RememberRequest, item))
+                outcomes.append(None)
+            except ValidationError as fault:
+                outcomes.append(fault.to_wire())
+        answers = iter(await self.remember_many(requests) if requests else ())
+        return [_to_document(next(answers)) if outcome is None else outcome for outcome in outcomes]
 
     async def recall(self, request: RecallRequest) -> RecallResponse:
         where = filters.parse(request.filter)
@@ -216,6 +231,13 @@ class Memorywire:
 
     # reviews
 
+    async def reviews(self, status: str = "pending", agent_id: str | None = None) -> Sequence[Document]:
+        found = await self._engine.reviews.list(self._who, None if status == "all" else status)
+        return [review for review in found if agent_id in (None, review["agent_id"])]
+
+    async def review(self, id: str) -> Document:
+        return await self._engine.reviews.get(self._who, id)
+
     async def decide(
         self,
         review_id: str,
@@ -280,6 +302,29 @@ class Memorywire:
         if found.first_bad is not None:
             verdict |= {"first_bad": found.first_bad, "problem": found.problem}
         return verdict
+
+    # the server
+
+    async def health(self) -> Document:
+        found = await self._engine.health()
+        answer = {
+            "status": found["status"],
+            "version": __version__,
+            "store": self._engine.store_name,
+            "capabilities": sorted(self._engine.capabilities),
+            "embedder": found["embedder"],
+        }
+        return answer | ({"note": found["note"]} if found.get("note") else {})
+
+    async def status(self) -> Document:
+        """What the caller may see of the store."""
+        found = await self._engine.upkeep.status(self._who)
+        answer = {"version": __version__, **{name: found[name] for name in ("agents", "memories", "pending_reviews")}}
+        if found["embedder"]:
+            answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
+        if self._engine.note:
+            answer["note"] = self._engine.note
+        return answer
 
     # the knowledge graph
 
@@ -349,6 +394,10 @@ class Memorywire:
             approval_url=self._review_url(receipt.review_id),
             redacted=receipt.redacted or None,
         )
+
+
+def _to_document(answer: RememberResponse | Fault) -> Document:
+    return answer.to_wire() if isinstance(answer, Fault) else dump(answer)
 
 
 def to_forget(request: ForgetRequest) -> Forget:

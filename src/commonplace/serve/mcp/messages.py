@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
-from commonplace.serve.mcp.table import Document
+from commonplace.serve.mcp.tools import Document
+from commonplace.wire import strict_json
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 
 
-class Problem(Exception):
+class JsonRpcError(Exception):
     """A JSON-RPC error: the request could not be carried out as a request. `id` is that of the request, if known."""
 
     def __init__(self, code: int, message: str, data: Any = None, *, id: Any = None) -> None:
@@ -27,25 +27,21 @@ class Problem(Exception):
 
 
 def decode(data: bytes) -> Document:
-    """A request, a notification or a response, in the shape it must have; raises Problem."""
+    """A request, a notification or a response, in the shape it must have; raises JsonRpcError."""
     try:
-        message = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise Problem(PARSE_ERROR, f"Parse error: not UTF-8 text, byte {error.start} is wrong") from None
-    except RecursionError:
-        raise Problem(PARSE_ERROR, "Parse error: nested too deeply") from None
-    except ValueError as error:
-        raise Problem(PARSE_ERROR, f"Parse error: {str(error)[:120]}") from None
+        message = strict_json.decode(data)
+    except strict_json.InvalidJson as wrong:
+        # Clients show this beside their own parser's errors, so it is the parser's sentence where there is one.
+        ours = isinstance(wrong.__cause__, (UnicodeDecodeError, RecursionError))
+        detail = str(wrong).replace(":", ",") if ours else str(wrong.__cause__)[:120]
+        raise JsonRpcError(PARSE_ERROR, f"Parse error: {detail}") from None
     if isinstance(message, list):
-        raise Problem(INVALID_REQUEST, "batches are not supported: send one message at a time")
+        raise JsonRpcError(INVALID_REQUEST, "batches are not supported: send one message at a time")
     if not isinstance(message, dict):
-        raise Problem(INVALID_REQUEST, "a message is an object {jsonrpc, id, method, params}")
-    _check(message)
+        raise JsonRpcError(INVALID_REQUEST, "a message is an object {jsonrpc, id, method, params}")
+    if not is_answer(message):
+        _check(message)
     return message
-
-
-def too_long(limit: int) -> Problem:
-    return Problem(INVALID_REQUEST, f"a message may have at most {limit:,} bytes")
 
 
 def is_answer(message: Document) -> bool:
@@ -53,18 +49,12 @@ def is_answer(message: Document) -> bool:
 
 
 def _check(message: Document) -> None:
-    if is_answer(message):
-        return
     method, id = message.get("method"), message.get("id")
     known = (isinstance(id, (str, int)) and not isinstance(id, bool)) or (isinstance(id, float) and math.isfinite(id))
     named = id if known else None
     if message.get("jsonrpc") != "2.0":
-        raise Problem(INVALID_REQUEST, 'jsonrpc must be "2.0"', id=named)
+        raise JsonRpcError(INVALID_REQUEST, 'jsonrpc must be "2.0"', id=named)
     if not isinstance(method, str) or not method:
-        raise Problem(INVALID_REQUEST, "method must be a name such as tools/call", id=named)
+        raise JsonRpcError(INVALID_REQUEST, "method must be a name such as tools/call", id=named)
     if "id" in message and not known:
-        raise Problem(INVALID_REQUEST, "id must be text or a number")
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+        raise JsonRpcError(INVALID_REQUEST, "id must be text or a number")

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from commonplace.config import Config
     from commonplace.engine import Engine
 
-#: How often an open session looks whether its embedding model has been idle for long enough to be let go.
+#: How often an open session looks whether its embedding model has been idle for long enough to be unloaded.
 IDLE_CHECK_SECONDS = 60.0
 
 
-class OwnSession:
+class StdioSession:
     """One client, one process: everything heavy is loaded and opened at the first need, in the background."""
 
     def __init__(self, config: Config, palace: str | None = None) -> None:
@@ -35,20 +35,20 @@ class OwnSession:
             return self._engine
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(self._opened)
+            self._opening.add_done_callback(self._end_opening)
         # Several calls wait for it, and one that is cancelled must not stop it halfway.
         return await asyncio.shield(self._opening)
 
-    def _opened(self, task: asyncio.Task[Engine]) -> None:
+    def _end_opening(self, task: asyncio.Task[Engine]) -> None:
         """What failed is tried again by the next call; whoever waited has been told."""
         self._opening = None
         if not task.cancelled():
-            task.exception()
+            task.exception()  # taken, or asyncio would log it as never retrieved
 
     async def _open(self) -> Engine:
         # Imports take longer than opening; in a thread of their own they leave the loop free to answer.
-        await asyncio.to_thread(import_module, "commonplace.serve.mcp.ours")
-        from commonplace.serve.mcp.opening import open_session_engine
+        await asyncio.to_thread(import_module, "commonplace.serve.shared_embedder")
+        from commonplace.serve.shared_embedder import open_session_engine
 
         engine = await open_session_engine(self.config)
         if self.palace is not None:
@@ -56,10 +56,10 @@ class OwnSession:
             with suppress(Fault):
                 await engine.palaces.ensure(self.who, self.palace)
         self._engine = engine
-        self._idle = asyncio.create_task(self._let_go_when_idle(engine))
+        self._idle = asyncio.create_task(self._unload_when_idle(engine))
         return engine
 
-    async def _let_go_when_idle(self, engine: Engine) -> None:
+    async def _unload_when_idle(self, engine: Engine) -> None:
         while True:
             await asyncio.sleep(IDLE_CHECK_SECONDS)
             await engine.release_idle_models()
@@ -81,15 +81,12 @@ class RequestSession:
         self, engine: Engine, who: Principal, agent: str, palace: str | None = None, *, named: bool = False
     ) -> None:
         self.who = who
-        self.agent = agent if named else _meant(who, agent)
+        self.agent = agent
         self.palace = palace
         self._engine = engine
+        # Whoever may use only one agent means that one, unless the address names another.
+        if not named and not who.may_use(agent) and len(who.agents) == 1 and "*" not in who.agents[0]:
+            self.agent = who.agents[0]
 
     async def engine(self) -> Engine:
         return self._engine
-
-
-def _meant(who: Principal, agent: str) -> str:
-    """Whoever may use only one agent means that one."""
-    alone = who.agents[0] if len(who.agents) == 1 and "*" not in who.agents[0] else None
-    return agent if alone is None or who.may_use(agent) else alone

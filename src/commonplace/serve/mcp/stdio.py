@@ -9,20 +9,20 @@ method) or -32602 (wrong parameters), and the loop goes on.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from commonplace.serve.mcp.messages import Problem, decode, is_answer, too_long
-from commonplace.serve.mcp.pipes import Input, Lines, Output
-from commonplace.serve.mcp.sessions import OwnSession
-from commonplace.serve.mcp.speaker import WAITING, Speaker
-from commonplace.serve.mcp.table import Document, ToolSet
+from commonplace.serve.mcp.handler import WAITING, McpHandler
+from commonplace.serve.mcp.messages import INVALID_REQUEST, JsonRpcError, decode, is_answer
+from commonplace.serve.mcp.sessions import StdioSession
+from commonplace.serve.mcp.stdio_streams import InputStream, LineSplitter, OutputStream
+from commonplace.serve.mcp.tools import Document, ToolSet
+from commonplace.wire import strict_json
 
 if TYPE_CHECKING:
     from commonplace.config import Config
@@ -35,74 +35,71 @@ STOP_SECONDS = 1.8
 #: What is heavy waits for the handshake; when there is none for so long, it waits no more.
 HANDSHAKE_FIRST_SECONDS = 0.5
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
-
-@dataclass(slots=True, frozen=True)
-class Options:
+class Options(NamedTuple):
     palace: str | None = None  # what trusty tools mean when they name none
     http: str | None = None  # where to serve trusty-memory's HTTP routes as well
 
 
-class Conversation:
+class Connection:
     """One client's messages: each request is answered once, as soon as its answer is there."""
 
-    def __init__(self, speaker: Speaker, session: OwnSession, output: Output, limit: int) -> None:
-        self._speaker = speaker
+    def __init__(self, handler: McpHandler, session: StdioSession, output: OutputStream, limit: int) -> None:
+        self._handler = handler
         self._session = session
         self._output = output
         self._limit = limit
-        self._era = speaker.offered.fallback
+        self._version = handler.tool_set.fallback
         self._turns = asyncio.Semaphore(MOST_IN_FLIGHT)
         self.in_flight: set[asyncio.Task[None]] = set()
         self._by_id: dict[Any, asyncio.Task[None]] = {}  # the last with that id: a client may use one twice
-        self.greeted = False  # whether the client has made itself known, so that heavy things may be loaded
+        self.has_answered = False  # whether the handshake is over, so that heavy things may be loaded
 
-    def take(self, line: bytes) -> None:
+    def receive(self, line: bytes) -> None:
         try:
             message = decode(line)
-        except Problem as problem:
-            self._refuse(problem)
+        except JsonRpcError as error:
+            self._refuse(error)
             return
         if is_answer(message):
             return  # and we never ask
         id, method, params = message.get("id"), message["method"], message.get("params")
         if "id" not in message:
-            self._notified(method, params)
+            self._handle_notification(method, params)
             return
-        if self._waits or method in WAITING:
-            self._begin(id, lambda: self._respond(id, method, params))
+        if self._must_wait or method in WAITING:
+            self._start(id, lambda: self._respond(id, method, params))
         else:  # done before the next line is looked at
-            _to_the_end(self._respond(id, method, params))
+            _run_without_waiting(self._respond(id, method, params))
 
     @property
-    def _waits(self) -> bool:
+    def _must_wait(self) -> bool:
         """Whether what comes now must wait for what came before."""
-        return self._speaker.offered.in_order and bool(self.in_flight)
+        return self._handler.tool_set.in_order and bool(self.in_flight)
 
-    def _begin(self, id: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _start(self, id: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         # All of them, not only the last: that one may be cancelled while those before it are still at work.
-        before = list(self.in_flight) if self._waits else []
+        before = list(self.in_flight) if self._must_wait else []
         task = asyncio.ensure_future(_after(before, work) if before else work())
         self.in_flight.add(task)
         self._by_id[id] = task
         task.add_done_callback(lambda done: self._done(id, done))
 
-    def _refuse(self, problem: Problem) -> None:
-        async def say() -> None:
-            self._send(problem.response())
+    def _refuse(self, error: JsonRpcError) -> None:
+        async def send() -> None:
+            self._send(error.response())
 
-        if self._waits:
-            self._begin(object(), say)
+        if self._must_wait:
+            self._start(object(), send)
         else:
-            self._send(problem.response())
+            self._send(error.response())
 
     def _done(self, id: Any, task: asyncio.Task[None]) -> None:
         self.in_flight.discard(task)
         if self._by_id.get(id) is task:
             del self._by_id[id]
 
-    def _notified(self, method: str, params: Any) -> None:
+    def _handle_notification(self, method: str, params: Any) -> None:
         if method == "notifications/cancelled" and isinstance(params, dict):
             id = params.get("requestId")
             task = self._by_id.get(id) if isinstance(id, (str, int, float)) else None
@@ -111,25 +108,24 @@ class Conversation:
 
     async def _respond(self, id: Any, method: str, params: Any) -> None:
         try:
-            era = self._era if method == "initialize" else self._speaker.era_of(method, params, self._era)
-            if method in WAITING:
-                async with self._turns:
-                    result = await self._speaker.answer(self._session, era, method, params)
-            else:
-                result = await self._speaker.answer(self._session, era, method, params)
-        except Problem as problem:
-            self._send(problem.response(id))
+            version = self._version
+            if method != "initialize":
+                version = self._handler.version_of(method, params, version)
+            async with self._turns if method in WAITING else nullcontext():
+                result = await self._handler.answer(self._session, version, method, params)
+        except JsonRpcError as error:
+            self._send(error.response(id))
             return
         if method == "initialize":
-            self._era = result["protocolVersion"]
+            self._version = result["protocolVersion"]
         self._send({"jsonrpc": "2.0", "id": id, "result": result})
-        self.greeted = True
+        self.has_answered = True
 
-    def too_long(self) -> None:
-        self._refuse(too_long(self._limit))
+    def refuse_too_long(self) -> None:
+        self._refuse(JsonRpcError(INVALID_REQUEST, f"a message may have at most {self._limit:,} bytes"))
 
     def _send(self, document: Document) -> None:
-        self._output.send(_ENCODER.encode(document).encode("utf-8", "replace") + b"\n")
+        self._output.send(strict_json.encode(document) + b"\n")
 
 
 async def _after(before: list[asyncio.Task[None]], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -137,7 +133,7 @@ async def _after(before: list[asyncio.Task[None]], work: Callable[[], Coroutine[
     await work()
 
 
-def _to_the_end(answering: Any) -> None:
+def _run_without_waiting(answering: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine that waits for nothing."""
     try:
         answering.send(None)
@@ -146,22 +142,22 @@ def _to_the_end(answering: Any) -> None:
     raise AssertionError("this method was not to wait")
 
 
-class Life:
+class StdioServer:
     """From the first byte to the last: reading, the engine's opening, and an end that leaves nothing behind."""
 
-    def __init__(self, config: Config, offered: ToolSet, options: Options, stdin: int, stdout: int) -> None:
+    def __init__(self, config: Config, tool_set: ToolSet, options: Options, stdin: int, stdout: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._options = options
         self._config = config
-        self._session = OwnSession(config, options.palace)
-        self._output = Output(stdout, self._loop, self.stop)
-        self._talk = Conversation(Speaker(offered, report), self._session, self._output, config.max_body)
-        self._lines = Lines(self._talk.take, self._talk.too_long, config.max_body)
-        self._input = Input(stdin, self._loop, self._heard)
+        self._session = StdioSession(config, options.palace)
+        self._output = OutputStream(stdout, self._loop, self.stop)
+        self._connection = Connection(McpHandler(tool_set, report), self._session, self._output, config.max_body)
+        self._lines = LineSplitter(self._connection.receive, self._connection.refuse_too_long, config.max_body)
+        self._input = InputStream(stdin, self._loop, self._received)
         self._stopping = asyncio.Event()
         self._opening: asyncio.Task[None] | None = None
         self._companion: Any = None
-        self._accompanying: asyncio.Task[None] | None = None
+        self._companion_task: asyncio.Task[None] | None = None
         self._paused = False
         self.failure: Exception | None = None
 
@@ -171,9 +167,9 @@ class Life:
         _on_end_of_parent(self._loop, self.stop)
         self._input.start()
         if self._options.http is not None:
-            self._loop.call_later(HANDSHAKE_FIRST_SECONDS, self._accompany)
+            self._loop.call_later(HANDSHAKE_FIRST_SECONDS, self._start_companion)
         await self._stopping.wait()
-        await self._end()
+        await self._shut_down()
 
     def stop(self) -> None:
         if not self._stopping.is_set():
@@ -184,7 +180,7 @@ class Life:
             watchdog.daemon = True
             watchdog.start()
 
-    def _heard(self, data: bytes | None) -> None:
+    def _received(self, data: bytes | None) -> None:
         if self._stopping.is_set():
             return
         if data is None:
@@ -192,18 +188,18 @@ class Life:
             self.stop()
             return
         self._lines.feed(data)
-        if self._talk.greeted and self._opening is None:
+        if self._connection.has_answered and self._opening is None:
             self._opening = asyncio.create_task(self._open())
             if self._options.http is not None:
-                self._accompany()
-        if len(self._talk.in_flight) >= MOST_IN_FLIGHT and not self._paused:
+                self._start_companion()
+        if len(self._connection.in_flight) >= MOST_IN_FLIGHT and not self._paused:
             self._paused = True
             self._input.pause()
-            asyncio.create_task(self._go_on()).add_done_callback(lambda _: None)
+            asyncio.create_task(self._resume_when_free()).add_done_callback(lambda _: None)
 
-    async def _go_on(self) -> None:
-        while len(self._talk.in_flight) >= MOST_IN_FLIGHT:
-            await asyncio.wait(list(self._talk.in_flight), return_when=asyncio.FIRST_COMPLETED)
+    async def _resume_when_free(self) -> None:
+        while len(self._connection.in_flight) >= MOST_IN_FLIGHT:
+            await asyncio.wait(list(self._connection.in_flight), return_when=asyncio.FIRST_COMPLETED)
         self._paused = False
         if not self._stopping.is_set():
             self._input.resume()
@@ -218,9 +214,9 @@ class Life:
         except Exception as error:  # said again, in words, to whoever calls a tool
             report("opening", error)
 
-    def _accompany(self) -> None:
-        if self._accompanying is None and not self._stopping.is_set():
-            self._accompanying = asyncio.create_task(self._serve_http())
+    def _start_companion(self) -> None:
+        if self._companion_task is None and not self._stopping.is_set():
+            self._companion_task = asyncio.create_task(self._serve_http())
 
     async def _serve_http(self) -> None:
         """The HTTP server beside this loop: where one ends, so does the other."""
@@ -238,28 +234,28 @@ class Life:
         finally:
             self.stop()
 
-    async def _end(self) -> None:
+    async def _shut_down(self) -> None:
         if self._companion is not None:
             self._companion.stop()
-        working = [*self._talk.in_flight, *([self._accompanying] if self._accompanying else [])]
+        working = [*self._connection.in_flight, *([self._companion_task] if self._companion_task else [])]
         if working:
             await asyncio.wait(working, timeout=GRACE_SECONDS)
-        for task in [*self._talk.in_flight, *([self._opening] if self._opening else [])]:
+        for task in [*self._connection.in_flight, *([self._opening] if self._opening else [])]:
             task.cancel()
-        while not self._output.empty:
+        while not self._output.is_drained:
             await asyncio.sleep(0.01)  # the watchdog ends this when nobody reads
         await self._session.close()
 
 
 def report(operation: str, error: Exception) -> None:
-    """What is our own fault, on stderr: its kind and its place, never its text, which may quote a memory."""
-    from commonplace.serve.logs import log, whereabouts
+    """What is our own fault, on stderr."""
+    from commonplace.serve.logs import log, log_bug
     from commonplace.wire.errors import Fault
 
     if isinstance(error, Fault):
         log.warning("%s: %s", operation, error.message)
     else:
-        log.error("bug", extra={"fields": {"event": "bug", "operation": operation, **whereabouts(error)}})
+        log_bug(operation, error)
 
 
 def _on_signal(loop: asyncio.AbstractEventLoop, number: int, stop: Any) -> None:
@@ -280,17 +276,17 @@ def _on_end_of_parent(loop: asyncio.AbstractEventLoop, stop: Any) -> None:
         return
 
 
-def run(config: Config, offered: ToolSet, options: Options | None = None) -> int:
+def run(config: Config, tool_set: ToolSet, options: Options | None = None) -> int:
     """Until stdin ends or a signal comes, which is 0; raises what kept the HTTP server beside it from serving."""
     stdout = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
 
-    async def live() -> Exception | None:
-        life = Life(config, offered, options or Options(), 0, stdout)
-        await life.run()
-        return life.failure
+    async def serve() -> Exception | None:
+        server = StdioServer(config, tool_set, options or Options(), 0, stdout)
+        await server.run()
+        return server.failure
 
-    if (failure := asyncio.run(live())) is not None:
+    if (failure := asyncio.run(serve())) is not None:
         raise failure
     return 0

@@ -1,0 +1,81 @@
+"""memorywire's operations by their names on the wire: what a route, an MCP tool and a JSON-RPC method all call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from commonplace.dialects.memorywire.operations import Document, Memorywire
+from commonplace.engine import Engine
+from commonplace.wire.models import (
+    AssertRequest,
+    EraseRequest,
+    ExpireRequest,
+    ForgetRequest,
+    MergeRequest,
+    Message,
+    RecallRequest,
+    RememberRequest,
+    RetractRequest,
+)
+from commonplace.wire.record import Principal
+from commonplace.wire.validate import check, parse
+
+
+class Operation(NamedTuple):
+    """`request` is the message that the method takes, or the schema of a document whose fields are its arguments, or
+    None where nothing but a path names them. A list is answered in `field`."""
+
+    method: Callable[..., Awaitable[Any]]
+    request: type[Message] | str | None = None
+    field: str = ""
+
+
+#: Every operation that needs nothing but its request, by its name on the wire.
+OPERATIONS: Mapping[str, Operation] = {
+    "remember": Operation(Memorywire.remember, RememberRequest),
+    "remember_batch": Operation(Memorywire.remember_batch, "remember.batch", "results"),
+    "recall": Operation(Memorywire.recall, RecallRequest),
+    "forget": Operation(Memorywire.forget, ForgetRequest),
+    "merge": Operation(Memorywire.merge, MergeRequest),
+    "expire": Operation(Memorywire.expire, ExpireRequest),
+    "preview_forget": Operation(Memorywire.preview_forget, ForgetRequest, "memories"),
+    "preview_merge": Operation(Memorywire.preview_merge, MergeRequest),
+    "preview_expire": Operation(Memorywire.preview_expire, ExpireRequest, "memories"),
+    "list": Operation(Memorywire.list, "list"),
+    "get": Operation(Memorywire.get, "get"),
+    "history": Operation(Memorywire.history, "history", "versions"),
+    "reviews": Operation(Memorywire.reviews, "reviews", "reviews"),
+    "review_pending": Operation(Memorywire.reviews, "review_pending", "reviews"),
+    "review": Operation(Memorywire.review),
+    "audit": Operation(Memorywire.audit, "audit"),
+    "verify_audit": Operation(Memorywire.verify_audit),
+    "health": Operation(Memorywire.health),
+    "status": Operation(Memorywire.status),
+    "kg_assert": Operation(Memorywire.graph_assert, AssertRequest),
+    "kg_query": Operation(Memorywire.graph_query, "graph_query"),
+    "kg_history": Operation(Memorywire.graph_history, "kg.history"),
+    "kg_path": Operation(Memorywire.graph_path, "kg.path"),
+    "kg_neighbors": Operation(Memorywire.neighbors, "kg.neighbors"),
+    "kg_retract": Operation(Memorywire.graph_retract, RetractRequest),
+    "kg_erase": Operation(Memorywire.graph_erase, EraseRequest),
+    "preview_kg_erase": Operation(Memorywire.preview_graph_erase, EraseRequest),
+}
+
+
+async def perform(engine: Engine, who: Principal, operation: str, request: Any) -> Message | Document:
+    """The answer to a request that is still a document; raises ValidationError for one that is wrong."""
+    method, takes, field = OPERATIONS[operation]
+    memorywire = Memorywire(engine, who)
+    if isinstance(takes, str):
+        check(f"memorywire/operations/{takes}", request)
+    if takes is None or isinstance(takes, str):
+        answer = await method(memorywire, **{name: _whole(value) for name, value in request.items()})
+    else:
+        answer = await method(memorywire, parse(takes, request))
+    return {field: answer} if field else answer
+
+
+def _whole(value: Any) -> Any:
+    """5.0 is an integer to JSON Schema, so it is one here."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,117 @@
+"""Protocol tables as an ASGI application: every route is authenticated, limited, decoded, called and encoded here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.routing import Route as AsgiRoute, Router
+from starlette.types import Receive, Scope, Send
+
+from commonplace.engine import require_role
+from commonplace.serve.auth import NOBODY
+from commonplace.serve.context import RECORD, AppContext
+from commonplace.serve.http_io import CLIENT_GONE, decode_body, read_body, send_reply
+from commonplace.serve.logs import log_bug
+from commonplace.serve.mcp.http import PROTOCOL as MCP, endpoints as mcp_endpoints
+from commonplace.serve.middleware import RequestMiddleware
+from commonplace.serve.query import parse_query
+from commonplace.serve.routes import Call, Reply, Route
+from commonplace.wire.errors import Fault, NotFound, Unavailable, ValidationError
+
+
+def application(context: AppContext) -> RequestMiddleware:
+    endpoints: dict[str, Endpoint] = {}
+    for protocol in context.protocols:
+        for route in protocol.routes:
+            endpoints.setdefault(route.path, Endpoint(context)).by_method[route.method] = route
+    # The more a path says the earlier it is tried: an id may hold slashes, and must not swallow `/history`.
+    ordered = sorted(endpoints.items(), key=lambda item: ("{" in item[0], item[0].endswith("}")))
+    served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
+    if MCP in context.protocols:
+        served += [AsgiRoute(path, endpoint) for path, endpoint in mcp_endpoints(context).items()]
+    return RequestMiddleware(context, Router(served, redirect_slashes=False, default=NotFoundApp(context)))
+
+
+class NotFoundApp:
+    """Every path that is not in a table."""
+
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        fault = NotFound(f"there is nothing at {scope['path'][:200]}; {self._context.signpost}")
+        await send_reply(scope, send, self._context.refusal(scope, fault))
+
+
+class Endpoint:
+    """One path, with a route for each method."""
+
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self.by_method: dict[str, Route] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self.by_method.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        if route is None:
+            await send_reply(scope, send, self._wrong_method(scope))
+            return
+        scope[RECORD].operation = route.operation
+        try:
+            with self._context.tracer(route.operation, Headers(scope=scope)) as ended:
+                reply = await self._reply(scope, receive, route)
+                ended(reply.status)
+        except ClientDisconnect:
+            scope[RECORD].status = CLIENT_GONE
+            return
+        await send_reply(scope, send, reply)
+
+    async def _reply(self, scope: Scope, receive: Receive, route: Route) -> Reply:
+        context, id = self._context, scope[RECORD].id
+        try:
+            async with asyncio.timeout(context.timeout):
+                return await route.handler(await self._call(scope, receive, route))
+        except Fault as fault:
+            return context.refusal(scope, fault)
+        except TimeoutError:
+            return context.refusal(scope, context.timed_out(), Connection="close")  # its body may still be on the way
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            log_bug(route.operation, error, id=id)
+            return context.refusal(scope, Unavailable(f"internal error; the log has it under {id}"))
+
+    async def _call(self, scope: Scope, receive: Receive, route: Route) -> Call:
+        authenticator, engine, headers = self._context.authenticator, self._context.engine, Headers(scope=scope)
+        who, is_open, anonymous = NOBODY, False, None
+        if route.role is not None:
+            anonymous = route.anonymous(engine) if route.anonymous is not None else None
+            who, is_open = await authenticator.admit(headers.get("authorization"), anonymous)
+            scope[RECORD].principal = who.name
+            require_role(who, route.role)
+            authenticator.spend(who)
+        body: Any = None
+        if route.has_body:
+            body = decode_body(await read_body(headers, receive, self._context.max_body))
+        path, text = scope["path_params"], scope["query_string"]
+        query = parse_query(route.operation, route.parameters, dict(QueryParams(text)) if text else {})
+        if body is None and route.needs_body:
+            raise ValidationError(route.needs_body)
+        return Call(
+            engine,
+            who,
+            body if route.has_body else {**query, **path},
+            path,
+            query,
+            accept=headers.get("accept", ""),
+            is_open=is_open,
+            spend=lambda: authenticator.spend(who),
+            anonymous=who is anonymous,
+        )
+
+    def _wrong_method(self, scope: Scope) -> Reply:
+        allowed = sorted(self.by_method.keys() | ({"HEAD"} if "GET" in self.by_method else set()))
+        fault = ValidationError(f"{scope['method'][:20]} does not work here; use {' or '.join(allowed)}")
+        return self._context.refusal(scope, fault, 405, Allow=", ".join(allowed))

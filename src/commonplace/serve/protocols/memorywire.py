@@ -1,0 +1,383 @@
+"""memorywire: its HTTP routes, and the tools, resources and prompts that are our own MCP server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from commonplace.__about__ import __version__
+from commonplace.serve.mcp.prompts import PROMPTS
+from commonplace.serve.mcp.tools import (
+    ADDS,
+    CHANGES,
+    READS,
+    Document,
+    Handler as ToolHandler,
+    Hints,
+    Resource,
+    Session,
+    Tool,
+    ToolSet,
+    arguments_schema,
+    result_schema,
+    without_nulls,
+)
+from commonplace.serve.query import parameters
+from commonplace.serve.routes import Call, Handler, NdjsonLines, Protocol, Reply, Route, dialect_handler
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.validate import check, parse
+
+if TYPE_CHECKING:
+    from commonplace.engine import Engine
+    from commonplace.wire.models import RecallResponse
+    from commonplace.wire.record import Principal, Role
+
+POSITION = 0
+NDJSON = "application/x-ndjson"
+_OPERATIONS = "memorywire/operations/"
+
+
+async def perform(engine: Engine, who: Principal, operation: str, request: Any) -> Any:
+    from commonplace.dialects.memorywire import dispatch  # which loads the engine: not before the first call
+
+    return await dispatch.perform(engine, who, operation, request)
+
+
+async def _update(engine: Engine, who: Principal, id: str, change: Any) -> Document:
+    from commonplace.dialects.memorywire import Memorywire
+    from commonplace.wire.models import UpdateRequest
+
+    return await Memorywire(engine, who).update(id, parse(UpdateRequest, change))
+
+
+# routes that are more than one operation
+
+
+async def _recall(call: Call) -> Reply:
+    found = await perform(call.engine, call.who, "recall", call.document)
+    return Reply(NdjsonLines(_hits_then_rest(found)) if NDJSON in call.accept else found)
+
+
+def _hits_then_rest(found: RecallResponse) -> Iterable[Any]:
+    yield from found.results
+    yield found.model_dump(exclude_none=True, exclude={"results"})
+
+
+async def _change(call: Call) -> Reply:
+    return Reply(await _update(call.engine, call.who, call.path["id"], call.document))
+
+
+async def _decide(call: Call) -> Reply:
+    from commonplace.dialects.memorywire import Memorywire
+    from commonplace.wire.models import DecideRequest
+
+    body = parse(DecideRequest, call.document)
+    reviewer = (body.reviewer if call.is_open else None) or call.who.name
+    memorywire = Memorywire(call.engine, call.who)
+    decided = await memorywire.decide(call.path["id"], body.approved, reviewer, body.reason, body.request, body.apply)
+    return Reply({**decided["decision"], **decided})
+
+
+def _route(
+    method: str,
+    path: str,
+    operation: str,
+    summary: str,
+    takes: str = "",
+    response: str = "",
+    *,
+    role: Role = "reader",
+    handler: Handler | None = None,
+) -> Route:
+    """`takes` names the schema of the request, which GET carries in the query string."""
+    in_query = method == "GET" and takes
+    return Route(
+        method,
+        f"/v0/{path}",
+        handler or dialect_handler(perform, operation),
+        operation,
+        summary,
+        "memorywire",
+        role,
+        request=f"{_OPERATIONS}{takes}" if takes and not in_query else None,
+        response=f"memorywire/{response or f'operations/{takes}.response'}",
+        query=parameters(f"{_OPERATIONS}{takes}", described=False) if in_query else {},
+    )
+
+
+ROUTES = (
+    _route("POST", "remember", "remember", "Keep a memory.", "remember", role="writer"),
+    _route("POST", "remember/batch", "remember_batch", "Keep many, each with its own outcome.", "remember.batch",
+           role="writer"),
+    _route("POST", "recall", "recall", "Find memories; one a line when Accept says application/x-ndjson.", "recall",
+           handler=_recall),
+    _route("POST", "forget", "forget", "Hide memories, or erase them.", "forget", role="writer"),
+    _route("POST", "merge", "merge", "Make one memory of several.", "merge", role="writer"),
+    _route("POST", "expire", "expire", "Forget, archive or demote what a policy says.", "expire", role="writer"),
+    _route("POST", "preview/forget", "preview_forget", "What the forget would touch; nothing is changed.", "forget",
+           "operations/preview.response", role="writer"),
+    _route("POST", "preview/merge", "preview_merge", "What the merge would touch; nothing is changed.", "merge",
+           "operations/preview.merge.response", role="writer"),
+    _route("POST", "preview/expire", "preview_expire", "What the expire would touch; nothing is changed.", "expire",
+           "operations/preview.response", role="writer"),
+    _route("GET", "memories", "list", "A page of an agent's memories, newest first.", "list"),
+    _route("GET", "memories/{id:path}", "get", "One memory.", "get", "types/memory"),
+    _route("PATCH", "memories/{id:path}", "update", "Change a memory; the version before is kept.", "update",
+           "types/memory", role="writer", handler=_change),
+    _route("GET", "memories/{id:path}/history", "history", "Every version of a memory, oldest first.", "history"),
+    _route("GET", "reviews", "reviews", "Requests that wait for a person, or waited.", "reviews"),
+    _route("GET", "reviews/{id}", "review", "One review.", response="types/review"),
+    _route("POST", "reviews/{id}", "decide", "Approve, reject, or approve as edited.", "decide", role="reviewer",
+           handler=_decide),
+    _route("GET", "audit", "audit", "A page of the audit trail, oldest first.", "audit", role="reviewer"),
+    _route("GET", "audit/verify", "verify_audit", "Whether the audit chain is whole.",
+           response="operations/audit.verify.response", role="reviewer"),
+    _route("GET", "health", "health", "Whether the server can work.", response="operations/health.response"),
+    _route("GET", "status", "status", "What the caller may see of the store.",
+           response="operations/status.response"),
+    _route("POST", "kg/assert", "kg_assert", "State something; what held until then ends.", "kg.assert",
+           role="writer"),
+    _route("GET", "kg", "kg_query", "What is stated about a subject, now or at an instant.", "graph_query",
+           "operations/kg.response"),
+    _route("GET", "kg/history", "kg_history", "Everything ever stated about a subject, oldest first.", "kg.history",
+           "operations/kg.response"),
+    _route("GET", "kg/path", "kg_path", "The fewest statements that lead from one thing to another.", "kg.path"),
+    _route("GET", "kg/neighbors", "kg_neighbors", "The memories tied to one, nearest first.", "kg.neighbors"),
+    _route("POST", "kg/retract", "kg_retract", "End what holds of a subject and predicate now.", "kg.retract",
+           "types/triple", role="writer"),
+    _route("POST", "kg/erase", "kg_erase", "Erase everything ever stated about a subject.", "kg.erase",
+           role="writer"),
+    _route("POST", "preview/kg/erase", "preview_kg_erase", "What an erasure would remove; nothing is changed.",
+           "kg.erase", "operations/kg.response", role="writer"),
+)  # fmt: skip
+
+PROTOCOLS = (Protocol("/v0", ROUTES),)
+
+
+# tools
+
+
+def _call(operation: str, *, agent: bool = True, **defaults: Any) -> ToolHandler:
+    """One operation as a tool: models seldom name the agent, which is then the session's."""
+
+    async def call(session: Session, arguments: Document) -> Document:
+        request = {**({"agent_id": session.agent} if agent else {}), **defaults, **without_nulls(arguments)}
+        answer = await perform(await session.engine(), session.who, operation, request)
+        if not isinstance(answer, dict):
+            from commonplace.wire.models import dump
+
+            answer = dump(answer)
+        return without_nulls(answer)
+
+    return call
+
+
+_get, _find, _query = _call("get"), _call("recall"), _call("kg_query")
+
+
+async def _update_tool(session: Session, arguments: Document) -> Document:
+    given = {"agent_id": session.agent, **without_nulls(arguments)}
+    check(f"{_OPERATIONS}history", {name: given[name] for name in ("agent_id", "id") if name in given})
+    return await _update(await session.engine(), session.who, given.pop("id"), given)
+
+
+async def _query_tool(session: Session, arguments: Document) -> Document:
+    found = await _query(session, arguments)
+    return {**found, "triples": [without_nulls(triple) for triple in found["triples"]]}
+
+
+def _tool(
+    name: str,
+    title: str,
+    takes: str,
+    hints: Hints,
+    description: str,
+    *,
+    response: str = "",
+    handler: ToolHandler | None = None,
+    **arguments: Any,
+) -> Tool:
+    defaults = arguments.get("defaults", {})
+    return Tool(
+        name,
+        description,
+        arguments_schema(f"{_OPERATIONS}{takes}", **arguments),
+        hints,
+        handler or _call(name, agent=arguments.get("agent", True), **defaults),
+        result_schema(f"memorywire/{response or f'operations/{takes}.response'}", nulls=False),
+        title,
+    )
+
+
+_MEMORY_ID = {"description": "The memory's id, as recall, list or remember gave it.", "type": "string", "minLength": 1}
+
+_TOOLS = (
+    _tool(
+        "remember", "Keep a memory", "remember", ADDS,
+        "Keep something for later conversations: a fact, a preference, a decision with its reason, an event, a how-to. "
+        "Use it when the user says something worth knowing next time, or asks you to remember. Write one thought per "
+        "call, complete in itself: names instead of 'he' or 'it', dates instead of 'yesterday'. type: semantic for "
+        "facts and preferences, episodic for what happened, procedural for how something is done, emotional for how "
+        "someone felt. Put tags, title or project into metadata. Comes back: the new memory's id; pending_approval "
+        "is true when a person has to agree first.",
+        hidden=("embedding",), defaults={"type": "semantic"},
+    ),
+    _tool(
+        "recall", "Find memories", "recall", READS,
+        "Find what is remembered about something, by meaning and by words. Use it before answering whenever earlier "
+        "conversations, preferences or decisions could matter, and before remembering something that may be known "
+        "already. Ask in plain words, as you would ask a person. Comes back: results, the best first, each with id, "
+        "content, created_at and relevance from 0 to 1: below about 0.1 it is probably not about what you asked. An "
+        "empty list means that nothing is known, not that something failed.",
+    ),
+    _tool(
+        "forget", "Forget memories", "forget", CHANGES,
+        "Remove memories that are wrong, obsolete or unwanted. Name them by ids (from recall or list) or by a filter; "
+        "a call that names nothing is refused. They are hidden at once and can be brought back by the operator, "
+        "unless hard_delete erases them for good: only when the user asks for that. Comes back: forgotten_ids.",
+    ),
+    _tool(
+        "merge", "Merge duplicates", "merge", CHANGES,
+        "Make one memory of several that say the same. Give the id to keep as canonical and the others as duplicates; "
+        "strategy says whose words stay. Comes back: the id that remains and how many were folded into it.",
+    ),
+    _tool(
+        "expire", "Expire old memories", "expire", CHANGES,
+        "Clean up by a policy: older than so many days, not recalled for so long, below some confidence, of one type; "
+        "all conditions given must hold, and at least one must be given. action: forget, archive (out of recall, "
+        "still readable) or demote (ranked lower). Use it when the user asks to tidy up. Comes back: how many matched.",
+    ),
+    _tool(
+        "get", "Read one memory", "get", READS,
+        "Read one memory in full by its id, with its metadata and version; as_of reads it as it stood at an earlier "
+        "moment. Use it when a recall result or a reference names an id. Comes back: the memory.",
+        response="types/memory", handler=_get,
+    ),
+    _tool(
+        "list", "List memories", "list", READS,
+        "Read memories page by page, the newest first, optionally of one type, tag, person or filter. Use it to see "
+        "what there is when no question is asked; to find something use recall. Comes back: memories, and next_cursor "
+        "when there are more.",
+        defaults={"limit": 20},
+    ),
+    _tool(
+        "update", "Change a memory", "update", CHANGES,
+        "Change a memory that is no longer right: its content, tags, metadata, confidence or expiry. What you leave "
+        "out stays; metadata and tags replace all of the old ones; earlier versions are kept. Prefer it to remembering "
+        "a second, contradicting memory. Comes back: the memory as it is now.",
+        response="types/memory", handler=_update_tool, also={"id": _MEMORY_ID},
+    ),
+    _tool(
+        "history", "See how a memory changed", "history", READS,
+        "Read every version of one memory, the oldest first. Use it to see what was believed before, and since when. "
+        "Comes back: versions.",
+    ),
+    _tool(
+        "graph_assert", "State a fact in the graph", "kg.assert", CHANGES,
+        "State one fact as subject, predicate and object, such as 'auth-service', 'runs_version', '2.4.1'. What was "
+        "stated before about the same subject and predicate ends now and stays in the past. Use it for facts with one "
+        "current value that change over time; what has several values at once needs a predicate for each. Comes back: "
+        "the fact with the moment it became valid, and as replaced what it ended.",
+        handler=_call("kg_assert"),
+    ),
+    _tool(
+        "graph_query", "Ask the graph", "graph_query", READS,
+        "Read what the graph says about a subject: every fact that holds now, or that held at as_of. Comes back: "
+        "triples with subject, predicate, object, valid_from and confidence.",
+        response="operations/kg.response", handler=_query_tool,
+    ),
+    _tool(
+        "review_pending", "See what waits for approval", "review_pending", READS,
+        "See the writes that wait for a person's approval, and what each would change. Use it when a call answered "
+        "pending_approval, or when the user asks what is waiting. Nothing is approved here: a person decides in the "
+        "review page or with `commonplace reviews`. Comes back: reviews.",
+        response="operations/reviews.response", agent=False,
+    ),
+)  # fmt: skip
+
+
+# resources
+
+
+async def _read_status(session: Session, uri: str) -> Document:
+    found = await perform(await session.engine(), session.who, "status", {})
+    answer = {"version": found["version"], "agent": session.agent}
+    answer |= {name: found[name] for name in ("agents", "memories", "pending_reviews")}
+    return answer | ({"embedder": found["embedder"]["name"]} if "embedder" in found else {})
+
+
+async def _read_memory(session: Session, uri: str) -> Document:
+    agent, id = _uri_parts(uri)
+    return await _get(session, {"agent_id": agent, "id": id})
+
+
+async def _read_recall(session: Session, uri: str) -> Document:
+    """The paper's resource mode: the URI carries the query, the body is the whole response."""
+    known = ("q", "k", "user_id")
+    given = dict(parse_qsl(urlsplit(uri).query, keep_blank_values=True))
+    if unknown := sorted(given.keys() - set(known)):
+        raise ValidationError(f"recall takes {', '.join(known)}, not {unknown[0]!r:.80}")
+    arguments: Document = {"agent_id": _uri_parts(uri)[0], "query": given.pop("q", ""), **given}
+    if given.get("k", "").isdecimal() and len(given["k"]) < 6:
+        arguments["k"] = int(given["k"])
+    return await _find(session, arguments)
+
+
+def _uri_parts(uri: str) -> tuple[str, str]:
+    """Agent and what follows it. The agent is no host name, so its letters keep their case."""
+    agent, _, rest = uri.removeprefix("memory://").partition("?")[0].partition("/")
+    return unquote(agent), unquote(rest)
+
+
+async def _complete(session: Session, ref: Document, name: str, typed: str) -> list[str]:
+    """Agents by name, where an address of ours wants one."""
+    if ref.get("type") != "ref/resource" or not str(ref.get("uri")).startswith("memory://") or name != "agent":
+        return []
+    names = await (await session.engine()).agent_names(session.who)
+    mine = {session.agent} if session.who.may_use(session.agent) else set()
+    return sorted(agent for agent in mine.union(names) if agent.startswith(typed))
+
+
+_RESOURCES = (
+    Resource(
+        "memory://status",
+        "status",
+        "What is in this memory",
+        "How many memories there are, of which agents, and what waits for review.",
+        r"memory://status",
+        _read_status,
+    ),
+    Resource(
+        "memory://{agent}/{id}",
+        "memory",
+        "One memory",
+        "A memory of an agent, by its id.",
+        r"memory://[^/?#]+/(?!recall(\?|\Z))[^/?#]+",
+        _read_memory,
+    ),
+    Resource(
+        "memory://{agent}/recall{?q}",
+        "recall",
+        "What is remembered about something",
+        "The memories of an agent that answer a question, as a recall response: memory://default/recall?q=deployment.",
+        r"memory://[^/?#]+/recall\?[^#]+",
+        _read_recall,
+    ),
+)
+
+
+TOOLS = ToolSet(
+    "commonplace",
+    _TOOLS,
+    lambda session: {"name": "commonplace", "title": "Commonplace", "version": __version__},
+    {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
+    "A memory that outlives this conversation. Recall before you answer anything that may depend on earlier work, "
+    "on the user's preferences or on decisions made before; an empty result means that nothing is known, and results "
+    "with a relevance below about 0.1 are probably no answer either. Remember what will matter later: facts, "
+    "preferences, decisions and their reasons, how-tos. Keep one thought per memory, in words that make sense on their "
+    "own. When a fact changes, update the old memory instead of adding another.",
+    _RESOURCES,
+    PROMPTS,
+    _complete,
+)

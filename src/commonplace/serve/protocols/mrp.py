@@ -1,0 +1,76 @@
+"""MRP over HTTP: its routes. Through a folder it is spoken by `serve.mrp_files`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from commonplace.serve.query import Parameter
+from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
+
+if TYPE_CHECKING:
+    from commonplace.dialects.mrp import Mrp
+    from commonplace.engine import Engine
+    from commonplace.wire.record import Principal
+
+POSITION = 5
+
+
+def _mrp(call: Call) -> Mrp:
+    from commonplace.dialects.mrp import Mrp  # which loads the engine: not before the first call
+
+    return Mrp(call.engine, call.who, agent=call.query.get("agent"), authenticated=not call.anonymous)
+
+
+async def message(call: Call) -> Reply:
+    """Both routes take both messages: the document itself says what it is."""
+    return Reply(await _mrp(call).handle(call.document))
+
+
+async def vouch(call: Call) -> Reply:
+    return Reply(await _mrp(call).vouch(call.document), 201)
+
+
+async def vouches(call: Call) -> Reply:
+    return Reply(await _mrp(call).vouches(call.query["subject"]))
+
+
+def _anonymous(engine: Engine) -> Principal | None:
+    """Who a caller without a token is, where peers are let in."""
+    return engine.peers.stranger()
+
+
+def _parameter(description: str, *, required: bool = False) -> Parameter:
+    rules = {"type": "string", "minLength": 1, "maxLength": 256, "description": description}
+    return Parameter(rules, required=required)
+
+
+def _route(method: str, path: str, handler: Handler, operation: str, summary: str, response: str, **more: Any) -> Route:
+    if method == "POST":
+        more["needs_body"] = "this needs a JSON object as its body"
+    return Route(
+        method,
+        f"/mrp/{path}",
+        handler,
+        operation,
+        summary,
+        "MRP",
+        response=f"mrp/{response}",
+        anonymous=_anonymous,
+        **more,
+    )
+
+
+_AGENT = {"agent": _parameter("Who answers; otherwise the agent set in [mrp], else the whole server.")}
+_SUBJECT = {"subject": _parameter("The agent that is vouched for.", required=True)}
+
+ROUTES = (
+    _route("POST", "request", message, "mrp_request", "Ask for memories.", "response", request="mrp/request",
+           query=_AGENT),
+    _route("POST", "verify", message, "mrp_verify", "Check a memory that was answered.", "verify-result",
+           request="mrp/verify", query=_AGENT),
+    _route("POST", "vouches", vouch, "mrp_vouch", "Vouch for an agent.", "vouch.response", request="mrp/vouch",
+           status=201),
+    _route("GET", "vouches", vouches, "mrp_vouches", "Who vouches for an agent.", "vouches.response",
+           query=_SUBJECT),
+)  # fmt: skip
+PROTOCOLS = (Protocol("/mrp", ROUTES),)

@@ -1,0 +1,100 @@
+"""How a protocol is bound to HTTP: a table of routes that says everything about each of them.
+
+Routing, OpenAPI, metrics and the tests that walk "every route" read the same tables. Nothing here loads the engine, a
+dialect or a web framework: the tables stand beside the tools that `commonplace mcp` lists before anything is loaded,
+and are named tuples for the same reason as those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from commonplace.serve.query import Parameters
+from commonplace.wire.errors import Fault
+
+if TYPE_CHECKING:
+    from commonplace.config import Config
+    from commonplace.engine import Engine
+    from commonplace.wire.record import Principal, Role
+
+#: (engine, caller, operation, request) → what a dialect answers: a document or a message.
+Perform = Callable[["Engine", "Principal", str, Any], Awaitable[Any]]
+
+NOTHING: Mapping[str, Any] = {}
+
+
+class Call(NamedTuple):
+    """One authenticated request, decoded as far as JSON and the query string go."""
+
+    engine: Engine
+    who: Principal
+    document: Any = None  # the body or, where the method has none, the query string and what the path names
+    path: Mapping[str, str] = NOTHING
+    query: Mapping[str, Any] = NOTHING
+    accept: str = ""
+    is_open: bool = False  # nobody had to say who they are: open local mode
+    spend: Callable[[], None] = lambda: None  # pays for one more operation than the request itself, or refuses
+    anonymous: bool = False  # let in without a token, as `Route.anonymous` says
+
+
+class NdjsonLines(NamedTuple):
+    """Documents sent one to a line, each as soon as it is encoded."""
+
+    documents: Iterable[Any]
+
+
+class Reply(NamedTuple):
+    """A document or a message, sent as JSON; or `NdjsonLines`; or bytes with their Content-Type; or None, no body."""
+
+    document: Any
+    status: int = 200
+    headers: Mapping[str, str] = NOTHING
+
+
+Handler = Callable[[Call], Awaitable[Reply]]
+
+
+def dialect_handler(perform: Perform, operation: str, status: int = 200) -> Handler:
+    """The handler of a route that is nothing but one operation of a dialect."""
+
+    async def handle(call: Call) -> Reply:
+        return Reply(await perform(call.engine, call.who, operation, call.document), status)
+
+    return handle
+
+
+class Route(NamedTuple):
+    method: str
+    path: str  # "/v0/memories/{id}"
+    handler: Handler
+    operation: str  # unique name, for metrics and OpenAPI
+    summary: str
+    tag: str  # the protocol
+    role: Role | None = "reader"  # the least role; None is open to everyone, and nobody is asked who they are
+    request: str | None = None  # schema name of the body
+    response: str | None = None  # schema name of the answer
+    status: int = 200
+    #: A parameter that is not listed is refused, and one that is listed is checked, before the handler is called.
+    query: Parameters | Callable[[], Parameters] = NOTHING
+    #: What a request without a body is told; "" leaves that to the operation.
+    needs_body: str = ""
+    #: Who a caller is that sends no token where tokens are asked for; None, here or from it, lets no such caller in.
+    anonymous: Callable[[Engine], Principal | None] | None = None
+
+    @property
+    def has_body(self) -> bool:
+        return self.method not in ("GET", "DELETE")
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.query() if callable(self.query) else self.query
+
+
+class Protocol(NamedTuple):
+    """A prefix of paths with one way to say what went wrong."""
+
+    prefix: str
+    routes: tuple[Route, ...]
+    error: Callable[[Fault], Any] = Fault.to_wire  # its error document
+    enabled: Callable[[Config], bool] = lambda config: True

@@ -1,0 +1,170 @@
+"""The server's life: open the store, listen, make ready, answer until told to stop, finish, close."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from commonplace.config import Config
+from commonplace.engine import Engine, Settings
+from commonplace.sdk import open_engine
+from commonplace.serve import logs, tracing
+from commonplace.serve.app import application
+from commonplace.serve.context import AppContext, open_context
+from commonplace.serve.mcp import http as mcp_http
+from commonplace.serve.protocols import http_protocols
+from commonplace.serve.shared_embedder import Advertisement
+from commonplace.serve.system_routes import system_protocol
+from commonplace.wire import strict_json
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+#: How long requests in flight may take to finish once the server was told to stop.
+STOP_SECONDS = 30
+_BACKLOG = 2048
+_KEEP_ALIVE_SECONDS = 30  # a connection without a request
+
+#: Told the server's address, and whether it is open to everyone, once it listens.
+Announce = Callable[[str, bool], None]
+
+
+def listen(host: str, port: int, flag: str = "--port") -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host.strip("[]"), port))
+        sock.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        sock.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise Unavailable(f"cannot listen on {host} port {port}: {why}; choose another with {flag}") from None
+    return sock
+
+
+def address(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def server_context(config: Config, engine: Engine, *, shared_token: str = "") -> AppContext:
+    """Everything a request needs, with every protocol."""
+    protocols = (*http_protocols(config), mcp_http.PROTOCOL)
+    context = await open_context(
+        config,
+        engine,
+        protocols,
+        host=config.host,
+        flag="host",
+        make_token="commonplace token create --role admin",
+        shared_token=shared_token,
+    )
+    context.protocols = (*protocols, system_protocol(context))
+    return context
+
+
+async def make_ready(context: AppContext) -> None:
+    """Bring the indexes up to date and load the model, while requests are already answered."""
+    engine = context.engine
+    try:
+        await engine.warm_indexes()
+        context.readiness.indexes = True
+        await engine.warm_embedder()
+        context.readiness.embedder = True
+    except Fault as fault:
+        context.readiness.problem = fault.message
+        logs.log.error("not ready: %s", fault.message)
+    except Exception as error:
+        context.readiness.problem = f"unexpected {type(error).__name__}"
+        logs.log_bug("make_ready", error)
+
+
+async def serve(config: Config, announce: Announce) -> None:
+    """Until SIGTERM or SIGINT; what is in flight is finished and what was written behind is written."""
+    sock = listen(config.host, config.port)
+    try:
+        url = address(sock)
+        settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget)
+        engine = await open_engine(config, settings=settings)
+        try:
+            advertisement = Advertisement(config.data)
+            context = await server_context(config, engine, shared_token=advertisement.token)
+            context.tracer, end_traces = tracing.tracer(config.traces, engine.store_name)
+            server = _server(context, advertisement)
+            ready = asyncio.create_task(make_ready(context))
+            announce(url, context.authenticator.is_open)
+            # The address by which this machine reaches a server that listens on all of its addresses.
+            advertisement.publish(url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:"))
+            await server.serve(sockets=[sock])
+            ready.cancel()
+            with suppress(asyncio.CancelledError):
+                await ready
+            end_traces()
+        finally:
+            await engine.close()
+    finally:
+        sock.close()
+
+
+def _http_protocol() -> type[asyncio.Protocol]:
+    """uvicorn's own; what it cannot read, such as an address of more than 65,535 bytes, is refused as we refuse."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    fault = ValidationError("this is not a request that HTTP allows, or its address is longer than 65,535 bytes")
+    body = strict_json.encode(fault.to_wire())
+    head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
+
+    class HttpProtocol(AutoHTTPProtocol):  # type: ignore[valid-type, misc]
+        def send_400_response(self, msg: str) -> None:
+            own = b"".join(b"%b: %b\r\n" % header for header in self.server_state.default_headers)
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + own + head + body)
+            self.transport.close()
+
+    return HttpProtocol
+
+
+def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
+    """Without what we do ourselves (logs, signals, start and stop) or not at all (web sockets)."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", server_header=False, ws="none", **options
+    )
+
+
+def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            advertisement.withdraw()  # before the address is given up: the next to have it may be anyone
+            await super().shutdown(sockets)
+
+    config = uvicorn_config(
+        application(context),
+        http=_http_protocol(),
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+    )
+    return Server(config)
+
+
+def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:
+    logs.configure(log_level)
+    # uvicorn raises the signal again once it has stopped; by then there is nothing left for it to end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    gc.enable()  # commands run without; a server lives longer
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with suppress(ImportError):
+        from uvloop import new_event_loop as factory
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(serve(config, announce))

@@ -1,0 +1,189 @@
+"""A server's embedder, used by processes on the same data directory, which then need not load the model.
+
+The server says where it is in a file that only its owner can read, and holds a lock on it while it lives: a file that
+nobody holds was left behind by a server that is gone, and whoever answers at that address now is a stranger.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from commonplace.config import Config
+from commonplace.embedders.base import Embedder, Unloadable, Vectors
+from commonplace.embedders.registry import open_embedder
+from commonplace.engine import Engine, Settings
+from commonplace.sdk import open_engine
+
+try:
+    import fcntl
+except ImportError:  # Windows: no embedder is shared there
+    fcntl = None  # type: ignore[assignment]
+
+FILE = "server.json"
+#: Whoever looks whether the lock is held holds it for a moment: a server that finds it taken looks again.
+_LOCK_TRIES, _LOCK_PAUSE_SECONDS = 5, 0.002
+#: A pipe put in the file's place must not make anyone wait.
+_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_REQUEST_SECONDS = 10.0
+#: After a server could not help it is not asked again for so long.
+_RETRY_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class RunningServer:
+    """Where the server on a data directory is, and the token that its embedder takes."""
+
+    url: str
+    token: str
+
+
+class Advertisement:
+    """The server's side: published until it is withdrawn, or the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self.token = secrets.token_urlsafe(32)
+        self._fd: int | None = None
+
+    def publish(self, url: str) -> None:
+        if fcntl is None:
+            return
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | _OPEN_FLAGS, 0o600)
+        except OSError:
+            return  # a folder that cannot be written to; the others load their own model
+        try:
+            if not _is_own(fd):
+                raise PermissionError(f"{self._path} belongs to someone else, who could read the token")
+            _lock(fd)
+            os.ftruncate(fd, 0)  # first of all: what a server that was killed left is held now, and would be believed
+            os.fchmod(fd, 0o600)
+            os.write(fd, json.dumps({"url": url, "token": self.token}).encode())
+        except OSError:  # another server on the same data shares its own already, or the disk is full
+            os.close(fd)
+            return
+        self._fd = fd
+
+    def withdraw(self) -> None:
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            with suppress(OSError):
+                os.ftruncate(fd, 0)
+            os.close(fd)
+
+
+def running_server(folder: Path) -> RunningServer | None:
+    """The server that shares its embedder on this data directory now."""
+    if fcntl is None:
+        return None
+    try:
+        fd = os.open(folder / FILE, os.O_RDONLY | _OPEN_FLAGS)
+    except OSError:
+        return None
+    try:
+        if not _is_own(fd) or not _is_locked(fd):
+            return None
+        document: Any = json.loads(os.read(fd, 4096))
+        return RunningServer(document["url"], document["token"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    finally:
+        os.close(fd)
+
+
+def _is_own(fd: int) -> bool:
+    found = os.fstat(fd)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
+
+
+def _lock(fd: int) -> None:
+    for _ in range(_LOCK_TRIES - 1):
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_LOCK_PAUSE_SECONDS)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
+class SharedEmbedder:
+    """Asks a running server first, and loads its own model only without one.
+
+    Has the name of the embedder it stands for: a server whose embedder is another is never asked.
+    """
+
+    def __init__(self, own: Embedder, folder: Path) -> None:
+        self._own = own
+        self._folder = folder
+        self._not_before = float("-inf")
+        self.name = own.name
+
+    @property
+    def dimension(self) -> int:
+        return self._own.dimension
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if texts and time.monotonic() >= self._not_before:
+            server = running_server(self._folder)
+            if server is not None:
+                try:
+                    return self._request(server, texts)
+                except Exception:  # whatever it is, the own model does not depend on it
+                    self._not_before = time.monotonic() + _RETRY_SECONDS
+        return self._own.embed(texts)
+
+    def unload(self) -> None:
+        if isinstance(self._own, Unloadable):
+            self._own.unload()
+
+    def _request(self, server: RunningServer, texts: Sequence[str]) -> Vectors:
+        import base64  # here, because without a server none of these is needed, and TLS alone takes megabytes
+        import http.client
+        from urllib.parse import urlsplit
+
+        address = urlsplit(server.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_REQUEST_SECONDS)
+        try:
+            body = json.dumps({"input": list(texts), "model": self.name, "encoding_format": "base64"})
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {server.token}"}
+            connection.request("POST", "/v1/embeddings", body.encode("utf-8", "replace"), headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        finally:
+            connection.close()
+        if response.status != 200 or answer["model"] != self.name or len(answer["data"]) != len(texts):
+            raise ValueError("not the embedder that was asked for")
+        rows = [np.frombuffer(base64.b64decode(row["embedding"]), "<f4") for row in answer["data"]]
+        vectors = np.stack(rows).astype(np.float32)
+        if vectors.shape[1] != self.dimension or not np.isfinite(vectors).all():
+            raise ValueError("not a vector of ours")
+        return vectors
+
+
+async def open_session_engine(config: Config) -> Engine:
+    """With the embedder, and the address for reviews, of a server that runs on the same data: a model of its own
+    would cost each session some 100 MB."""
+    own = open_embedder(config.embedder)
+    if own is not None and isinstance(own, Unloadable):
+        own = cast(Embedder, SharedEmbedder(own, config.data))
+    server = running_server(config.data)
+    settings = Settings(review_url=f"{server.url}/v0/reviews" if server is not None else "")
+    return await open_engine(config, embedder=own, settings=settings)

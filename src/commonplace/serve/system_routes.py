@@ -1,0 +1,96 @@
+"""The server about itself: is it alive, is it ready, what does it count, what does it speak."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+from commonplace.serve import metrics, openapi
+from commonplace.serve.context import AppContext
+from commonplace.serve.http_io import encode
+from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
+from commonplace.wire.errors import Forbidden
+from commonplace.wire.record import Role
+from commonplace.wire.validate import schema, schema_names
+
+#: Anyone may ask whether the server is ready, and asking the store costs a scan: once in this many seconds is enough.
+_HEALTH_SECONDS = 1.0
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+
+
+class _Handlers:
+    """They answer about the server as a whole, so they have its context instead of a dialect."""
+
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._health: dict[str, Any] = {}
+        self._health_at = float("-inf")
+
+    async def healthz(self, call: Call) -> Reply:
+        return Reply({"status": "ok"})
+
+    async def readyz(self, call: Call) -> Reply:
+        state = self._context.readiness
+        if time.monotonic() - self._health_at > _HEALTH_SECONDS:
+            self._health, self._health_at = await self._context.engine.health(), time.monotonic()
+        store = self._health["status"]
+        embedder = "ok" if self._context.engine.embeds else "none: recall is by keywords only"
+        checks = {
+            "store": store,
+            "indexes": "ok" if state.indexes else "being verified",
+            "embedder": embedder if state.embedder else "loading",
+        }
+        ready = state.ready and store == "ok"
+        answer = {"status": "ready" if ready else "starting", "checks": checks}
+        if state.problem is not None:
+            answer |= {"status": "failing", "problem": state.problem}
+        return Reply(answer, 200 if ready else 503)
+
+    async def metrics_page(self, call: Call) -> Reply:
+        if not call.who.operates:
+            raise Forbidden(f"{call.who.name} may not see what the whole server does; an admin of `local` may")
+        return Reply(await self._context.metrics.page(), headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    @cached_property
+    def _openapi(self) -> bytes:
+        return encode(openapi.document([protocol for protocol in self._context.protocols if protocol.prefix]))
+
+    async def openapi_page(self, call: Call) -> Reply:
+        return Reply(self._openapi, headers={"Content-Type": "application/json"})
+
+    async def docs(self, call: Call) -> Reply:
+        page = (files("commonplace.serve") / "docs.html").read_bytes()
+        return Reply(page, headers={"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY})
+
+    async def home(self, call: Call) -> Reply:
+        return Reply(None, 307, {"Location": "/docs"})
+
+    async def schemas(self, call: Call) -> Reply:
+        return Reply({"schemas": [f"/schemas/{name}.json" for name in schema_names()]})
+
+    async def one_schema(self, call: Call) -> Reply:
+        if not call.path["name"]:
+            return await self.schemas(call)
+        document = schema(call.path["name"].removesuffix(".json"))
+        return Reply(encode(document), headers={"Content-Type": "application/schema+json"})
+
+
+def system_protocol(context: AppContext) -> Protocol:
+    handlers = _Handlers(context)
+
+    def route(path: str, handler: Handler, summary: str, role: Role | None = None) -> Route:
+        return Route("GET", path, handler, handler.__name__, summary, "about", role)
+
+    routes = (
+        route("/healthz", handlers.healthz, "Alive."),
+        route("/readyz", handlers.readyz, "Store open, indexes verified, embedder loaded."),
+        route("/metrics", handlers.metrics_page, "Prometheus.", "admin"),
+        route("/openapi.json", handlers.openapi_page, "This API as OpenAPI 3.1."),
+        route("/docs", handlers.docs, "This API, to read."),
+        route("/schemas", handlers.schemas, "The names of all JSON Schemas."),
+        route("/schemas/{name:path}", handlers.one_schema, "One JSON Schema."),
+        route("/", handlers.home, "Where to begin."),
+    )
+    return Protocol("", routes)

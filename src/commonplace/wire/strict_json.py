@@ -1,0 +1,50 @@
+"""The one JSON decoder and encoder for documents that travel: UTF-8, no NaN or Infinity, compact.
+
+It knows no transport: what is wrong is said in words that a transport completes to its own sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+class InvalidJson(ValueError):
+    """Not one JSON document. Its text completes "the body is …"; `line` and `column` are known for wrong syntax."""
+
+    def __init__(self, problem: str, *, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(problem)
+        self.line, self.column = line, column
+
+
+class NestedTooDeeply(InvalidJson):
+    """Whatever is still to come cannot make it right, unlike a document that may not have arrived to its end."""
+
+
+def decode(text: bytes | str) -> Any:
+    """The document; raises InvalidJson."""
+    try:
+        return json.loads(text if isinstance(text, str) else text.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise InvalidJson(f"not UTF-8 text: byte {error.start} is wrong") from error
+    except RecursionError as error:
+        raise NestedTooDeeply("nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise InvalidJson(f"not valid JSON: {error.msg}", line=error.lineno, column=error.colno) from error
+    except ValueError as error:  # a constant that is not JSON, or an integer of thousands of digits
+        raise InvalidJson(f"not valid JSON: {str(error)[:80]}") from error
+
+
+def dumps(document: Any) -> str:
+    return _ENCODER.encode(document)
+
+
+def encode(document: Any) -> bytes:
+    """Half a surrogate pair, which JSON text may escape and UTF-8 cannot hold, becomes a question mark."""
+    return _ENCODER.encode(document).encode("utf-8", "replace")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,49 @@
+"""The one decoder and encoder: what is JSON, what is not, and where it goes wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from commonplace.wire.strict_json import InvalidJson, NestedTooDeeply, decode, dumps, encode
+
+WRONG = [
+    (b'{"a": "\xff"}', "not UTF-8 text: byte 7 is wrong", None, None),
+    (b'{"a": NaN}', "not valid JSON: NaN is not JSON", None, None),
+    (b"[-Infinity]", "not valid JSON: -Infinity is not JSON", None, None),
+    (b'{\n"a": }', "not valid JSON: Expecting value", 2, 6),
+    ("", "not valid JSON: Expecting value", 1, 1),
+    ("{} {}", "not valid JSON: Extra data", 1, 4),
+]
+
+
+@pytest.mark.parametrize(("text", "problem", "line", "column"), WRONG)
+def test_what_is_not_json_is_refused_with_its_place(
+    text: bytes | str, problem: str, line: int | None, column: int | None
+) -> None:
+    with pytest.raises(InvalidJson) as refused:
+        decode(text)
+    assert str(refused.value) == problem
+    assert (refused.value.line, refused.value.column) == (line, column)
+
+
+def test_what_is_nested_too_deeply_is_refused_as_such() -> None:
+    with pytest.raises(NestedTooDeeply, match="nested too deeply"):
+        decode(b"[" * 100_000)
+
+
+def test_an_integer_of_thousands_of_digits_is_refused_in_few_words() -> None:
+    with pytest.raises(InvalidJson) as refused:
+        decode(b"1" * 5000)
+    assert len(str(refused.value)) <= len("not valid JSON: ") + 80
+
+
+@pytest.mark.parametrize("document", [None, 1.5, "ü", [], {"a": [True, {"b": None}]}, {"": "\u2028"}])
+def test_what_is_encoded_is_decoded_again(document: object) -> None:
+    assert decode(encode(document)) == decode(dumps(document)) == document
+
+
+def test_it_is_compact_and_refuses_what_is_no_json() -> None:
+    assert encode({"a": [1, "ü"], "b": None}) == '{"a":[1,"ü"],"b":null}'.encode()
+    assert encode("\ud800") == b'"?"'
+    with pytest.raises(ValueError):
+        encode(float("nan"))
