@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def test_relevance_is_told_the_embedder_that_was_used(path: Path, monkeypatch: p
     really = relevance.assess
 
     async def assess(*args: Any, **options: Any) -> Any:
-        told.append(options["embedder_name"])
+        told.append(signature(really).bind(*args, **options).arguments["embedder_name"])
         return await really(*args, **options)
 
     monkeypatch.setattr(relevance, "assess", assess)
