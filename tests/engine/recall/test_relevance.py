@@ -22,7 +22,7 @@ from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
 QUESTION = "Where does Alice keep the bicycle?"
-CORPUS = Path(__file__).parents[2] / "bench" / "data" / "corpus"
+CORPUS = Path(__file__).parents[3] / "bench" / "data" / "corpus"
 
 
 @dataclass
