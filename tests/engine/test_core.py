@@ -1,4 +1,4 @@
-"""A running engine whose store gets another embedder from elsewhere: it follows, or says that it cannot."""
+"""What every operation works with: an embedder that is replaced elsewhere, or missing, while the engine runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import pytest
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.hashing import Hashing
-from commonplace.engine.engine import Engine
+from commonplace.engine import Engine
 from commonplace.engine.recall import relevance
 from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
+from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import WHO, FakeClock
+from commonplace.testing.subject import WHO, FakeClock, Subject
+from commonplace.wire.errors import Unavailable
 
 FACTS = ["Alice plays the cello", "Bob repairs bicycles", "the kettle is in the attic"]
 
@@ -272,3 +274,36 @@ async def _replaced(engine: Engine, embedder: Embedder) -> asyncio.Future[None]:
     while engine._core.embedding is None or engine._core.embedding.embedder is not embedder:
         await asyncio.sleep(0)
     return replacing
+
+
+class Moody(Hashing):
+    """An embedder whose model is there only sometimes."""
+
+    there = True
+
+    def embed(self, texts: Any) -> Any:
+        if not self.there:
+            raise Unavailable("the model is on holiday")
+        return super().embed(texts)
+
+
+def test_a_missing_model_refuses_no_memory_and_is_forgiven(clock: FakeClock) -> None:
+    embedder = Moody()
+
+    async def scenario() -> None:
+        store = InMemory(clock)
+        engine = await Engine.open(store, embedder, clock=clock)
+        s = Subject(engine, store, clock)
+        embedder.there = False
+        id = await s.remember("a violin lesson")
+        found = await engine.recall(WHO, Query(("agent",), "violin"))
+        assert [hit.memory.id for hit in found.hits] == [id]
+        assert found.note is not None
+        assert "the model is on holiday" in found.note
+        embedder.there = True
+        again = await engine.recall(WHO, Query(("agent",), "violin lessons"))
+        assert again.note is None
+        assert "note" not in await engine.health()
+        await engine.close()
+
+    asyncio.run(scenario())

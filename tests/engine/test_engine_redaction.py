@@ -31,9 +31,13 @@ from commonplace.wire.models import RememberRequest
 from commonplace.wire.record import Memory
 
 Over = tuple[Subject, Any]
+
 RNG = Random(11)
+
 KEY = BY_FORM["aws_access_key"](RNG)
+
 TOKEN = BY_FORM["github"](RNG)
+
 GONE = "<REDACTED:aws_access_key>"
 
 
@@ -154,25 +158,6 @@ def test_reasons_are_kept_without_secrets(over: Over) -> None:
     assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
 
 
-def test_a_merge_cannot_put_a_secret_together(over: Over) -> None:
-    s, run = over
-    one, two = run(s.remember("Bob's router password:")), run(s.remember("hunter22x"))
-    joined = Merge("agent", one, [two], "merge_content")
-    run(s.engine.merge(WHO, replace(joined, approval_required=True)))
-    (review,) = run(s.engine.reviews.list(WHO))
-    assert review["diff"]["modified"][0]["after"]["content"] == "Bob's router password:\n<REDACTED:password>"
-    merged = run(s.engine.merge(WHO, joined))
-    assert merged.survivor.content == run(s.get(one)).content == "Bob's router password:\n<REDACTED:password>"
-
-
-def test_a_merge_drops_what_was_registered_since(over: Over) -> None:
-    s, run = over
-    one, two = run(s.remember("it opens with swordfish 12345")), run(s.remember("more"))
-    s.engine._core.redactor.secrets = Secrets.of({"door": "swordfish 12345"})
-    run(s.engine.merge(WHO, Merge("agent", one, [two], "merge_content")))
-    assert run(s.get(one)).content == "it opens with <REDACTED:door>\nmore"
-
-
 def test_a_large_document_is_searched_beside_the_event_loop(over: Over, monkeypatch: pytest.MonkeyPatch) -> None:
     s, run = over
     threads: list[threading.Thread] = []
@@ -226,9 +211,6 @@ def test_secrets_of_a_run_are_found_by_value_and_kept_nowhere(over: Over) -> Non
     assert run(s.engine.remember(WHO, replace(draft), secrets=None)).redacted == [], "only that run's"
 
 
-# the other modes
-
-
 def opened(mode: str, store: Any = None) -> Engine:
     clock = FakeClock()
     settings = Settings(redaction=RedactionConfig(mode=mode))
@@ -279,16 +261,6 @@ def test_off_keeps_what_it_is_given() -> None:
         assert (await engine.get(WHO, "agent", receipt.id)).content == f"the key is {KEY}"
 
     asyncio.run(scenario())
-
-
-def test_status_says_whether_redaction_is_on(over: Over) -> None:
-    s, run = over
-    assert run(s.engine.upkeep.status(WHO))["redaction"] == {"mode": "redact", "registered": 0}
-    off = opened("off")
-    assert asyncio.run(off.upkeep.status(WHO))["redaction"]["mode"] == "off"
-
-
-# the files themselves
 
 
 def test_no_byte_of_a_secret_is_in_the_files_or_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

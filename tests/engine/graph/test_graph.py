@@ -16,7 +16,7 @@ from commonplace.config import RedactionConfig
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
-from commonplace.sdk import Memory, SyncMemory
+from commonplace.sdk import Memory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, driven
 from commonplace.wire.canonical import mint_id
@@ -25,6 +25,7 @@ from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
 from commonplace.wire.record import Principal
 
 Over = tuple[Subject, Any]
+
 FACT: dict[str, Any] = {"subject": "Alice", "predicate": "knows", "object": "Bob"}
 
 
@@ -102,6 +103,7 @@ def test_names_are_exact_in_statements_and_folded_on_the_way(over: Over) -> None
 
 
 READER = Principal("ruth", role="reader")
+
 ELSEWHERE = Principal("walt", role="admin", agents=("other",))
 
 
@@ -261,28 +263,6 @@ def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
             assert [f for f in await memory.doctor(repair=False) if not f["ok"]] == []
 
     asyncio.run(look())
-
-
-def test_the_sdk_states_and_asks(tmp_path: Path) -> None:
-    with SyncMemory("assistant", data=tmp_path, embedder="hashing") as memory:
-        made = memory.graph_assert("Alice", "works_at", "Acme", valid_from=1000, provenance="cv")
-        assert memory.graph_query("Alice") == {"subject": "Alice", "triples": [made]}
-        assert memory.graph_query("Alice", as_of=999)["triples"] == []
-        memory.graph_assert("Acme", "located_in", "Oslo")
-        way = memory.graph_path("Alice", "Oslo")
-        assert [t["object"] for t in way["triples"]] == ["Acme", "Oslo"]
-        a, b = (memory.remember(text, metadata={"entity_name": name}).id for text, name in
-                (("likes tea", "alice"), ("is cold", "OSLO")))  # fmt: skip
-        assert memory.neighbors(a, hops=2) == {"id": a, "neighbors": [{"id": b, "distance": 2}]}
-        found = memory.recall("tea", hops=2, min_score=0)
-        assert found.results[0].supporting == [b]
-        assert memory.graph_retract("Alice", "works_at")["valid_to"] is not None
-        assert len(memory.preview_graph_erase("Alice")["triples"]) == 1
-        assert memory.graph_erase("Alice")["erased"] == [made["id"]]
-        with pytest.raises(ValidationError):
-            memory.graph_assert("Alice", "knows", "Bob", confidence=2)
-        with pytest.raises(ValidationError):
-            memory.graph_assert("Alice", "knows", "Bob", since=2)
 
 
 def test_a_day_later_the_answer_for_that_day_is_the_same(over: Over) -> None:

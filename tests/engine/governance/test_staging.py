@@ -1,0 +1,86 @@
+"""Staging: what waits is nowhere to be seen, cannot be touched, and shows a reviewer what would happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft, Merge, Receipt
+from commonplace.testing.subject import WHO, Subject
+from commonplace.wire.errors import NotFound
+from commonplace.wire.validate import check
+
+Over = tuple[Subject, Any]
+
+YES, NO = Decision(True, "Alice"), Decision(False, "Alice", "not true")
+
+REQUEST = {"agent_id": "agent", "type": "semantic", "content": "Bob moved", "approval_required": True}
+
+
+def stage(s: Subject, run: Any, content: str = "Bob moved", **fields: Any) -> Any:
+    draft = Draft("agent", "semantic", content, **fields)
+    return run(s.engine.remember(WHO, draft, approval={**REQUEST, "content": content}, reasoning="he said so"))
+
+
+def reviewed(review: dict[str, Any]) -> dict[str, Any]:
+    return {k: review[k] for k in ("operation", "agent_id", "request", "diff", "reasoning") if k in review}
+
+
+def test_a_pending_memory_cannot_be_touched(over: Over) -> None:
+    s, run = over
+    staged = stage(s, run, aliases=["bob"])
+    other = run(s.remember("Bob lives in Rome"))
+    for ref in (staged.id, "bob"):
+        assert run(s.gone(ref))
+        assert run(s.forget(ref)).ids == []
+        assert run(s.forget(ref, hard_delete=True)).ids == []
+        for resolve_parties in ((ref, other), (other, ref)):
+            with pytest.raises(NotFound):
+                run(s.merge(*resolve_parties))
+        with pytest.raises(NotFound):
+            run(s.update(ref, content="x"))
+        with pytest.raises(NotFound):
+            run(s.engine.history(WHO, "agent", ref))
+    assert [m.id for m in run(s.list())] == [other]
+    s.clock.advance(10)
+    decided = run(s.engine.reviews.decide(WHO, staged.review_id, YES))
+    memory = run(s.get("bob"))
+    assert (memory.id, memory.created_at, memory.version) == (staged.id, s.clock(), 1)
+    assert decided.review["decision"] == {"approved": True, "reviewer": "Alice", "reviewed_at": s.clock()}
+    check("memorywire/operations/governance.decision", decided.review["decision"])
+
+
+def test_every_review_follows_the_schema(over: Over) -> None:
+    s, run = over
+    stage(s, run, metadata={"k": 1}, tags=["x"])
+    a, b = run(s.remember("one", entity_name="it")), run(s.remember("two", entity_name="it"))
+    run(s.forget(filter={"entity_name": "it"}, approval_required=True, reasoning="old"))
+    for strategy in ("keep_canonical", "merge_content"):
+        run(s.engine.merge(WHO, Merge("agent", a, [b], strategy, approval_required=True)))
+    reviews = run(s.engine.reviews.list(WHO))
+    for review in reviews:
+        check("memorywire/operations/governance.review", reviewed(review))
+    remember, forget, keep, joined = reviews
+    assert [m["content"] for m in remember["diff"]["added"]] == ["Bob moved"]
+    assert [m["content"] for m in forget["diff"]["removed"]] == ["one", "two"]
+    assert ([m["id"] for m in keep["diff"]["removed"]], keep["diff"]["modified"]) == ([b], [])
+    (change,) = joined["diff"]["modified"]
+    assert (change["before"]["content"], change["after"]["content"]) == ("one", "one\ntwo")
+    assert not any("draft" in review or "ids" in review for review in reviews)
+
+
+DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
+
+
+def keep(s: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
+    return run(s.engine.remember(WHO, draft, idempotency_key=key, **options))  # type: ignore[no-any-return]
+
+
+def test_a_staged_write_is_idempotent_too(over: Over) -> None:
+    s, run = over
+    first = keep(s, run, approval={"content": "x"})
+    again = keep(s, run, approval={"content": "x"})
+    assert (again.id, again.review_id) == (first.id, first.review_id)
+    assert len(run(s.engine.reviews.list(WHO))) == 1

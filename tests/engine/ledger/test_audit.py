@@ -1,0 +1,105 @@
+"""The audit chain: whatever is touched is named, and erasing is not touching."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from commonplace.dialects.memorywire.records import entry_to_wire
+from commonplace.engine.ledger import audit
+from commonplace.stores.base import AuditEntry
+from commonplace.stores.memory import InMemory
+from commonplace.testing import FakeClock
+from commonplace.testing.subject import WHO, driven
+
+
+def chain() -> list[AuditEntry]:
+    clock = FakeClock()
+    with driven(InMemory(clock), clock) as (s, run):
+        ids = [run(s.remember(f"fact {i}")) for i in range(4)]
+        run(s.update(ids[0], content="changed"))
+        run(s.recall("fact"))
+        run(s.merge(ids[0], ids[1]))
+        run(s.forget(ids[2], reason="no longer true"))
+        return run(s.engine.ledger.entries(WHO, limit=1000))
+
+
+ENTRIES = chain()
+
+
+def first_bad(entries: list[AuditEntry]) -> int | None:
+    verifier = audit.Verifier()
+    verifier.feed(entries)
+    return verifier.first_bad
+
+
+def other(value: Any) -> Any:
+    match value:
+        case int():
+            return value + 1
+        case str():
+            return ("1" if value[:1] != "1" else "2") + value[1:]
+        case bytes():
+            return bytes([value[0] ^ 1]) + value[1:]
+        case None:
+            return "something"
+    raise AssertionError(value)
+
+
+def test_an_untouched_chain_verifies() -> None:
+    assert len(ENTRIES) == 8
+    assert first_bad(ENTRIES) is None
+
+
+@pytest.mark.parametrize("place", range(len(ENTRIES)))
+@pytest.mark.parametrize("name", [f.name for f in fields(AuditEntry) if f.name != "parts"])
+def test_any_changed_field_is_named(place: int, name: str) -> None:
+    entries = deepcopy(ENTRIES)
+    setattr(entries[place], name, other(getattr(entries[place], name)))
+    found = first_bad(entries)
+    assert found == (entries[place].n if name == "n" else place + 1)
+
+
+@pytest.mark.parametrize("place", range(len(ENTRIES)))
+@pytest.mark.parametrize("name", ["memory_id", "payload", "salt", "hash"])
+def test_any_changed_payload_is_named(place: int, name: str) -> None:
+    for i in range(len(ENTRIES[place].parts)):
+        entries = deepcopy(ENTRIES)
+        part = entries[place].parts[i]
+        setattr(part, name, other(getattr(part, name)))
+        assert first_bad(entries) == place + 1, (i, name)
+
+
+def test_every_single_byte_of_a_payload_counts() -> None:
+    payload = ENTRIES[0].parts[0].payload
+    assert payload is not None
+    for i in range(len(payload)):
+        entries = deepcopy(ENTRIES)
+        entries[0].parts[0].payload = payload[:i] + bytes([payload[i] ^ 1]) + payload[i + 1 :]
+        assert first_bad(entries) == 1
+
+
+def test_removed_added_and_swapped_entries_and_parts_are_named() -> None:
+    for place in range(len(ENTRIES) - 1):
+        assert first_bad(ENTRIES[:place] + ENTRIES[place + 1 :]) == place + 2  # the one after the gap
+        swapped = [*ENTRIES[:place], ENTRIES[place + 1], ENTRIES[place], *ENTRIES[place + 2 :]]
+        assert first_bad(swapped) == place + 2
+    entries = deepcopy(ENTRIES)
+    entries[6].parts.pop()
+    assert first_bad(entries) == 7
+    entries = deepcopy(ENTRIES)
+    entries[6].parts.append(entries[0].parts[0])
+    assert first_bad(entries) == 7
+    assert first_bad([ENTRIES[0], *ENTRIES]) == 1
+
+
+def test_erased_payloads_still_verify() -> None:
+    entries = deepcopy(ENTRIES)
+    for entry in entries:
+        for part in entry.parts:
+            part.memory_id = part.payload = part.salt = None
+    assert first_bad(entries) is None
+    assert entry_to_wire(entries[0])["payload"] == [{"erased": True}]
