@@ -17,7 +17,6 @@ from commonplace.wire.errors import Forbidden, NotFound
 from commonplace.wire.record import Principal
 
 Over = tuple[Subject, Any]
-
 OPERATIONS = {
     "recall": ("reader", lambda e, who: e.recall(who, Query(("team-1",), "x"))),
     "list": ("reader", lambda e, who: e.list(who, ("team-1",))),
@@ -33,7 +32,6 @@ OPERATIONS = {
     "expire": ("writer", lambda e, who: e.expire(who, Expire("team-1", older_than_days=1))),
     "update": ("writer", lambda e, who: e.update(who, "team-1", "nothing", lambda m: m)),
 }  # fmt: skip
-
 ROLES = ["reader", "writer", "reviewer", "admin"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import threading
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,7 +20,7 @@ from commonplace.embedders.hashing import Hashing
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.governance.reviews import Decision
-from commonplace.engine.redaction import Secrets, scanner
+from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import Draft, Forget, Merge, Query, Receipt
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
@@ -31,13 +30,9 @@ from commonplace.wire.models import RememberRequest
 from commonplace.wire.record import Memory
 
 Over = tuple[Subject, Any]
-
 RNG = Random(11)
-
 KEY = BY_FORM["aws_access_key"](RNG)
-
 TOKEN = BY_FORM["github"](RNG)
-
 GONE = "<REDACTED:aws_access_key>"
 
 
@@ -156,24 +151,6 @@ def test_reasons_are_kept_without_secrets(over: Over) -> None:
     run(s.engine.merge(WHO, joined))
     assert "it quoted <REDACTED:aws_access_key>" in everything(s, run)
     assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
-
-
-def test_a_large_document_is_searched_beside_the_event_loop(over: Over, monkeypatch: pytest.MonkeyPatch) -> None:
-    s, run = over
-    threads: list[threading.Thread] = []
-    clean = scanner.redact
-
-    def watched(*arguments: Any) -> Any:
-        threads.append(threading.current_thread())
-        return clean(*arguments)
-
-    monkeypatch.setattr(scanner, "redact", watched)
-    large = {"log": ["token=" * 100] * 40, "key": KEY}
-    assert run(s.engine.remember(WHO, told(content="x", metadata=large))).redacted == ["aws_access_key"]
-    beside = set(threads)
-    threads.clear()
-    run(s.engine.remember(WHO, told()))
-    assert beside.isdisjoint(threads), "small ones are searched at once, large ones by another thread"
 
 
 def test_an_embedding_of_the_old_text_is_made_anew(over: Over) -> None:

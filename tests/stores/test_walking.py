@@ -22,9 +22,7 @@ from commonplace.testing.subject import START, FakeClock
 from commonplace.wire.record import Memory
 
 NAMES = ("Ann", "ANN", "Bob", "Cid", "Dee", None, None)
-
 Shape = tuple[list[tuple[str | None, list[int]]], list[tuple[str, str]]]
-
 SHAPES: st.SearchStrategy[Shape] = st.tuples(
     st.lists(st.tuples(st.sampled_from(NAMES), st.lists(st.integers(0, 7), max_size=2)), min_size=1, max_size=8),
     st.lists(st.tuples(*[st.sampled_from(("ann", "Bob", "CID", "Dee", "Eve"))] * 2), max_size=4),

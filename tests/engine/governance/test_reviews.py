@@ -15,9 +15,7 @@ from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationErr
 from commonplace.wire.record import Principal
 
 Over = tuple[Subject, Any]
-
 YES, NO = Decision(True, "Alice"), Decision(False, "Alice", "not true")
-
 REQUEST = {"agent_id": "agent", "type": "semantic", "content": "Bob moved", "approval_required": True}
 
 

@@ -13,9 +13,7 @@ from commonplace.wire.errors import NotFound
 from commonplace.wire.validate import check
 
 Over = tuple[Subject, Any]
-
 YES, NO = Decision(True, "Alice"), Decision(False, "Alice", "not true")
-
 REQUEST = {"agent_id": "agent", "type": "semantic", "content": "Bob moved", "approval_required": True}
 
 

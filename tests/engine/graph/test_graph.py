@@ -25,7 +25,6 @@ from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
 from commonplace.wire.record import Principal
 
 Over = tuple[Subject, Any]
-
 FACT: dict[str, Any] = {"subject": "Alice", "predicate": "knows", "object": "Bob"}
 
 
@@ -103,7 +102,6 @@ def test_names_are_exact_in_statements_and_folded_on_the_way(over: Over) -> None
 
 
 READER = Principal("ruth", role="reader")
-
 ELSEWHERE = Principal("walt", role="admin", agents=("other",))
 
 

@@ -51,7 +51,6 @@ def test_what_a_policy_means(policy: dict[str, Any], fields: dict[str, Any], due
 
 
 Over = tuple[Subject, Any]
-
 KEPT = {"privacy": {"retain": 30}}
 
 

@@ -23,9 +23,7 @@ def memory(id: str, content: str = "x", **fields: Any) -> Memory:
 
 
 A = memory("a", "Alice", created_at=30, confidence=0.4, metadata={"k": 1, "a": 1}, tags=["x"])
-
 B = memory("b", "Alicia", created_at=10, confidence=0.9, metadata={"k": 2, "b": 2}, tags=["y", "x"])
-
 C = memory("c", "Ally", created_at=20, confidence=0.9, metadata={"k": 3})
 
 
@@ -110,7 +108,6 @@ def test_an_alias_may_spell_the_id_of_another_agents_memory(over: Over) -> None:
 
 
 KEPT = {"privacy": {"retain": 30}}
-
 END = START + 30 * DAY_MS
 
 

@@ -12,9 +12,7 @@ from commonplace.wire.record import Memory
 from commonplace.wire.times import DAY_MS
 
 Over = tuple[Subject, Any]
-
 KEPT = {"privacy": {"retain": 30}}
-
 END = START + 30 * DAY_MS
 
 

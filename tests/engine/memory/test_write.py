@@ -20,7 +20,6 @@ from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, Validation
 from commonplace.wire.record import MAX_CONTENT_CHARS
 
 Over = tuple[Subject, Any]
-
 DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
 
 

@@ -16,13 +16,9 @@ from commonplace.wire.errors import Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
 
 Over = tuple[Subject, Callable[[Any], Any]]
-
 LOCAL = Principal()
-
 PRIVATE = keys.new_private()
-
 PUBLIC = keys.public_of(PRIVATE)
-
 OTHER = keys.public_of(keys.new_private())
 
 

@@ -13,9 +13,7 @@ from commonplace.wire.filters import matches
 from commonplace.wire.record import Memory
 
 PRIVATE = keys.new_private()
-
 PUBLIC = keys.public_of(PRIVATE)
-
 OTHER = keys.public_of(keys.new_private())
 
 

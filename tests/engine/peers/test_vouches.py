@@ -15,9 +15,7 @@ from commonplace.wire import keys
 from commonplace.wire.times import iso
 
 PRIVATE = keys.new_private()
-
 PUBLIC = keys.public_of(PRIVATE)
-
 OTHER = keys.public_of(keys.new_private())
 
 

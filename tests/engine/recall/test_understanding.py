@@ -11,7 +11,6 @@ from commonplace.engine.recall.understanding import Parts, analyse
 from commonplace.stores.base import AgentContext
 
 NOW = int(datetime(2026, 3, 18, 15, 30, tzinfo=UTC).timestamp() * 1000)  # a Wednesday
-
 ALICE_AND_BOB = AgentContext(frozenset({"Alice", "Bob Marsh", "Will"}))
 
 

@@ -1,0 +1,171 @@
+"""The scanner: secrets of every family are found in every surrounding, what only looks like one is left alone."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import example, given, settings, strategies as st
+from redaction_corpus.benign import benign, paragraphs
+from redaction_corpus.credentials import ALNUM, BY_FORM, some
+from redaction_corpus.positives import Positive, held_out, leaked, positives
+
+from commonplace.config import RedactionConfig
+from commonplace.engine.redaction import Redactor, Secrets, scanner
+from commonplace.engine.redaction.phrase_rules import PHRASES
+from commonplace.engine.redaction.token_rules import TOKENS
+
+ON = Redactor()
+RNG = Random(5)
+KEY = BY_FORM["aws_access_key"](RNG)
+TOKEN = BY_FORM["github"](RNG)
+
+
+def missed(texts: Iterable[Positive]) -> tuple[Counter[str], list[str]]:
+    seen: Counter[str] = Counter()
+    left = []
+    for each in texts:
+        seen[each.family] += 1
+        clean, labels = ON.text(each.text)
+        if leaked(each.secret, clean) or not labels:
+            left.append(each.family)
+    return seen, left
+
+
+def test_credentials_of_every_family_are_found_in_every_surrounding() -> None:
+    seen, left = missed(positives())
+    assert len(seen) >= 40
+    assert seen.total() >= 300
+    assert len(left) <= 0.02 * seen.total(), Counter(left)
+
+
+def test_awkward_surroundings_hide_nothing() -> None:
+    seen, left = missed(held_out())
+    assert len(left) <= 0.02 * seen.total(), Counter(left)
+
+
+def test_every_family_of_rules_that_the_page_lists_exists() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "redaction.md").read_text("utf-8")
+    assert [label for label in scanner.FAMILIES if f"`{label}`" not in page] == []
+    assert len(scanner.FAMILIES) >= 40
+
+
+def test_several_secrets_in_one_text_all_go() -> None:
+    made = {name: make(RNG) for name, make in BY_FORM.items()}
+    clean, labels = ON.text("\n".join(f"{i}: {secret}" for i, secret in enumerate(made.values())))
+    assert [name for name, secret in made.items() if leaked(secret, clean)] == []
+    assert len(labels) >= 60
+
+
+def test_texts_that_only_look_dangerous_are_left_alone() -> None:
+    texts = list(benign())
+    assert len(set(texts)) >= 2000
+    flagged = [text for text in texts if ON.text(text)[1]]
+    assert len(flagged) <= 0.005 * len(texts), flagged[:20]
+
+
+def test_this_projects_own_pages_and_code_are_left_alone() -> None:
+    texts = list(paragraphs())
+    assert len(texts) >= 2000
+    flagged = [text for text in texts if ON.text(text)[1]]
+    assert len(flagged) <= 0.005 * len(texts), flagged[:5]
+
+
+def test_a_secret_cannot_hide_in_a_marker() -> None:
+    for disguise in (f"<REDACTED:{TOKEN}>", f"password: <REDACTED:password>{TOKEN}", f"[REDACTED:x]{KEY}"):
+        clean, labels = ON.text(disguise)
+        assert not leaked(TOKEN, clean)
+        assert not leaked(KEY, clean)
+        assert labels
+
+
+def pieces() -> st.SearchStrategy[str]:
+    rng = Random(1)
+    triggers = [trigger for rule in (*TOKENS, *PHRASES) for trigger in rule.triggers]
+    secrets = [make(rng) for make in BY_FORM.values()]
+    said = ["password is ", "password: ", "password=", "token=", "api key is ", "pw ", "://a:", "@host", "-u a:", "'",
+            '"', " ", "\n", "\\n", "<REDACTED:", "<REDACTED:password>", "[REDACTED:secret]", ">", "]", "hunter22",
+            "-----BEGIN", " PRIVATE KEY-----", "DB_PASSWORD=", "4111 1111 1111 1111", "x9", "Bearer ",
+            "Authorization: Basic ", "password is '", "set password to '", "mysql -p", "auth=", "cookie sid=",
+            "seed phrase is ", "private key ", "orbit winter velvet tiger ", "0f1e2d3c4b5a6978"]  # fmt: skip
+    return st.lists(st.sampled_from(triggers + secrets + said) | st.text(max_size=8), max_size=12).map("".join)
+
+
+@settings(max_examples=600, deadline=None)
+@given(pieces(), st.sampled_from(["angle", "square"]))
+@example("password: pw: hunter22 pw hunter22", "angle")
+def test_redacting_twice_is_redacting_once(text: str, marker: str) -> None:
+    redactor = Redactor(RedactionConfig(marker=marker))
+    registered = Secrets.of({"hunter": "hunter22", "other": "password"})
+    once, labels = redactor.text(text, registered)
+    assert redactor.text(once, registered) == (once, [])
+    assert bool(labels) == (once != text)
+
+
+HOSTILE = (
+    "a", "A", "1", "1 ", "4111-", "-----BEGIN", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", ":", "@",
+    ":@", "://", "://a:b", "://a:a@", "eyJ", "eyJaaaaaaaa.", "eyJ-", "password ", "password is ", "password: '", "pw=",
+    "PASSWORD_", "token = ", "key for a b c d ", "bearer ", "authorization: ", "--password ", "-u a:",
+    "login a password ", " ", "\n", "x.", "a-", "_", "=", "\\n", "%20", "<password>", "mistral ", "otpauth://",
+    "identified with a by ", "MTA", "8Q~", "<REDACTED:password>", "password=<REDACTED:password>", "A1b2-",
+    "machine a login b ", "user ", "creds: a:", "é",
+    "password: -----!", "password is '", "password for a is \"a ", "password is «a", "set password to '",
+    "set word to ", "mysql -p", "mysql -P ", "mysql \\\n -p", "mysql -pa'", "mongosh -p ", "docker login -p80 ",
+    "redis-cli -a", "auth=", "auth: YWI6", "cookie sid=", "cookie session", "cookiesess=a", "seed phrase is ",
+    "mnemonic: orbit ", "mnemonic orbit, ",
+    "recovery phrase for a ", "private key ", "private key 0x0", "private key 0f0f0f0f ", "cookie\"sid\": \"a",
+)  # fmt: skip
+
+
+def seconds(text: str) -> float:
+    """Of this thread alone: what others do meanwhile is not ours."""
+    best = float("inf")
+    for _ in range(3):
+        started = time.thread_time()
+        ON.text(text)
+        best = min(best, time.thread_time() - started)
+    return best
+
+
+def grown(unit: str, size: int) -> str:
+    return (unit * (size // len(unit) + 1))[:size]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rules", range(8))
+def test_twice_the_text_takes_twice_the_time_for_every_rule(rules: int) -> None:
+    units = sorted({*HOSTILE, *(trigger for rule in (*TOKENS, *PHRASES) for trigger in rule.triggers)})[rules::8]
+    slow = []
+    for unit in units:
+        # Other work on the machine can only lengthen a measurement, so what is quick once is quick.
+        for _ in range(4):
+            half, whole = seconds(grown(unit, 50_000)), seconds(grown(unit, 100_000))
+            if whole < 3 * half or whole < 0.05:
+                break
+        else:
+            slow.append((unit, half, whole))
+    assert slow == []
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_characters_of_base64_take_no_time_to_speak_of() -> None:
+    text = some(Random(3), ALNUM + "+/", 100_000)
+    assert min(seconds(text) for _ in range(3)) < 1.0
+
+
+def test_ordinary_texts_cost_little() -> None:
+    text = (
+        "Alice prefers the window seat and asked Bob to book the 9:40 from Zurich to Bern next Tuesday; she will bring "
+        "the signed contract and the blue folder from the office on the third floor, as she always does in spring."
+    )
+    best = float("inf")
+    for _ in range(20):
+        started = time.thread_time()
+        for _ in range(100):
+            ON.text(text)
+        best = min(best, (time.thread_time() - started) / 100)
+    assert best < 60e-6, "measured at 9 µs on a quiet machine"
