@@ -230,6 +230,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.process
 def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
     crowd = [
         subprocess.Popen(

@@ -43,6 +43,7 @@ def test_of_many_that_start_at_once_one_makes_the_key(tmp_path: Path) -> None:
         assert len(found) == 1
 
 
+@pytest.mark.process
 def test_of_many_processes_one_makes_the_key(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from commonplace.engine.peers.identity import Identity\n"
     code += "sys.stdin.readline(); print(Identity(Path(sys.argv[1])).keypair().public)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -65,12 +64,14 @@ def test_two_keys_that_are_secrets_keep_both_their_values() -> None:
     assert ON.document(clean) == (clean, [])
 
 
-def test_many_keys_that_are_secrets_take_time_in_proportion() -> None:
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("count", [4_000, pytest.param(60_000, marks=pytest.mark.slow)])
+def test_many_keys_that_are_secrets_are_each_named_once(count: int) -> None:
+    """Trying every number from two on for each of them would take many minutes for the larger document."""
     rng = Random(4)
-    document = {BY_FORM["aws_access_key"](rng): i for i in range(4000)}
-    started = time.thread_time()
+    document = {BY_FORM["aws_access_key"](rng): i for i in range(count)}
     clean, _ = ON.document(document)
-    assert time.thread_time() - started < 3, "measured at 0.4 s; comparing each with each took minutes"
+    assert len(clean) == count
     assert sorted(clean.values()) == sorted(document.values())
 
 

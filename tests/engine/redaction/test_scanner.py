@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -121,14 +120,8 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def seconds(text: str) -> float:
-    """Of this thread alone: what others do meanwhile is not ours."""
-    best = float("inf")
-    for _ in range(3):
-        started = time.thread_time()
-        ON.text(text)
-        best = min(best, time.thread_time() - started)
-    return best
+UNITS = sorted({*HOSTILE, *(trigger for rule in (*TOKENS, *PHRASES) for trigger in rule.triggers)})
+SIZE = 1_000_000  # characters: seconds at most for what is linear, minutes for what reads the rest again at every unit
 
 
 def grown(unit: str, size: int) -> str:
@@ -136,36 +129,26 @@ def grown(unit: str, size: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rules", range(8))
-def test_twice_the_text_takes_twice_the_time_for_every_rule(rules: int) -> None:
-    units = sorted({*HOSTILE, *(trigger for rule in (*TOKENS, *PHRASES) for trigger in rule.triggers)})[rules::8]
-    slow = []
-    for unit in units:
-        # Other work on the machine can only lengthen a measurement, so what is quick once is quick.
-        for _ in range(4):
-            half, whole = seconds(grown(unit, 50_000)), seconds(grown(unit, 100_000))
-            if whole < 3 * half or whole < 0.05:
-                break
-        else:
-            slow.append((unit, half, whole))
-    assert slow == []
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", UNITS)
+def test_every_rule_is_linear_in_the_text(unit: str) -> None:
+    text = grown(unit, SIZE)
+    clean, labels = ON.text(text)
+    assert bool(labels) == (clean != text)
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_characters_of_base64_take_no_time_to_speak_of() -> None:
-    text = some(Random(3), ALNUM + "+/", 100_000)
-    assert min(seconds(text) for _ in range(3)) < 1.0
+@pytest.mark.timeout(60)
+def test_a_run_of_millions_of_characters_is_searched_once() -> None:
+    text = some(Random(3), ALNUM + "+/", SIZE)
+    assert ON.text(text) == (text, [])
 
 
-def test_ordinary_texts_cost_little() -> None:
+def test_no_rule_is_tried_on_ordinary_texts() -> None:
     text = (
         "Alice prefers the window seat and asked Bob to book the 9:40 from Zurich to Bern next Tuesday; she will bring "
         "the signed contract and the blue folder from the office on the third floor, as she always does in spring."
     )
-    best = float("inf")
-    for _ in range(20):
-        started = time.thread_time()
-        for _ in range(100):
-            ON.text(text)
-        best = min(best, (time.thread_time() - started) / 100)
-    assert best < 60e-6, "measured at 9 µs on a quiet machine"
+    assert scanner.candidates(text, text.lower()) == []
+    assert not scanner.suspicious(text)
+    assert ON.text(text) == (text, [])
