@@ -293,9 +293,9 @@ def test_a_missing_model_refuses_no_memory_and_is_forgiven(clock: FakeClock) -> 
     async def scenario() -> None:
         store = InMemory(clock)
         engine = await Engine.open(store, embedder, clock=clock)
-        s = Subject(engine, store, clock)
+        subject = Subject(engine, store, clock)
         embedder.there = False
-        id = await s.remember("a violin lesson")
+        id = await subject.remember("a violin lesson")
         found = await engine.recall(WHO, Query(("agent",), "violin"))
         assert [hit.memory.id for hit in found.hits] == [id]
         assert found.note is not None

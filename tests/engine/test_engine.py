@@ -16,7 +16,6 @@ from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, NotFound
 from commonplace.wire.record import Principal
 
-Over = tuple[Subject, Any]
 OPERATIONS = {
     "recall": ("reader", lambda e, who: e.recall(who, Query(("team-1",), "x"))),
     "list": ("reader", lambda e, who: e.list(who, ("team-1",))),
@@ -36,8 +35,7 @@ ROLES = ["reader", "writer", "reviewer", "admin"]
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_who_may_do_what(over: Over, name: str) -> None:
-    s, run = over
+def test_who_may_do_what(subject: Subject, run: Any, name: str) -> None:
     needed, operation = OPERATIONS[name]
     for role in ROLES:
         for agents, usable in (
@@ -50,30 +48,28 @@ def test_who_may_do_what(over: Over, name: str) -> None:
             who = Principal("someone", role=role, agents=agents)  # type: ignore[arg-type]
             if usable and ROLES.index(role) >= ROLES.index(needed):
                 with contextlib.suppress(NotFound):
-                    run(operation(s.engine, who))
+                    run(operation(subject.engine, who))
             else:
                 with pytest.raises(Forbidden):
-                    run(operation(s.engine, who))
+                    run(operation(subject.engine, who))
 
 
-def test_a_caller_sees_only_the_agents_it_may_use(over: Over) -> None:
-    s, run = over
+def test_a_caller_sees_only_the_agents_it_may_use(subject: Subject, run: Any) -> None:
     for agent in ("team-1", "team-2", "other"):
-        run(s.remember("x", agent))
+        run(subject.remember("x", agent))
     some = Principal("someone", role="reviewer", agents=("team-*",))
-    assert run(s.engine.upkeep.status(some))["agents"] == {"team-1": 1, "team-2": 1}
-    assert {e.agent_id for e in run(s.engine.ledger.entries(some))} == {"team-1", "team-2"}
+    assert run(subject.engine.upkeep.status(some))["agents"] == {"team-1": 1, "team-2": 1}
+    assert {e.agent_id for e in run(subject.engine.ledger.entries(some))} == {"team-1", "team-2"}
     with pytest.raises(Forbidden):
-        run(s.engine.recall(some, Query(("team-1", "other"), "x")))
+        run(subject.engine.recall(some, Query(("team-1", "other"), "x")))
 
 
-def test_agents_are_named_without_being_counted(over: Over) -> None:
-    s, run = over
-    ids = {agent: run(s.remember("x", agent)) for agent in ("b", "a", "c")}
-    run(s.forget(ids["b"], agent="b"))
-    run(s.forget(ids["c"], agent="c", hard_delete=True))
-    assert run(s.store.agent_names("local")) == ["a", "b"]
-    assert run(s.engine.agent_names(Principal(agents=("a",)))) == ["a"]
+def test_agents_are_named_without_being_counted(subject: Subject, run: Any) -> None:
+    ids = {agent: run(subject.remember("x", agent)) for agent in ("b", "a", "c")}
+    run(subject.forget(ids["b"], agent="b"))
+    run(subject.forget(ids["c"], agent="c", hard_delete=True))
+    assert run(subject.store.agent_names("local")) == ["a", "b"]
+    assert run(subject.engine.agent_names(Principal(agents=("a",)))) == ["a"]
 
 
 def test_the_store_is_closed_whatever_became_of_what_was_written_behind(

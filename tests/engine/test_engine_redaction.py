@@ -29,7 +29,6 @@ from commonplace.wire.errors import Conflict, SecretLeakage
 from commonplace.wire.models import RememberRequest
 from commonplace.wire.record import Memory
 
-Over = tuple[Subject, Any]
 RNG = Random(11)
 KEY = BY_FORM["aws_access_key"](RNG)
 TOKEN = BY_FORM["github"](RNG)
@@ -40,152 +39,144 @@ def told(draft: Draft | None = None, **fields: Any) -> Draft:
     return replace(draft or Draft("agent", "semantic", f"the key is {KEY}"), **fields)
 
 
-def everything(s: Subject, run: Any) -> str:
+def everything(subject: Subject, run: Any) -> str:
     """All that any protocol could show: memories and their history, reviews, audit entries and the engine's records."""
-    memories = run(s.list())
-    history = [run(s.engine.history(WHO, "agent", m.id)) for m in memories]
-    reviews = run(s.engine.reviews.list(WHO, None))
-    audit = run(s.engine.ledger.entries(WHO, limit=1000))
-    records = run(s.store.records(WHO.tenant, "review")) + run(s.store.records(WHO.tenant, "idempotency"))
+    memories = run(subject.list())
+    history = [run(subject.engine.history(WHO, "agent", m.id)) for m in memories]
+    reviews = run(subject.engine.reviews.list(WHO, None))
+    audit = run(subject.engine.ledger.entries(WHO, limit=1000))
+    records = run(subject.store.records(WHO.tenant, "review")) + run(subject.store.records(WHO.tenant, "idempotency"))
     return repr((memories, history, reviews, [(e, [p.payload for p in e.parts]) for e in audit], records))
 
 
-def test_remember_keeps_the_text_without_the_secret(over: Over) -> None:
-    s, run = over
-    receipt: Receipt = run(s.engine.remember(WHO, told(title=TOKEN, tags=[TOKEN], metadata={"a": [{TOKEN: KEY}]})))
+def test_remember_keeps_the_text_without_the_secret(subject: Subject, run: Any) -> None:
+    receipt: Receipt = run(
+        subject.engine.remember(WHO, told(title=TOKEN, tags=[TOKEN], metadata={"a": [{TOKEN: KEY}]}))
+    )
     assert receipt.redacted == ["aws_access_key", "github_token"]
-    kept: Memory = run(s.get(receipt.id))
+    kept: Memory = run(subject.get(receipt.id))
     assert kept.content == f"the key is {GONE}"
     assert kept.metadata == {"a": [{"<REDACTED:github_token>": GONE}]}
     assert kept.title == "<REDACTED:github_token>"
     assert kept.tags == ["<REDACTED:github_token>"]
-    assert KEY not in everything(s, run)
-    assert TOKEN not in everything(s, run)
+    assert KEY not in everything(subject, run)
+    assert TOKEN not in everything(subject, run)
 
 
-def test_what_was_kept_is_what_is_read(over: Over) -> None:
-    s, run = over
+def test_what_was_kept_is_what_is_read(subject: Subject, run: Any) -> None:
     shown = "documents say <REDACTED:github_token> and [REDACTED:x]"
-    id = run(s.remember(shown))
-    assert run(s.get(id)).content == shown
-    assert run(s.recall("what do documents say"))[0].content == shown
+    id = run(subject.remember(shown))
+    assert run(subject.get(id)).content == shown
+    assert run(subject.recall("what do documents say"))[0].content == shown
 
 
-def test_each_item_of_a_batch_has_its_own_outcome(over: Over) -> None:
-    s, run = over
+def test_each_item_of_a_batch_has_its_own_outcome(subject: Subject, run: Any) -> None:
     done = run(
-        s.engine.remember_many(
+        subject.engine.remember_many(
             WHO, [BatchItem(told(content="plain")), BatchItem(told()), BatchItem(told(user_id=TOKEN))]
         )
     )
     assert [getattr(d, "redacted", d) for d in done[:2]] == [[], ["aws_access_key"]]
     assert isinstance(done[2], SecretLeakage)
-    assert sorted(m.content for m in run(s.list())) == ["plain", f"the key is {GONE}"]
+    assert sorted(m.content for m in run(subject.list())) == ["plain", f"the key is {GONE}"]
 
 
-def test_storing_and_replacing_a_whole_record(over: Over) -> None:
-    s, run = over
-    stored = run(s.engine.upsert(WHO, told(), "note-1", "agent"))
+def test_storing_and_replacing_a_whole_record(subject: Subject, run: Any) -> None:
+    stored = run(subject.engine.upsert(WHO, told(), "note-1", "agent"))
     assert stored.receipt.redacted == ["aws_access_key"]
-    again = run(s.engine.upsert(WHO, told(content=f"now {TOKEN}"), "note-1", "agent"))
+    again = run(subject.engine.upsert(WHO, told(content=f"now {TOKEN}"), "note-1", "agent"))
     assert (again.created, again.receipt.redacted) == (False, ["github_token"])
-    assert run(s.get(stored.receipt.id)).content == "now <REDACTED:github_token>"
+    assert run(subject.get(stored.receipt.id)).content == "now <REDACTED:github_token>"
     with pytest.raises(SecretLeakage):
-        run(s.engine.upsert(WHO, told(content="x"), f"id-{TOKEN}", "agent"))
-    assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
+        run(subject.engine.upsert(WHO, told(content="x"), f"id-{TOKEN}", "agent"))
+    assert not any(secret in everything(subject, run) for secret in (KEY, TOKEN))
 
 
-def test_amp_and_memorywire_share_the_rule(over: Over) -> None:
-    s, run = over
+def test_amp_and_memorywire_share_the_rule(subject: Subject, run: Any) -> None:
     record = {"type": "checkpoint", "agent": "agent", "working_on": f"rotating {KEY}", "state": {"decisions": [TOKEN]}}
-    run(Amp(s.engine, WHO).store({"record": record}))
+    run(Amp(subject.engine, WHO).store({"record": record}))
     request = RememberRequest(agent_id="agent", type="semantic", content=f"see {KEY}", metadata={"title": TOKEN})
-    assert run(Memorywire(s.engine, WHO).remember(request)).redacted == ["aws_access_key", "github_token"]
-    assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
+    assert run(Memorywire(subject.engine, WHO).remember(request)).redacted == ["aws_access_key", "github_token"]
+    assert not any(secret in everything(subject, run) for secret in (KEY, TOKEN))
 
 
-def test_an_update_cannot_bring_a_secret_in(over: Over) -> None:
-    s, run = over
-    id = run(s.remember("plain"))
-    changed: Memory = run(s.update(id, content=f"now {KEY}", metadata={"password": "swordfish"}))
+def test_an_update_cannot_bring_a_secret_in(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("plain"))
+    changed: Memory = run(subject.update(id, content=f"now {KEY}", metadata={"password": "swordfish"}))
     assert changed.content == f"now {GONE}"
     assert changed.metadata == {"password": "<REDACTED:password>"}
-    assert "swordfish" not in everything(s, run)
+    assert "swordfish" not in everything(subject, run)
     with pytest.raises(SecretLeakage):
-        run(s.update(id, session_id=TOKEN))
+        run(subject.update(id, session_id=TOKEN))
 
 
-def test_a_staged_write_shows_no_secret_to_anyone(over: Over) -> None:
-    s, run = over
+def test_a_staged_write_shows_no_secret_to_anyone(subject: Subject, run: Any) -> None:
     request = {"agent_id": "agent", "type": "semantic", "content": f"the key is {KEY}", "embedding": [0.5] * 3}
-    receipt = run(s.engine.remember(WHO, told(), approval=request, reasoning=f"Bob wrote {TOKEN}", idempotency_key="k"))
+    receipt = run(
+        subject.engine.remember(WHO, told(), approval=request, reasoning=f"Bob wrote {TOKEN}", idempotency_key="k")
+    )
     assert receipt.redacted == ["aws_access_key"]
-    (review,) = run(s.engine.reviews.list(WHO))
+    (review,) = run(subject.engine.reviews.list(WHO))
     assert review["request"]["content"] == f"the key is {GONE}"
     assert "embedding" not in review["request"], "it was made of the text as it was"
     assert review["reasoning"] == "Bob wrote <REDACTED:github_token>"
-    run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "alice", f"fine, {TOKEN} is revoked")))
-    assert run(s.get(receipt.id)).content == f"the key is {GONE}"
-    assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
+    run(subject.engine.reviews.decide(WHO, review["id"], Decision(True, "alice", f"fine, {TOKEN} is revoked")))
+    assert run(subject.get(receipt.id)).content == f"the key is {GONE}"
+    assert not any(secret in everything(subject, run) for secret in (KEY, TOKEN))
 
 
-def test_an_edited_approval_cannot_bring_a_secret_in(over: Over) -> None:
-    s, run = over
-    run(s.engine.remember(WHO, told(content="plain"), approval={"agent_id": "agent", "content": "plain"}))
-    (review,) = run(s.engine.reviews.list(WHO))
+def test_an_edited_approval_cannot_bring_a_secret_in(subject: Subject, run: Any) -> None:
+    run(subject.engine.remember(WHO, told(content="plain"), approval={"agent_id": "agent", "content": "plain"}))
+    (review,) = run(subject.engine.reviews.list(WHO))
     edited = {"agent_id": "agent", "type": "semantic", "content": f"better: {KEY}"}
-    decided = run(Memorywire(s.engine, WHO).decide(review["id"], True, "alice", request=edited))
+    decided = run(Memorywire(subject.engine, WHO).decide(review["id"], True, "alice", request=edited))
     assert decided["request"]["content"] == f"better: {GONE}"
-    assert KEY not in everything(s, run)
+    assert KEY not in everything(subject, run)
 
 
-def test_reasons_are_kept_without_secrets(over: Over) -> None:
-    s, run = over
-    one, two, three, four = (run(s.remember(f"note {i}")) for i in range(4))
-    run(s.forget(one, reason=f"it quoted {KEY}"))
+def test_reasons_are_kept_without_secrets(subject: Subject, run: Any) -> None:
+    one, two, three, four = (run(subject.remember(f"note {i}")) for i in range(4))
+    run(subject.forget(one, reason=f"it quoted {KEY}"))
     staged = Forget("agent", [two], reason=KEY, reasoning=TOKEN, approval_required=True)
-    run(s.engine.forget(WHO, staged))
-    (review,) = run(s.engine.reviews.list(WHO))
-    run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "alice")))
+    run(subject.engine.forget(WHO, staged))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    run(subject.engine.reviews.decide(WHO, review["id"], Decision(True, "alice")))
     joined = Merge("agent", three, [four], approval_required=True, reasoning=f"both say {TOKEN}")
-    run(s.engine.merge(WHO, joined))
-    assert "it quoted <REDACTED:aws_access_key>" in everything(s, run)
-    assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
+    run(subject.engine.merge(WHO, joined))
+    assert "it quoted <REDACTED:aws_access_key>" in everything(subject, run)
+    assert not any(secret in everything(subject, run) for secret in (KEY, TOKEN))
 
 
-def test_an_embedding_of_the_old_text_is_made_anew(over: Over) -> None:
-    s, run = over
+def test_an_embedding_of_the_old_text_is_made_anew(subject: Subject, run: Any) -> None:
     given = Hashing().embed([f"the key is {KEY}"])[0].tolist()
     expected = Hashing().embed([f"the key is {GONE}"])[0]
-    id = run(s.engine.remember(WHO, told(embedding=given))).id
-    found = run(s.engine.recall(WHO, Query(("agent",), f"the key is {GONE}", explain=True, min_score=0)))
+    id = run(subject.engine.remember(WHO, told(embedding=given))).id
+    found = run(subject.engine.recall(WHO, Query(("agent",), f"the key is {GONE}", explain=True, min_score=0)))
     assert found.hits[0].memory.id == id
     dense = found.hits[0].explain["dense"]  # type: ignore[index]
     assert dense == pytest.approx(float(expected @ expected), abs=1e-3), "of the text that is kept"
 
 
-def test_an_idempotency_key_is_held_to_the_text_that_is_kept(over: Over) -> None:
-    s, run = over
-    first = run(s.engine.remember(WHO, told(), idempotency_key="k"))
-    again = run(s.engine.remember(WHO, told(), idempotency_key="k"))
+def test_an_idempotency_key_is_held_to_the_text_that_is_kept(subject: Subject, run: Any) -> None:
+    first = run(subject.engine.remember(WHO, told(), idempotency_key="k"))
+    again = run(subject.engine.remember(WHO, told(), idempotency_key="k"))
     assert (again.id, again.redacted) == (first.id, ["aws_access_key"])
     with pytest.raises(Conflict):
-        run(s.engine.remember(WHO, told(content="another"), idempotency_key="k"))
+        run(subject.engine.remember(WHO, told(content="another"), idempotency_key="k"))
     with pytest.raises(SecretLeakage):
-        run(s.engine.remember(WHO, told(content="x"), idempotency_key=f"key-{TOKEN}"))
-    assert not any(secret in everything(s, run) for secret in (KEY, TOKEN))
+        run(subject.engine.remember(WHO, told(content="x"), idempotency_key=f"key-{TOKEN}"))
+    assert not any(secret in everything(subject, run) for secret in (KEY, TOKEN))
 
 
-def test_secrets_of_a_run_are_found_by_value_and_kept_nowhere(over: Over) -> None:
-    s, run = over
+def test_secrets_of_a_run_are_found_by_value_and_kept_nowhere(subject: Subject, run: Any) -> None:
     secrets = Secrets.of({"bank_pin": "plain words only the run knows"})
     draft = told(content="it is: plain words only the run knows", tags=["plain words only the run knows"])
-    receipt = run(s.engine.remember(WHO, draft, secrets=secrets))
+    receipt = run(subject.engine.remember(WHO, draft, secrets=secrets))
     assert receipt.redacted == ["bank_pin"]
-    kept = run(s.get(receipt.id))
+    kept = run(subject.get(receipt.id))
     assert (kept.content, kept.tags) == ("it is: <REDACTED:bank_pin>", ["<REDACTED:bank_pin>"])
-    assert s.engine._core.redact_text("plain words only the run knows", "x", secrets) == "<REDACTED:bank_pin>"
-    assert run(s.engine.remember(WHO, replace(draft), secrets=None)).redacted == [], "only that run's"
+    assert subject.engine._core.redact_text("plain words only the run knows", "x", secrets) == "<REDACTED:bank_pin>"
+    assert run(subject.engine.remember(WHO, replace(draft), secrets=None)).redacted == [], "only that run's"
 
 
 def opened(mode: str, store: Any = None) -> Engine:
@@ -196,10 +187,10 @@ def opened(mode: str, store: Any = None) -> Engine:
 
 def test_reject_refuses_every_write_and_keeps_nothing() -> None:
     engine = opened("reject")
-    s = Subject(engine, engine._core.primary, FakeClock())
+    subject = Subject(engine, engine._core.primary, FakeClock())
 
     async def scenario() -> None:
-        plain = await s.remember("plain")
+        plain = await subject.remember("plain")
         staged = await engine.remember(WHO, told(content="wait"), approval={"content": "wait"})
         (review,) = await engine.reviews.list(WHO)
         edited = told(content=f"better {KEY}")
@@ -209,8 +200,8 @@ def test_reject_refuses_every_write_and_keeps_nothing() -> None:
             engine.remember(WHO, told(), approval={"content": KEY}),
             engine.remember(WHO, told(content="x"), approval={"content": "x"}, reasoning=KEY),
             engine.upsert(WHO, told(), "n", "agent"),
-            s.update(plain, content=KEY),
-            s.forget(plain, reason=KEY),
+            subject.update(plain, content=KEY),
+            subject.forget(plain, reason=KEY),
             engine.reviews.decide(WHO, review["id"], Decision(True, "alice", reason=KEY)),
             engine.reviews.decide(
                 WHO, review["id"], Decision(True, "alice", edited=edited, edited_request={"content": "x"})
@@ -223,7 +214,7 @@ def test_reject_refuses_every_write_and_keeps_nothing() -> None:
             assert KEY not in json.dumps(refused.value.to_wire())
         (outcome,) = await engine.remember_many(WHO, [BatchItem(told())])
         assert isinstance(outcome, SecretLeakage)
-        assert [m.content for m in await s.list()] == ["plain"]
+        assert [m.content for m in await subject.list()] == ["plain"]
         assert [r["memory_id"] for r in await engine.reviews.list(WHO)] == [staged.id]
 
     asyncio.run(scenario())

@@ -74,14 +74,14 @@ class Memories(RuleBasedStateMachine):
 
     def open(self) -> None:
         store = self.open_store()
-        self.s = Subject(self.run(Engine.open(store, Hashing(), clock=self.clock)), store, self.clock)
+        self.subject = Subject(self.run(Engine.open(store, Hashing(), clock=self.clock)), store, self.clock)
 
     def teardown(self) -> None:
         try:
             self.everything_agrees()
             self.audit_holds()
         finally:
-            self.run(self.s.engine.close())
+            self.run(self.subject.engine.close())
             self.runner.close()
             self.folder.cleanup()
 
@@ -155,7 +155,7 @@ class Memories(RuleBasedStateMachine):
         before = self.holder(fields["alias"])
         clash = key in self.keys or (before is not None and not self.expired(before))
         try:
-            receipt = self.run(self.s.engine.remember(WHO, draft, idempotency_key=key))
+            receipt = self.run(self.subject.engine.remember(WHO, draft, idempotency_key=key))
         except Conflict:
             assert clash
             return
@@ -170,7 +170,7 @@ class Memories(RuleBasedStateMachine):
         self.clock.advance(1)
         key, (draft, id) = list(self.keys.items())[place % len(self.keys)]
         try:
-            receipt = self.run(self.s.engine.remember(WHO, draft, idempotency_key=key))
+            receipt = self.run(self.subject.engine.remember(WHO, draft, idempotency_key=key))
         except Conflict:
             assert id in self.erased
         except ValidationError:
@@ -185,7 +185,7 @@ class Memories(RuleBasedStateMachine):
         self.clock.advance(1)
         m = self.pick(place)
         content = self.content()
-        change = self.s.engine.update(
+        change = self.subject.engine.update(
             WHO, "agent", m.id, lambda old: replace(old, content=content), expected_version=m.versions + stale
         )
         try:
@@ -206,7 +206,7 @@ class Memories(RuleBasedStateMachine):
     def forget(self, place: int, hard: bool) -> None:
         self.clock.advance(1)
         m = self.pick(place)
-        gone = self.run(self.s.forget(m.id, hard_delete=hard)).ids
+        gone = self.run(self.subject.forget(m.id, hard_delete=hard)).ids
         assert gone == ([m.id] if hard or m.status in ("live", "archived") else [])
         if gone:
             self.drop(m, hard)
@@ -216,7 +216,7 @@ class Memories(RuleBasedStateMachine):
         self.clock.advance(1)
         statuses = ("live", "archived", "deleted") if hard else ("live", "archived")
         chosen = [m for m in self.known.values() if m.user == user and m.type == type and m.status in statuses]
-        gone = self.run(self.s.forget(filter={"type": type}, user_id=user, hard_delete=hard)).ids
+        gone = self.run(self.subject.forget(filter={"type": type}, user_id=user, hard_delete=hard)).ids
         assert sorted(gone) == sorted(m.id for m in chosen)
         for m in chosen:
             self.drop(m, hard)
@@ -227,7 +227,7 @@ class Memories(RuleBasedStateMachine):
         self.clock.advance(1)
         a, b = self.pick(first), self.pick(second)
         try:
-            merged = self.run(self.s.merge(a.id, b.id, strategy=strategy))
+            merged = self.run(self.subject.merge(a.id, b.id, strategy=strategy))
         except ValidationError:
             assert a is b
             return
@@ -250,7 +250,7 @@ class Memories(RuleBasedStateMachine):
     def expire(self, action: str, type: str) -> None:
         self.clock.advance(1)
         chosen = [m for m in self.known.values() if m.status == "live" and m.type == type and m.confidence < 0.5]
-        done = self.run(self.s.expire(action, type=type, confidence_below=0.5))
+        done = self.run(self.subject.expire(action, type=type, confidence_below=0.5))
         assert sorted(done) == sorted(m.id for m in chosen)
         for m in chosen:
             if action == "demote":
@@ -264,7 +264,7 @@ class Memories(RuleBasedStateMachine):
     def stage_remember(self, fields: dict[str, Any]) -> None:
         self.clock.advance(1)
         draft = self.draft(fields)
-        receipt = self.run(self.s.engine.remember(WHO, draft, approval={"content": draft.content}))
+        receipt = self.run(self.subject.engine.remember(WHO, draft, approval={"content": draft.content}))
         assert receipt.review_id is not None
         self.staged.append(Staged(receipt.review_id, draft, receipt.id))
 
@@ -273,7 +273,7 @@ class Memories(RuleBasedStateMachine):
     def stage_forget(self, place: int) -> None:
         self.clock.advance(1)
         m = self.pick(place)
-        staged = self.run(self.s.forget(m.id, approval_required=True))
+        staged = self.run(self.subject.forget(m.id, approval_required=True))
         if m.status in ("live", "archived"):
             self.staged.append(Staged(staged.review_id, forgets=[m.id]))
 
@@ -287,7 +287,7 @@ class Memories(RuleBasedStateMachine):
             before = self.holder(staged.draft.aliases[0] if staged.draft.aliases else None)
             clash = before is not None and not self.expired(before)
         try:
-            self.run(self.s.engine.reviews.decide(WHO, staged.review, Decision(approved, "Alice")))
+            self.run(self.subject.engine.reviews.decide(WHO, staged.review, Decision(approved, "Alice")))
         except Conflict:
             assert clash
             return
@@ -313,7 +313,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        self.run(self.s.engine.flush())
+        self.run(self.subject.engine.flush())
 
     @rule()
     def take_snapshot(self) -> None:
@@ -329,7 +329,7 @@ class Memories(RuleBasedStateMachine):
     @rule(place=places)
     def recall_its_own_words(self, place: int) -> None:
         m = self.pick(place)
-        found = [hit.id for hit in self.run(self.s.recall(m.content, k=1000))]
+        found = [hit.id for hit in self.run(self.subject.recall(m.content, k=1000))]
         assert (m.id in found) == (m.status == "live" and not self.expired(m))
         if m.id in found and not m.demoted:
             assert found[0] == m.id
@@ -339,8 +339,8 @@ class Memories(RuleBasedStateMachine):
     def get_and_history(self, place: int) -> None:
         m = self.pick(place)
         try:
-            memory = self.run(self.s.get(m.id))
-            history = self.run(self.s.engine.history(WHO, "agent", m.id))
+            memory = self.run(self.subject.get(m.id))
+            history = self.run(self.subject.engine.history(WHO, "agent", m.id))
         except NotFound:
             assert not self.readable(m)
             return
@@ -348,7 +348,7 @@ class Memories(RuleBasedStateMachine):
         assert (memory.content, memory.status, memory.version) == (m.content, m.status, m.versions)
         assert [v.version for v in history] == list(range(1, m.versions + 1))
         if m.alias is not None:
-            assert self.run(self.s.get(m.alias)).id == m.id
+            assert self.run(self.subject.get(m.alias)).id == m.id
 
     @rule()
     def past_instants_stay_as_they_were(self) -> None:
@@ -356,15 +356,15 @@ class Memories(RuleBasedStateMachine):
             expected = {
                 id: content for id, content in then.items() if id in self.known and not self.expired(self.known[id])
             }
-            assert {m.id: m.content for m in self.run(self.s.list(as_of=at))} == expected
+            assert {m.id: m.content for m in self.run(self.subject.list(as_of=at))} == expected
 
     @rule()
     def audit_holds(self) -> None:
-        assert self.run(self.s.engine.ledger.verify(WHO)).first_bad is None
+        assert self.run(self.subject.engine.ledger.verify(WHO)).first_bad is None
 
     @invariant()
     def everything_agrees(self) -> None:
-        listed = {m.id: (m.content, m.version) for m in self.run(self.s.list())}
+        listed = {m.id: (m.content, m.version) for m in self.run(self.subject.list())}
         assert listed == {m.id: (m.content, m.versions) for m in self.known.values() if self.readable(m)}
 
 
@@ -379,7 +379,7 @@ class SqliteMemories(Memories):
 
     @rule()
     def reopen(self) -> None:
-        self.run(self.s.engine.close())
+        self.run(self.subject.engine.close())
         self.open()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,11 +11,8 @@ from commonplace.testing.subject import FakeClock, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from commonplace.wire.record import Principal
 
-Over = tuple[Subject, Callable[[Any], Any]]
 
-
-def test_a_token_opens_what_it_was_made_for(over: Over, clock: FakeClock) -> None:
-    subject, run = over
+def test_a_token_opens_what_it_was_made_for(subject: Subject, run: Any, clock: FakeClock) -> None:
     engine = subject.engine
     made, secret = run(
         engine.tokens.create(Principal(), tenant="acme", role="reviewer", agents=["ada", "team-*"], name="alice")
@@ -43,8 +39,7 @@ def test_a_token_opens_what_it_was_made_for(over: Over, clock: FakeClock) -> Non
     assert run(engine.tokens.all()) == {}
 
 
-def test_an_expired_token_opens_nothing(over: Over) -> None:
-    subject, run = over
+def test_an_expired_token_opens_nothing(subject: Subject, run: Any) -> None:
     engine = subject.engine
     ends = engine.clock() + 1000
     _, secret = run(engine.tokens.create(Principal(), expires_at=ends))
@@ -57,8 +52,7 @@ def test_an_expired_token_opens_nothing(over: Over) -> None:
 @pytest.mark.parametrize("who", [
     Principal("a", "local", "reviewer"), Principal("a", "acme", "admin"), Principal("a", "local", "admin", ("ada",)),
 ])  # fmt: skip
-def test_only_the_operator_looks_after_tokens(over: Over, who: Principal) -> None:
-    subject, run = over
+def test_only_the_operator_looks_after_tokens(subject: Subject, run: Any, who: Principal) -> None:
     for work in (subject.engine.tokens.create(who), subject.engine.tokens.revoke(who, "x")):
         with pytest.raises(Forbidden):
             run(work)
@@ -68,15 +62,13 @@ def test_only_the_operator_looks_after_tokens(over: Over, who: Principal) -> Non
     {"role": "king"}, {"agents": []}, {"agents": [""]}, {"tenant": ""}, {"name": "x" * 257}, {"expires_at": 1},
     {"agents": ["a\nb"]},
 ])  # fmt: skip
-def test_a_token_that_makes_no_sense_is_not_made(over: Over, fields: dict[str, Any]) -> None:
-    subject, run = over
+def test_a_token_that_makes_no_sense_is_not_made(subject: Subject, run: Any, fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         run(subject.engine.tokens.create(Principal(), **fields))
     assert run(subject.engine.tokens.all()) == {}
 
 
-def test_a_token_that_works_is_not_removed(over: Over) -> None:
-    subject, run = over
+def test_a_token_that_works_is_not_removed(subject: Subject, run: Any) -> None:
     made, _ = run(subject.engine.tokens.create(Principal()))
     with pytest.raises(Conflict):
         run(subject.engine.tokens.remove(Principal(), made.id))

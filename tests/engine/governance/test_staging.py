@@ -12,52 +12,49 @@ from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import NotFound
 from commonplace.wire.validate import check
 
-Over = tuple[Subject, Any]
 YES, NO = Decision(True, "Alice"), Decision(False, "Alice", "not true")
 REQUEST = {"agent_id": "agent", "type": "semantic", "content": "Bob moved", "approval_required": True}
 
 
-def stage(s: Subject, run: Any, content: str = "Bob moved", **fields: Any) -> Any:
+def stage(subject: Subject, run: Any, content: str = "Bob moved", **fields: Any) -> Any:
     draft = Draft("agent", "semantic", content, **fields)
-    return run(s.engine.remember(WHO, draft, approval={**REQUEST, "content": content}, reasoning="he said so"))
+    return run(subject.engine.remember(WHO, draft, approval={**REQUEST, "content": content}, reasoning="he said so"))
 
 
 def reviewed(review: dict[str, Any]) -> dict[str, Any]:
     return {k: review[k] for k in ("operation", "agent_id", "request", "diff", "reasoning") if k in review}
 
 
-def test_a_pending_memory_cannot_be_touched(over: Over) -> None:
-    s, run = over
-    staged = stage(s, run, aliases=["bob"])
-    other = run(s.remember("Bob lives in Rome"))
+def test_a_pending_memory_cannot_be_touched(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, aliases=["bob"])
+    other = run(subject.remember("Bob lives in Rome"))
     for ref in (staged.id, "bob"):
-        assert run(s.gone(ref))
-        assert run(s.forget(ref)).ids == []
-        assert run(s.forget(ref, hard_delete=True)).ids == []
+        assert run(subject.gone(ref))
+        assert run(subject.forget(ref)).ids == []
+        assert run(subject.forget(ref, hard_delete=True)).ids == []
         for resolve_parties in ((ref, other), (other, ref)):
             with pytest.raises(NotFound):
-                run(s.merge(*resolve_parties))
+                run(subject.merge(*resolve_parties))
         with pytest.raises(NotFound):
-            run(s.update(ref, content="x"))
+            run(subject.update(ref, content="x"))
         with pytest.raises(NotFound):
-            run(s.engine.history(WHO, "agent", ref))
-    assert [m.id for m in run(s.list())] == [other]
-    s.clock.advance(10)
-    decided = run(s.engine.reviews.decide(WHO, staged.review_id, YES))
-    memory = run(s.get("bob"))
-    assert (memory.id, memory.created_at, memory.version) == (staged.id, s.clock(), 1)
-    assert decided.review["decision"] == {"approved": True, "reviewer": "Alice", "reviewed_at": s.clock()}
+            run(subject.engine.history(WHO, "agent", ref))
+    assert [m.id for m in run(subject.list())] == [other]
+    subject.clock.advance(10)
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    memory = run(subject.get("bob"))
+    assert (memory.id, memory.created_at, memory.version) == (staged.id, subject.clock(), 1)
+    assert decided.review["decision"] == {"approved": True, "reviewer": "Alice", "reviewed_at": subject.clock()}
     check("memorywire/operations/governance.decision", decided.review["decision"])
 
 
-def test_every_review_follows_the_schema(over: Over) -> None:
-    s, run = over
-    stage(s, run, metadata={"k": 1}, tags=["x"])
-    a, b = run(s.remember("one", entity_name="it")), run(s.remember("two", entity_name="it"))
-    run(s.forget(filter={"entity_name": "it"}, approval_required=True, reasoning="old"))
+def test_every_review_follows_the_schema(subject: Subject, run: Any) -> None:
+    stage(subject, run, metadata={"k": 1}, tags=["x"])
+    a, b = run(subject.remember("one", entity_name="it")), run(subject.remember("two", entity_name="it"))
+    run(subject.forget(filter={"entity_name": "it"}, approval_required=True, reasoning="old"))
     for strategy in ("keep_canonical", "merge_content"):
-        run(s.engine.merge(WHO, Merge("agent", a, [b], strategy, approval_required=True)))
-    reviews = run(s.engine.reviews.list(WHO))
+        run(subject.engine.merge(WHO, Merge("agent", a, [b], strategy, approval_required=True)))
+    reviews = run(subject.engine.reviews.list(WHO))
     for review in reviews:
         check("memorywire/operations/governance.review", reviewed(review))
     remember, forget, keep, joined = reviews
@@ -72,13 +69,12 @@ def test_every_review_follows_the_schema(over: Over) -> None:
 DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
 
 
-def keep(s: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
-    return run(s.engine.remember(WHO, draft, idempotency_key=key, **options))  # type: ignore[no-any-return]
+def keep(subject: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
+    return run(subject.engine.remember(WHO, draft, idempotency_key=key, **options))  # type: ignore[no-any-return]
 
 
-def test_a_staged_write_is_idempotent_too(over: Over) -> None:
-    s, run = over
-    first = keep(s, run, approval={"content": "x"})
-    again = keep(s, run, approval={"content": "x"})
+def test_a_staged_write_is_idempotent_too(subject: Subject, run: Any) -> None:
+    first = keep(subject, run, approval={"content": "x"})
+    again = keep(subject, run, approval={"content": "x"})
     assert (again.id, again.review_id) == (first.id, first.review_id)
-    assert len(run(s.engine.reviews.list(WHO))) == 1
+    assert len(run(subject.engine.reviews.list(WHO))) == 1

@@ -24,7 +24,6 @@ from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, Validati
 from commonplace.wire.knowledge import LAST_INSTANT, MAX_CHARS
 from commonplace.wire.record import Principal
 
-Over = tuple[Subject, Any]
 FACT: dict[str, Any] = {"subject": "Alice", "predicate": "knows", "object": "Bob"}
 
 
@@ -34,71 +33,69 @@ FACT: dict[str, Any] = {"subject": "Alice", "predicate": "knows", "object": "Bob
     ("confidence", -0.1), ("confidence", 1.1), ("confidence", True), ("confidence", float("nan")),
     ("valid_from", -1), ("valid_from", LAST_INSTANT + 1), ("valid_from", 1.5), ("valid_from", True),
 ])  # fmt: skip
-def test_what_is_no_statement_is_refused_by_name(over: Over, field: str, value: Any) -> None:
-    s, run = over
+def test_what_is_no_statement_is_refused_by_name(subject: Subject, run: Any, field: str, value: Any) -> None:
     with pytest.raises(ValidationError) as refused:
-        run(s.engine.graph.assert_fact(WHO, "agent", **{**FACT, field: value}))
+        run(subject.engine.graph.assert_fact(WHO, "agent", **{**FACT, field: value}))
     assert refused.value.details == {"field": field}
     assert field in refused.value.message
-    assert run(s.engine.graph.counts(WHO, "agent"))["triples"] == 0
-    assert run(s.store.audit("local")) == []
+    assert run(subject.engine.graph.counts(WHO, "agent"))["triples"] == 0
+    assert run(subject.store.audit("local")) == []
 
 
 @pytest.mark.parametrize(
     "text", ["x" * MAX_CHARS, "naïve café", "日本語", "nul\0byte", "a\nb", "'; DROP TABLE triples; --"]
 )
-def test_names_come_back_as_they_went(over: Over, text: str) -> None:
-    s, run = over
+def test_names_come_back_as_they_went(subject: Subject, run: Any, text: str) -> None:
     made = run(
-        s.engine.graph.assert_fact(WHO, "agent", subject=f" {text}\t", predicate=text, object=text, provenance=text)
+        subject.engine.graph.assert_fact(
+            WHO, "agent", subject=f" {text}\t", predicate=text, object=text, provenance=text
+        )
     ).triple
     assert (made.subject, made.predicate, made.object, made.provenance) == (text,) * 4
-    assert list(run(s.engine.graph.query(WHO, "agent", text, predicate=text))) == [made]
-    assert list(run(s.engine.graph.query(WHO, "agent", f"  {text} "))) == [made]
+    assert list(run(subject.engine.graph.query(WHO, "agent", text, predicate=text))) == [made]
+    assert list(run(subject.engine.graph.query(WHO, "agent", f"  {text} "))) == [made]
 
 
-def test_what_cannot_be_asked_is_refused(over: Over) -> None:
-    s, run = over
+def test_what_cannot_be_asked_is_refused(subject: Subject, run: Any) -> None:
     for work in (
-        s.engine.graph.query(WHO, "agent", " "),
-        s.engine.graph.query(WHO, "agent", "Alice", as_of=-1),
-        s.engine.graph.query(WHO, "agent", "Alice", predicate=""),
-        s.engine.graph.path(WHO, "agent", "", "Bob"),
-        s.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=0),
-        s.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=7),
-        s.engine.graph.erase(WHO, "agent", " "),
-        s.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=1.5),
-        s.engine.graph.neighbours(WHO, "agent", "x", 4),
-        s.engine.graph.neighbours(WHO, "agent", "x", "1"),
+        subject.engine.graph.query(WHO, "agent", " "),
+        subject.engine.graph.query(WHO, "agent", "Alice", as_of=-1),
+        subject.engine.graph.query(WHO, "agent", "Alice", predicate=""),
+        subject.engine.graph.path(WHO, "agent", "", "Bob"),
+        subject.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=0),
+        subject.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=7),
+        subject.engine.graph.erase(WHO, "agent", " "),
+        subject.engine.graph.path(WHO, "agent", "Alice", "Bob", max_hops=1.5),
+        subject.engine.graph.neighbours(WHO, "agent", "x", 4),
+        subject.engine.graph.neighbours(WHO, "agent", "x", "1"),
         *(
             ask(WHO, "agent", text)
             for ask in (
-                s.engine.graph.query,
-                s.engine.graph.history,
-                s.engine.graph.erase,
-                s.engine.graph.preview_erase,
+                subject.engine.graph.query,
+                subject.engine.graph.history,
+                subject.engine.graph.erase,
+                subject.engine.graph.preview_erase,
             )
             for text in ("half \ud800", None, 7, b"x")
         ),
-        s.engine.graph.path(WHO, "agent", "Alice", "half \ud800"),
-        s.engine.graph.retract(WHO, "agent", ("half \ud800", "knows")),
-        s.engine.graph.neighbours(WHO, "agent", "half \ud800", 1),
+        subject.engine.graph.path(WHO, "agent", "Alice", "half \ud800"),
+        subject.engine.graph.retract(WHO, "agent", ("half \ud800", "knows")),
+        subject.engine.graph.neighbours(WHO, "agent", "half \ud800", 1),
     ):
         with pytest.raises(ValidationError):
             run(work)
     with pytest.raises(NotFound):
-        run(s.engine.graph.neighbours(WHO, "agent", "x", 1))
+        run(subject.engine.graph.neighbours(WHO, "agent", "x", 1))
     with pytest.raises(NotFound):
-        run(s.engine.graph.retract(WHO, "agent", "x"))
+        run(subject.engine.graph.retract(WHO, "agent", "x"))
 
 
-def test_names_are_exact_in_statements_and_folded_on_the_way(over: Over) -> None:
-    s, run = over
-    run(s.engine.graph.assert_fact(WHO, "agent", **FACT))
-    run(s.engine.graph.assert_fact(WHO, "agent", subject="ALICE", predicate="knows", object="Carol"))
-    assert [t.object for t in run(s.engine.graph.query(WHO, "agent", "Alice"))] == ["Bob"]
-    assert list(run(s.engine.graph.query(WHO, "agent", "alice"))) == []
-    assert len(run(s.engine.graph.path(WHO, "agent", "bob", "carol"))) == 2
+def test_names_are_exact_in_statements_and_folded_on_the_way(subject: Subject, run: Any) -> None:
+    run(subject.engine.graph.assert_fact(WHO, "agent", **FACT))
+    run(subject.engine.graph.assert_fact(WHO, "agent", subject="ALICE", predicate="knows", object="Carol"))
+    assert [t.object for t in run(subject.engine.graph.query(WHO, "agent", "Alice"))] == ["Bob"]
+    assert list(run(subject.engine.graph.query(WHO, "agent", "alice"))) == []
+    assert len(run(subject.engine.graph.path(WHO, "agent", "bob", "carol"))) == 2
 
 
 READER = Principal("ruth", role="reader")
@@ -106,11 +103,12 @@ ELSEWHERE = Principal("walt", role="admin", agents=("other",))
 
 
 @pytest.mark.parametrize(("who", "may_read"), [(READER, True), (ELSEWHERE, False)])
-def test_readers_read_writers_write_and_agents_are_walls(over: Over, who: Principal, may_read: bool) -> None:
-    s, run = over
-    made = run(s.engine.graph.assert_fact(WHO, "agent", **FACT)).triple
-    kept = run(s.remember("x"))
-    g = s.engine.graph
+def test_readers_read_writers_write_and_agents_are_walls(
+    subject: Subject, run: Any, who: Principal, may_read: bool
+) -> None:
+    made = run(subject.engine.graph.assert_fact(WHO, "agent", **FACT)).triple
+    kept = run(subject.remember("x"))
+    g = subject.engine.graph
     writes = [
         g.assert_fact(who, "agent", **FACT), g.retract(who, "agent", made), g.erase(who, "agent", "Alice"),
         g.preview_erase(who, "agent", "Alice"),
@@ -127,43 +125,40 @@ def test_readers_read_writers_write_and_agents_are_walls(over: Over, who: Princi
     assert list(run(g.query(WHO, "agent", "Alice"))) == [made]
 
 
-def test_the_ledger_says_what_began_and_what_ended(over: Over) -> None:
-    s, run = over
-    first = run(s.engine.graph.assert_fact(WHO, "agent", **FACT, confidence=0.5, provenance="said so")).triple
-    s.clock.advance(10)
-    second = run(s.engine.graph.assert_fact(Principal("walt"), "agent", **{**FACT, "object": "Carol"})).triple
-    run(s.engine.graph.retract(WHO, "agent", second))
-    entries = run(s.engine.ledger.entries(WHO))
+def test_the_ledger_says_what_began_and_what_ended(subject: Subject, run: Any) -> None:
+    first = run(subject.engine.graph.assert_fact(WHO, "agent", **FACT, confidence=0.5, provenance="said so")).triple
+    subject.clock.advance(10)
+    second = run(subject.engine.graph.assert_fact(Principal("walt"), "agent", **{**FACT, "object": "Carol"})).triple
+    run(subject.engine.graph.retract(WHO, "agent", second))
+    entries = run(subject.engine.ledger.entries(WHO))
     assert [(e.operation, e.agent_id, e.principal, e.seq) for e in entries] == [
         ("graph_assert", "agent", "local", 0), ("graph_assert", "agent", "walt", 0),
         ("graph_retract", "agent", "local", 0)]  # fmt: skip
     told = [[(p.memory_id, json.loads(p.payload)) for p in e.parts] for e in entries]
     opened = {**FACT, "valid_from": first.valid_from, "valid_to": None, "confidence": 0.5, "provenance": "said so"}
     assert told[0] == [(first.id, opened)]
-    assert told[1][0] == (first.id, {**FACT, "valid_to": s.clock()})
+    assert told[1][0] == (first.id, {**FACT, "valid_to": subject.clock()})
     assert told[1][1][0] == second.id
-    assert run(s.engine.ledger.verify(WHO)).first_bad is None
-    run(s.engine.graph.erase(WHO, "agent", "Alice"))
-    assert "Carol" not in repr(run(s.engine.ledger.entries(WHO)))
-    assert run(s.engine.ledger.verify(WHO)).entries == 4
+    assert run(subject.engine.ledger.verify(WHO)).first_bad is None
+    run(subject.engine.graph.erase(WHO, "agent", "Alice"))
+    assert "Carol" not in repr(run(subject.engine.ledger.entries(WHO)))
+    assert run(subject.engine.ledger.verify(WHO)).entries == 4
 
 
-def test_what_is_stated_changes_neither_sequence_nor_snapshots(over: Over) -> None:
-    s, run = over
-    id = run(s.remember("x"))
-    before = run(s.store.sequence("local"))
-    s.clock.advance(5)
-    run(s.engine.graph.assert_fact(WHO, "agent", **FACT))
-    assert run(s.store.sequence("local")) == run(s.store.sequence("local", s.clock())) == before
-    assert [m.id for m in run(s.list(as_of=s.clock()))] == [id]
-    assert run(s.store.agents("local")) == {"agent": 1}
+def test_what_is_stated_changes_neither_sequence_nor_snapshots(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("x"))
+    before = run(subject.store.sequence("local"))
+    subject.clock.advance(5)
+    run(subject.engine.graph.assert_fact(WHO, "agent", **FACT))
+    assert run(subject.store.sequence("local")) == run(subject.store.sequence("local", subject.clock())) == before
+    assert [m.id for m in run(subject.list(as_of=subject.clock()))] == [id]
+    assert run(subject.store.agents("local")) == {"agent": 1}
 
 
-def test_an_agent_that_only_states_things_has_no_memories(over: Over) -> None:
-    s, run = over
-    run(s.engine.graph.assert_fact(WHO, "agent", **FACT))
-    assert run(s.engine.upkeep.status(WHO))["agents"] == {}
-    assert run(s.recall("Alice")) == run(s.list()) == []
+def test_an_agent_that_only_states_things_has_no_memories(subject: Subject, run: Any) -> None:
+    run(subject.engine.graph.assert_fact(WHO, "agent", **FACT))
+    assert run(subject.engine.upkeep.status(WHO))["agents"] == {}
+    assert run(subject.recall("Alice")) == run(subject.list()) == []
 
 
 @pytest.mark.parametrize("mode", ["redact", "reject"])
@@ -202,16 +197,24 @@ def test_no_byte_of_an_erased_statement_is_left_after_closing(tmp_path: Path, cl
         files = [p for p in path.parent.rglob("*") if p.is_file()]
         return [p.name for p in files if mark.encode() in p.read_bytes()]
 
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with driven(SqliteStore(path, clock), clock) as (subject, run):
         for i in range(60):
-            run(s.engine.graph.assert_fact(WHO, "agent", subject=f"filler {i}", predicate="is", object="there" * 20))
+            run(
+                subject.engine.graph.assert_fact(
+                    WHO, "agent", subject=f"filler {i}", predicate="is", object="there" * 20
+                )
+            )
             clock.advance(1)
-            run(s.engine.graph.assert_fact(WHO, "agent", subject=mark, predicate="is", object=f"{mark} {i}"))
-        source = run(s.remember("a source"))
-        run(s.engine.graph.assert_fact(WHO, "agent", subject="Bob", predicate="is", object=mark, provenance=source))
+            run(subject.engine.graph.assert_fact(WHO, "agent", subject=mark, predicate="is", object=f"{mark} {i}"))
+        source = run(subject.remember("a source"))
+        run(
+            subject.engine.graph.assert_fact(
+                WHO, "agent", subject="Bob", predicate="is", object=mark, provenance=source
+            )
+        )
         assert traces()
-        assert len(run(s.engine.graph.erase(WHO, "agent", mark)).ids) == 60
-        run(s.forget(source, hard_delete=True))
+        assert len(run(subject.engine.graph.erase(WHO, "agent", mark)).ids) == 60
+        run(subject.forget(source, hard_delete=True))
     assert traces() == []
 
 
@@ -264,12 +267,11 @@ def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
     asyncio.run(look())
 
 
-def test_a_day_later_the_answer_for_that_day_is_the_same(over: Over) -> None:
-    s, run = over
+def test_a_day_later_the_answer_for_that_day_is_the_same(subject: Subject, run: Any) -> None:
     for n, object in enumerate(("Rome", "Oslo", "Bern")):
-        run(s.engine.graph.assert_fact(WHO, "agent", subject="Alice", predicate="lives_in", object=object))
-        s.clock.advance(DAY_MS)
+        run(subject.engine.graph.assert_fact(WHO, "agent", subject="Alice", predicate="lives_in", object=object))
+        subject.clock.advance(DAY_MS)
         for day in range(n + 1):
-            at = s.clock() - (n + 1 - day) * DAY_MS
-            then = [t.object for t in run(s.engine.graph.query(WHO, "agent", "Alice", as_of=at))]
+            at = subject.clock() - (n + 1 - day) * DAY_MS
+            then = [t.object for t in run(subject.engine.graph.query(WHO, "agent", "Alice", as_of=at))]
             assert then == [("Rome", "Oslo", "Bern")[day]]

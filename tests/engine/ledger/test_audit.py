@@ -18,13 +18,13 @@ from commonplace.testing.subject import WHO, driven
 
 def chain() -> list[AuditEntry]:
     clock = FakeClock()
-    with driven(InMemory(clock), clock) as (s, run):
-        ids = [run(s.remember(f"fact {i}")) for i in range(4)]
-        run(s.update(ids[0], content="changed"))
-        run(s.recall("fact"))
-        run(s.merge(ids[0], ids[1]))
-        run(s.forget(ids[2], reason="no longer true"))
-        return run(s.engine.ledger.entries(WHO, limit=1000))
+    with driven(InMemory(clock), clock) as (subject, run):
+        ids = [run(subject.remember(f"fact {i}")) for i in range(4)]
+        run(subject.update(ids[0], content="changed"))
+        run(subject.recall("fact"))
+        run(subject.merge(ids[0], ids[1]))
+        run(subject.forget(ids[2], reason="no longer true"))
+        return run(subject.engine.ledger.entries(WHO, limit=1000))
 
 
 ENTRIES = chain()

@@ -14,13 +14,12 @@ from commonplace.wire.errors import Forbidden
 from commonplace.wire.record import Principal
 
 
-def test_a_chain_survives_erasure_through_the_engine(over: tuple[Subject, Any]) -> None:
-    s, run = over
-    ids = [run(s.remember(f"fact {i}")) for i in range(3)]
-    run(s.forget(ids[1], hard_delete=True))
-    verified = run(s.engine.ledger.verify(WHO))
+def test_a_chain_survives_erasure_through_the_engine(subject: Subject, run: Any) -> None:
+    ids = [run(subject.remember(f"fact {i}")) for i in range(3)]
+    run(subject.forget(ids[1], hard_delete=True))
+    verified = run(subject.engine.ledger.verify(WHO))
     assert (verified.first_bad, verified.entries) == (None, 4)
-    assert [e.parts[0].payload is None for e in run(s.engine.ledger.entries(WHO))] == [False, True, False, False]
+    assert [e.parts[0].payload is None for e in run(subject.engine.ledger.entries(WHO))] == [False, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -37,47 +36,42 @@ def test_a_chain_survives_erasure_through_the_engine(over: tuple[Subject, Any]) 
 )
 def test_a_file_changed_behind_our_back_is_found_out(tmp_path: Any, clock: FakeClock, damage: str, bad: int) -> None:
     path = tmp_path / "commonplace.db"
-    with driven(SqliteStore(path, clock), clock) as (s, run):
+    with driven(SqliteStore(path, clock), clock) as (subject, run):
         for i in range(5):
-            run(s.remember(f"fact {i}"))
+            run(subject.remember(f"fact {i}"))
     db = apsw.Connection(str(path))
     db.execute(damage)
     db.close()
-    with driven(SqliteStore(path, clock), clock) as (s, run):
-        assert run(s.engine.ledger.verify(WHO)).first_bad == bad
-
-
-Over = tuple[Subject, Any]
+    with driven(SqliteStore(path, clock), clock) as (subject, run):
+        assert run(subject.engine.ledger.verify(WHO)).first_bad == bad
 
 
 @pytest.mark.parametrize("role", ["reader", "writer"])
-def test_the_audit_trail_is_for_reviewers(over: Over, role: Any) -> None:
-    s, run = over
+def test_the_audit_trail_is_for_reviewers(subject: Subject, run: Any, role: Any) -> None:
     who = Principal("a", role=role)
     for work in (
-        s.engine.ledger.entries(who),
-        s.engine.ledger.entries(who, agent_id="agent"),
-        s.engine.ledger.verify(who),
+        subject.engine.ledger.entries(who),
+        subject.engine.ledger.entries(who, agent_id="agent"),
+        subject.engine.ledger.verify(who),
     ):
         with pytest.raises(Forbidden):
             run(work)
     some = Principal("a", role="reviewer", agents=("ada",))
     with pytest.raises(Forbidden):
-        run(s.engine.ledger.entries(some, agent_id="bea"))
+        run(subject.engine.ledger.entries(some, agent_id="bea"))
 
 
-def test_a_short_page_of_few_entries_reads_many_at_a_time(over: Over) -> None:
-    s, run = over
-    run(s.remember("x", "ada"))
-    run(s.remember_all([Draft("bea", "semantic", str(i)) for i in range(40)]))
-    run(s.remember("y", "ada"))
-    calls, plain = [], s.store.audit
+def test_a_short_page_of_few_entries_reads_many_at_a_time(subject: Subject, run: Any) -> None:
+    run(subject.remember("x", "ada"))
+    run(subject.remember_all([Draft("bea", "semantic", str(i)) for i in range(40)]))
+    run(subject.remember("y", "ada"))
+    calls, plain = [], subject.store.audit
 
     async def counted(*args: Any, **options: Any) -> Any:
         calls.append(options)
         return await plain(*args, **options)
 
-    s.store.audit = counted  # type: ignore[method-assign]
+    subject.store.audit = counted  # type: ignore[method-assign]
     some = Principal("a", role="reviewer", agents=("ada",))
-    assert [e.agent_id for e in run(s.engine.ledger.entries(some, limit=2))] == ["ada", "ada"]
+    assert [e.agent_id for e in run(subject.engine.ledger.entries(some, limit=2))] == ["ada", "ada"]
     assert len(calls) == 1

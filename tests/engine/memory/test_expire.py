@@ -50,21 +50,19 @@ def test_what_a_policy_means(policy: dict[str, Any], fields: dict[str, Any], due
     ) is due
 
 
-Over = tuple[Subject, Any]
 KEPT = {"privacy": {"retain": 30}}
 
 
-def test_a_rejected_write_is_not_quoted_for_longer_than_promised(over: Over) -> None:
-    s, run = over
+def test_a_rejected_write_is_not_quoted_for_longer_than_promised(subject: Subject, run: Any) -> None:
     for content, fields in (("Bob's address", KEPT), ("Bob likes tea", {})):
         request = {"agent_id": "agent", "type": "semantic", "content": content}
-        staged = run(s.engine.remember(WHO, Draft("agent", "semantic", content, **fields), approval=request))
-        run(s.engine.reviews.decide(WHO, staged.review_id, Decision(False, "Alice")))
-    s.clock.advance(30 * DAY_MS - 1)
-    assert run(expire.sweep(s.engine._core, WHO)) == 0
-    s.clock.advance(1)
-    assert run(expire.sweep(s.engine._core, WHO)) == 1
-    records = repr(run(s.store.records("local", "review")))
+        staged = run(subject.engine.remember(WHO, Draft("agent", "semantic", content, **fields), approval=request))
+        run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(False, "Alice")))
+    subject.clock.advance(30 * DAY_MS - 1)
+    assert run(expire.sweep(subject.engine._core, WHO)) == 0
+    subject.clock.advance(1)
+    assert run(expire.sweep(subject.engine._core, WHO)) == 1
+    records = repr(run(subject.store.records("local", "review")))
     assert "address" not in records
     assert "tea" in records
-    assert run(expire.sweep(s.engine._core, WHO)) == 0
+    assert run(expire.sweep(subject.engine._core, WHO)) == 0

@@ -16,80 +16,74 @@ from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import START, WHO, FakeClock, Subject
 from commonplace.wire.record import Principal
 
-Over = tuple[Subject, Any]
 
-
-def between(s: Subject, verb: str, act: Any) -> None:
+def between(subject: Subject, verb: str, act: Any) -> None:
     """Let `act` happen once, right after the store was asked for this."""
-    plain = getattr(s.store, verb)
+    plain = getattr(subject.store, verb)
 
     async def asked(*args: Any, **options: Any) -> Any:
         answer = await plain(*args, **options)
-        setattr(s.store, verb, plain)
+        setattr(subject.store, verb, plain)
         await act()
         return answer
 
-    setattr(s.store, verb, asked)
+    setattr(subject.store, verb, asked)
 
 
-def test_what_was_corrected_since_the_filter_found_it_stays(over: Over) -> None:
-    s, run = over
-    id = run(s.remember("wrong", confidence=0.1, tags=["draft"]))
+def test_what_was_corrected_since_the_filter_found_it_stays(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("wrong", confidence=0.1, tags=["draft"]))
     for forget in (
-        lambda: s.engine.forget(WHO, Forget("agent", filter={"tags": "draft"})),
-        lambda: s.engine.forget(WHO, Forget("agent", filter={"tags": "draft"}, hard_delete=True)),
-        lambda: s.expire(confidence_below=0.5),
+        lambda: subject.engine.forget(WHO, Forget("agent", filter={"tags": "draft"})),
+        lambda: subject.engine.forget(WHO, Forget("agent", filter={"tags": "draft"}, hard_delete=True)),
+        lambda: subject.expire(confidence_below=0.5),
     ):
-        between(s, "scan", lambda: s.update(id, content="right", confidence=1.0, tags=[]))
+        between(subject, "scan", lambda: subject.update(id, content="right", confidence=1.0, tags=[]))
         run(forget())
-        assert run(s.get(id)).content == "right"
-        run(s.update(id, content="wrong", confidence=0.1, tags=["draft"]))
-    between(s, "get", lambda: s.update(id, content="right"))
-    assert run(s.forget(id)).ids == [id], "who names a memory means it whatever it says"
+        assert run(subject.get(id)).content == "right"
+        run(subject.update(id, content="wrong", confidence=0.1, tags=["draft"]))
+    between(subject, "get", lambda: subject.update(id, content="right"))
+    assert run(subject.forget(id)).ids == [id], "who names a memory means it whatever it says"
 
 
-def everything(s: Subject, run: Any) -> str:
+def everything(subject: Subject, run: Any) -> str:
     """All that is kept beside memories."""
-    kept = [run(s.store.records("local", kind)) for kind in ("review", "idempotency")]
-    return repr((kept, [entry_to_wire(e) for e in run(s.engine.ledger.entries(WHO, limit=1000))]))
+    kept = [run(subject.store.records("local", kind)) for kind in ("review", "idempotency")]
+    return repr((kept, [entry_to_wire(e) for e in run(subject.engine.ledger.entries(WHO, limit=1000))]))
 
 
-def test_reasons_go_with_what_they_are_about(over: Over) -> None:
-    s, run = over
-    soft, hard = run(s.remember("one")), run(s.remember("two"))
-    run(s.forget(soft, reason="MARK: it said one"))
-    assert "MARK" in everything(s, run)
-    run(s.forget(soft, hard_delete=True, reason="MARK again"))
-    run(s.forget(hard, hard_delete=True, reason="MARK again"))
-    assert "MARK" not in everything(s, run)
-    assert run(s.engine.ledger.verify(WHO)).first_bad is None
+def test_reasons_go_with_what_they_are_about(subject: Subject, run: Any) -> None:
+    soft, hard = run(subject.remember("one")), run(subject.remember("two"))
+    run(subject.forget(soft, reason="MARK: it said one"))
+    assert "MARK" in everything(subject, run)
+    run(subject.forget(soft, hard_delete=True, reason="MARK again"))
+    run(subject.forget(hard, hard_delete=True, reason="MARK again"))
+    assert "MARK" not in everything(subject, run)
+    assert run(subject.engine.ledger.verify(WHO)).first_bad is None
 
 
-def test_a_decision_about_something_erased_loses_its_words(over: Over) -> None:
-    s, run = over
-    staged = run(s.engine.remember(WHO, Draft("agent", "semantic", "MARK"), approval={"content": "MARK"}))
-    run(s.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", "because MARK")))
-    run(s.forget(staged.id, hard_delete=True))
-    assert "MARK" not in everything(s, run)
-    assert run(s.engine.reviews.get(WHO, staged.review_id))["decision"]["reviewer"] == "Alice"
+def test_a_decision_about_something_erased_loses_its_words(subject: Subject, run: Any) -> None:
+    staged = run(subject.engine.remember(WHO, Draft("agent", "semantic", "MARK"), approval={"content": "MARK"}))
+    run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", "because MARK")))
+    run(subject.forget(staged.id, hard_delete=True))
+    assert "MARK" not in everything(subject, run)
+    assert run(subject.engine.reviews.get(WHO, staged.review_id))["decision"]["reviewer"] == "Alice"
 
 
-def test_previews_show_what_reads_hide_by_name_only(over: Over) -> None:
-    s, run = over
-    expired = run(s.remember("MARK one", expires_at=START + 1, tags=["x"], title="MARK", confidence=0.1))
-    deleted = run(s.remember("MARK two", tags=["x"]))
-    live = run(s.remember("here", tags=["x"], confidence=0.1))
-    run(s.forget(deleted))
-    s.clock.advance(1)
+def test_previews_show_what_reads_hide_by_name_only(subject: Subject, run: Any) -> None:
+    expired = run(subject.remember("MARK one", expires_at=START + 1, tags=["x"], title="MARK", confidence=0.1))
+    deleted = run(subject.remember("MARK two", tags=["x"]))
+    live = run(subject.remember("here", tags=["x"], confidence=0.1))
+    run(subject.forget(deleted))
+    subject.clock.advance(1)
     request = Forget("agent", filter={"tags": "x"}, hard_delete=True)
-    found = run(s.engine.preview_forget(WHO, request))
+    found = run(subject.engine.preview_forget(WHO, request))
     assert {(m.id, m.content) for m in found} == {(expired, "(expired)"), (deleted, "(deleted)"), (live, "here")}
     assert "MARK" not in repr(found)
-    due = run(s.engine.preview_expire(WHO, Expire("agent", confidence_below=0.5)))
+    due = run(subject.engine.preview_expire(WHO, Expire("agent", confidence_below=0.5)))
     assert {m.id for m in due} == {expired, live}
     assert "MARK" not in repr(due)
-    run(s.engine.forget(WHO, replace(request, approval_required=True)))
-    (review,) = run(s.engine.reviews.list(WHO))
+    run(subject.engine.forget(WHO, replace(request, approval_required=True)))
+    (review,) = run(subject.engine.reviews.list(WHO))
     removed = {m["id"]: m for m in review["diff"]["removed"]}
     assert removed[expired] == {"id": expired, "status": "expired"}
     assert removed[deleted] == {"id": deleted, "status": "deleted"}

@@ -60,81 +60,76 @@ def test_one_survives_and_everyone_else_loses(everyone: list[Memory], strategy: 
     assert sorted([merged.survivor.id, *(m.id for m in merged.losers)]) == ["a", "b", "c"]
 
 
-Over = tuple[Subject, Any]
-
-
-def test_merging_into_what_is_not_there_touches_nothing(over: Over) -> None:
-    s, run = over
-    a, b = run(s.remember("a")), run(s.remember("b"))
+def test_merging_into_what_is_not_there_touches_nothing(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("a")), run(subject.remember("b"))
     for canonical, duplicates, fault in (
         ("nobody", [a], NotFound), (a, ["nobody"], NotFound), (a, [a], ValidationError), (a, [a, b], ValidationError),
     ):  # fmt: skip
         with pytest.raises(fault):
-            run(s.merge(canonical, *duplicates))
-    assert len(run(s.list())) == 2
+            run(subject.merge(canonical, *duplicates))
+    assert len(run(subject.list())) == 2
 
 
 MACHINE = '{"name": "%s", "initial": "a", "states": ["a", "b"], "transitions": []}'
 
 
-def test_a_merge_makes_nothing_that_an_update_would_refuse(over: Over) -> None:
-    s, run = over
+def test_a_merge_makes_nothing_that_an_update_would_refuse(subject: Subject, run: Any) -> None:
     half = MAX_CONTENT_CHARS // 2
-    long = [run(s.remember(letter * half)) for letter in "ab"]
-    machines = [run(s.remember(MACHINE % name, type="procedural")) for name in ("one", "two")]
+    long = [run(subject.remember(letter * half)) for letter in "ab"]
+    machines = [run(subject.remember(MACHINE % name, type="procedural")) for name in ("one", "two")]
     for pair, fault in ((long, PayloadTooLarge), (machines, ValidationError)):
         request = Merge("agent", pair[0], [pair[1]], "merge_content")
         staged = replace(request, approval_required=True)
-        for work in (s.engine.merge(WHO, request), s.engine.merge(WHO, staged), s.engine.preview_merge(WHO, request)):
+        for work in (
+            subject.engine.merge(WHO, request),
+            subject.engine.merge(WHO, staged),
+            subject.engine.preview_merge(WHO, request),
+        ):
             with pytest.raises(fault):
                 run(work)
-    assert len(run(s.list())) == 4
-    assert run(s.engine.reviews.list(WHO)) == []
-    same = run(s.remember(MACHINE % "one", type="procedural"))
-    assert run(s.merge(machines[0], same, strategy="merge_content")).survivor.content == MACHINE % "one"
-    run(s.merge(*machines))
+    assert len(run(subject.list())) == 4
+    assert run(subject.engine.reviews.list(WHO)) == []
+    same = run(subject.remember(MACHINE % "one", type="procedural"))
+    assert run(subject.merge(machines[0], same, strategy="merge_content")).survivor.content == MACHINE % "one"
+    run(subject.merge(*machines))
 
 
-def test_an_alias_may_spell_the_id_of_another_agents_memory(over: Over) -> None:
-    s, run = over
-    theirs = run(s.remember("theirs", "other"))
-    ours, more, again = (run(s.remember(text)) for text in ("ours", "more", "again"))
-    named = run(s.remember("named", aliases=[theirs]))
-    assert run(s.merge(ours, theirs)).losers[0].id == named
-    named = run(s.remember("named again", aliases=[theirs]))
-    assert run(s.merge(theirs, more)).survivor.id == named
-    assert run(s.forget(theirs, again)).ids == [again, named]
-    assert run(s.get(theirs, "other")).content == "theirs"
+def test_an_alias_may_spell_the_id_of_another_agents_memory(subject: Subject, run: Any) -> None:
+    theirs = run(subject.remember("theirs", "other"))
+    ours, more, again = (run(subject.remember(text)) for text in ("ours", "more", "again"))
+    named = run(subject.remember("named", aliases=[theirs]))
+    assert run(subject.merge(ours, theirs)).losers[0].id == named
+    named = run(subject.remember("named again", aliases=[theirs]))
+    assert run(subject.merge(theirs, more)).survivor.id == named
+    assert run(subject.forget(theirs, again)).ids == [again, named]
+    assert run(subject.get(theirs, "other")).content == "theirs"
 
 
 KEPT = {"privacy": {"retain": 30}}
 END = START + 30 * DAY_MS
 
 
-def test_a_merge_keeps_the_promise_of_what_it_takes_in(over: Over) -> None:
-    s, run = over
-    kept, other = run(s.remember("Bob likes tea")), run(s.remember("Bob's address", **KEPT))
-    survivor = run(s.merge(kept, other, strategy="merge_content")).survivor
+def test_a_merge_keeps_the_promise_of_what_it_takes_in(subject: Subject, run: Any) -> None:
+    kept, other = run(subject.remember("Bob likes tea")), run(subject.remember("Bob's address", **KEPT))
+    survivor = run(subject.merge(kept, other, strategy="merge_content")).survivor
     assert (survivor.expires_at, survivor.privacy["retain"]) == (END, 30)
-    s.clock.advance(30 * DAY_MS)
-    assert run(expire.sweep(s.engine._core, WHO)) == 2
-    assert run(s.store.history("local", kept)) == run(s.store.history("local", other)) == []
+    subject.clock.advance(30 * DAY_MS)
+    assert run(expire.sweep(subject.engine._core, WHO)) == 2
+    assert run(subject.store.history("local", kept)) == run(subject.store.history("local", other)) == []
 
 
-def test_a_merge_cannot_put_a_secret_together(over: Over) -> None:
-    s, run = over
-    one, two = run(s.remember("Bob's router password:")), run(s.remember("hunter22x"))
+def test_a_merge_cannot_put_a_secret_together(subject: Subject, run: Any) -> None:
+    one, two = run(subject.remember("Bob's router password:")), run(subject.remember("hunter22x"))
     joined = Merge("agent", one, [two], "merge_content")
-    run(s.engine.merge(WHO, replace(joined, approval_required=True)))
-    (review,) = run(s.engine.reviews.list(WHO))
+    run(subject.engine.merge(WHO, replace(joined, approval_required=True)))
+    (review,) = run(subject.engine.reviews.list(WHO))
     assert review["diff"]["modified"][0]["after"]["content"] == "Bob's router password:\n<REDACTED:password>"
-    merged = run(s.engine.merge(WHO, joined))
-    assert merged.survivor.content == run(s.get(one)).content == "Bob's router password:\n<REDACTED:password>"
+    merged = run(subject.engine.merge(WHO, joined))
+    assert merged.survivor.content == run(subject.get(one)).content == "Bob's router password:\n<REDACTED:password>"
 
 
-def test_a_merge_drops_what_was_registered_since(over: Over) -> None:
-    s, run = over
-    one, two = run(s.remember("it opens with swordfish 12345")), run(s.remember("more"))
-    s.engine._core.redactor.secrets = Secrets.of({"door": "swordfish 12345"})
-    run(s.engine.merge(WHO, Merge("agent", one, [two], "merge_content")))
-    assert run(s.get(one)).content == "it opens with <REDACTED:door>\nmore"
+def test_a_merge_drops_what_was_registered_since(subject: Subject, run: Any) -> None:
+    one, two = run(subject.remember("it opens with swordfish 12345")), run(subject.remember("more"))
+    subject.engine._core.redactor.secrets = Secrets.of({"door": "swordfish 12345"})
+    run(subject.engine.merge(WHO, Merge("agent", one, [two], "merge_content")))
+    assert run(subject.get(one)).content == "it opens with <REDACTED:door>\nmore"

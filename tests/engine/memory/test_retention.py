@@ -11,7 +11,6 @@ from commonplace.testing.subject import START, Subject
 from commonplace.wire.record import Memory
 from commonplace.wire.times import DAY_MS
 
-Over = tuple[Subject, Any]
 KEPT = {"privacy": {"retain": 30}}
 END = START + 30 * DAY_MS
 
@@ -37,18 +36,16 @@ def test_the_strictest_promise_binds() -> None:
 
 
 @pytest.mark.parametrize("later", [None, END + 1])
-def test_an_update_does_not_outlast_the_promise(over: Over, later: int | None) -> None:
-    s, run = over
-    id = run(s.remember("Bob's address", **KEPT))
-    assert run(s.update(id, expires_at=later)).expires_at == END
-    assert run(s.update(id, expires_at=END - 1)).expires_at == END - 1
+def test_an_update_does_not_outlast_the_promise(subject: Subject, run: Any, later: int | None) -> None:
+    id = run(subject.remember("Bob's address", **KEPT))
+    assert run(subject.update(id, expires_at=later)).expires_at == END
+    assert run(subject.update(id, expires_at=END - 1)).expires_at == END - 1
 
 
-def test_the_longest_promise_to_retain_fits(over: Over) -> None:
-    s, run = over
-    id = run(s.remember("kept nearly for ever", privacy={"retain": 2**53 - 1}))
-    assert run(s.get(id)).expires_at == 2**53 - 1
-    soon = run(s.remember("kept a day", privacy={"retain": 1}))
-    assert run(s.get(soon)).expires_at == s.clock() + DAY_MS
-    run(s.forget(soon))
-    assert run(s.store.get("local", [soon])) == []
+def test_the_longest_promise_to_retain_fits(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("kept nearly for ever", privacy={"retain": 2**53 - 1}))
+    assert run(subject.get(id)).expires_at == 2**53 - 1
+    soon = run(subject.remember("kept a day", privacy={"retain": 1}))
+    assert run(subject.get(soon)).expires_at == subject.clock() + DAY_MS
+    run(subject.forget(soon))
+    assert run(subject.store.get("local", [soon])) == []

@@ -19,61 +19,54 @@ from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
 from commonplace.wire.record import MAX_CONTENT_CHARS
 
-Over = tuple[Subject, Any]
 DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
 
 
-def keep(s: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
-    return run(s.engine.remember(WHO, draft, idempotency_key=key, **options))  # type: ignore[no-any-return]
+def keep(subject: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
+    return run(subject.engine.remember(WHO, draft, idempotency_key=key, **options))  # type: ignore[no-any-return]
 
 
-def test_the_same_key_and_body_gives_the_first_answer(over: Over) -> None:
-    s, run = over
-    first = keep(s, run)
-    s.clock.advance(1000)
-    again = keep(s, run)
+def test_the_same_key_and_body_gives_the_first_answer(subject: Subject, run: Any) -> None:
+    first = keep(subject, run)
+    subject.clock.advance(1000)
+    again = keep(subject, run)
     assert (again.id, again.stored_at, again.stores) == (first.id, first.stored_at, first.stores)
-    assert len(run(s.list())) == 1
-    assert keep(s, run, replace(DRAFT, agent_id="other")).id != first.id
+    assert len(run(subject.list())) == 1
+    assert keep(subject, run, replace(DRAFT, agent_id="other")).id != first.id
 
 
-def test_a_key_belongs_to_its_agent_whatever_the_names_hold(over: Over) -> None:
-    s, run = over
-    one = keep(s, run, replace(DRAFT, agent_id="a\nb"), "c")
-    other = keep(s, run, replace(DRAFT, agent_id="a"), "b\nc")
+def test_a_key_belongs_to_its_agent_whatever_the_names_hold(subject: Subject, run: Any) -> None:
+    one = keep(subject, run, replace(DRAFT, agent_id="a\nb"), "c")
+    other = keep(subject, run, replace(DRAFT, agent_id="a"), "b\nc")
     assert one.id != other.id
 
 
-def test_the_same_key_with_another_body_is_a_conflict(over: Over) -> None:
-    s, run = over
-    keep(s, run)
+def test_the_same_key_with_another_body_is_a_conflict(subject: Subject, run: Any) -> None:
+    keep(subject, run)
     for other in (replace(DRAFT, content="x"), replace(DRAFT, user_id="bob"), replace(DRAFT, metadata={})):
         with pytest.raises(Conflict):
-            keep(s, run, other)
-    assert len(run(s.list())) == 1
+            keep(subject, run, other)
+    assert len(run(subject.list())) == 1
 
 
-def test_a_key_whose_memory_was_erased_is_used_up(over: Over) -> None:
-    s, run = over
-    first = keep(s, run)
-    run(s.forget(first.id))
-    assert keep(s, run).id == first.id
-    run(s.forget(first.id, hard_delete=True))
+def test_a_key_whose_memory_was_erased_is_used_up(subject: Subject, run: Any) -> None:
+    first = keep(subject, run)
+    run(subject.forget(first.id))
+    assert keep(subject, run).id == first.id
+    run(subject.forget(first.id, hard_delete=True))
     with pytest.raises(Conflict):
-        keep(s, run)
-    assert keep(s, run, key="k2").id != first.id
+        keep(subject, run)
+    assert keep(subject, run, key="k2").id != first.id
 
 
-def test_duplicates_at_the_same_moment_make_one_memory(over: Over) -> None:
-    s, run = over
-
+def test_duplicates_at_the_same_moment_make_one_memory(subject: Subject, run: Any) -> None:
     async def together() -> list[Receipt]:
-        return await asyncio.gather(*(s.engine.remember(WHO, DRAFT, idempotency_key="k") for _ in range(20)))
+        return await asyncio.gather(*(subject.engine.remember(WHO, DRAFT, idempotency_key="k") for _ in range(20)))
 
     assert len({receipt.id for receipt in run(together())}) == 1
-    assert len(run(s.list())) == 1
+    assert len(run(subject.list())) == 1
     batch = run(
-        s.engine.remember_many(
+        subject.engine.remember_many(
             WHO, [BatchItem(DRAFT, "b"), BatchItem(DRAFT, "b"), BatchItem(replace(DRAFT, content="x"), "b")]
         )
     )
@@ -81,22 +74,21 @@ def test_duplicates_at_the_same_moment_make_one_memory(over: Over) -> None:
     assert isinstance(batch[2], Conflict)
 
 
-def test_in_a_batch_each_has_its_own_outcome(over: Over) -> None:
-    s, run = over
-    run(s.remember("taken", aliases=["taken"]))
+def test_in_a_batch_each_has_its_own_outcome(subject: Subject, run: Any) -> None:
+    run(subject.remember("taken", aliases=["taken"]))
     items = [
         BatchItem(DRAFT), BatchItem(replace(DRAFT, content=" ")), BatchItem(replace(DRAFT, aliases=["taken"])),
         BatchItem(replace(DRAFT, aliases=["new"])), BatchItem(replace(DRAFT, aliases=["new"])),
         BatchItem(replace(DRAFT, content="x" * (MAX_CONTENT_CHARS + 1))),
     ]  # fmt: skip
-    done = run(s.engine.remember_many(WHO, items))
+    done = run(subject.engine.remember_many(WHO, items))
     assert [type(d).__name__ for d in done] == [
         "Receipt", "ValidationError", "Conflict", "Receipt", "Conflict", "PayloadTooLarge"]  # fmt: skip
-    assert len(run(s.list())) == 3
-    assert run(s.engine.ledger.verify(WHO)).entries == 3
+    assert len(run(subject.list())) == 3
+    assert run(subject.engine.ledger.verify(WHO)).entries == 3
     for wrong in ([], [BatchItem(DRAFT)] * 1001):
         with pytest.raises(ValidationError):
-            run(s.engine.remember_many(WHO, wrong))
+            run(subject.engine.remember_many(WHO, wrong))
 
 
 @pytest.mark.parametrize(
@@ -111,47 +103,43 @@ def test_in_a_batch_each_has_its_own_outcome(over: Over) -> None:
         ({"embedding": [0.0] * 256}, ValidationError),
     ],
 )
-def test_what_is_refused_leaves_nothing(over: Over, fields: dict[str, Any], fault: type[Fault]) -> None:
-    s, run = over
+def test_what_is_refused_leaves_nothing(subject: Subject, run: Any, fields: dict[str, Any], fault: type[Fault]) -> None:
     with pytest.raises(fault):
-        run(s.engine.remember(WHO, replace(DRAFT, **fields)))
-    assert run(s.list()) == []
-    assert run(s.engine.ledger.entries(WHO)) == []
+        run(subject.engine.remember(WHO, replace(DRAFT, **fields)))
+    assert run(subject.list()) == []
+    assert run(subject.engine.ledger.entries(WHO)) == []
 
 
-def test_an_embedding_given_is_the_one_searched(over: Over) -> None:
-    s, run = over
+def test_an_embedding_given_is_the_one_searched(subject: Subject, run: Any) -> None:
     far = [0.0] * 255 + [3e38]
-    id = run(s.remember("unrelated words entirely", embedding=far))
-    (hit,) = run(s.engine.recall(WHO, Query(("agent",), "zzz", explain=True))).hits
+    id = run(subject.remember("unrelated words entirely", embedding=far))
+    (hit,) = run(subject.engine.recall(WHO, Query(("agent",), "zzz", explain=True))).hits
     assert hit.memory.id == id
     assert hit.explain["dense"] is not None
     assert abs(hit.explain["dense"]) <= 1.0
 
 
-def test_updates_do_not_overwrite_what_they_have_not_seen(over: Over) -> None:
-    s, run = over
-    id = run(s.remember("0"))
+def test_updates_do_not_overwrite_what_they_have_not_seen(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("0"))
 
     async def add(i: int) -> None:
-        await s.engine.update(WHO, "agent", id, lambda m: replace(m, tags=[*m.tags, str(i)]))
+        await subject.engine.update(WHO, "agent", id, lambda m: replace(m, tags=[*m.tags, str(i)]))
 
     async def together() -> None:
         await asyncio.gather(*(add(i) for i in range(5)))
 
     run(together())
-    memory = run(s.get(id))
+    memory = run(subject.get(id))
     assert (memory.version, sorted(memory.tags)) == (6, ["0", "1", "2", "3", "4"])
     with pytest.raises(Conflict) as refused:
-        run(s.engine.update(WHO, "agent", id, lambda m: replace(m, content="x"), expected_version=3))
+        run(subject.engine.update(WHO, "agent", id, lambda m: replace(m, content="x"), expected_version=3))
     assert refused.value.details == {"version": 6}
 
 
 @pytest.mark.parametrize("change", ["update", "merge"])
-def test_a_demotion_meanwhile_is_not_lost(over: Over, change: str) -> None:
-    s, run = over
-    core = s.engine._core
-    a, b = run(s.remember("one")), run(s.remember("two"))
+def test_a_demotion_meanwhile_is_not_lost(subject: Subject, run: Any, change: str) -> None:
+    core = subject.engine._core
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
     plain = core.make_entries
 
     async def demoting(*args: Any) -> Any:
@@ -160,11 +148,11 @@ def test_a_demotion_meanwhile_is_not_lost(over: Over, change: str) -> None:
 
     core.make_entries = demoting  # type: ignore[method-assign]
     if change == "update":
-        run(s.update(a, content="three"))
+        run(subject.update(a, content="three"))
     else:
-        run(s.merge(a, b, strategy="merge_content"))
-        assert run(s.store.get("local", [b]))[0].demotion == 0.25
-    assert run(s.get(a)).demotion == 0.25
+        run(subject.merge(a, b, strategy="merge_content"))
+        assert run(subject.store.get("local", [b]))[0].demotion == 0.25
+    assert run(subject.get(a)).demotion == 0.25
 
 
 class Picky(Hashing):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
 
-Over = tuple[Subject, Callable[[Any], Any]]
 LOCAL = Principal()
 PRIVATE = keys.new_private()
 PUBLIC = keys.public_of(PRIVATE)
@@ -33,8 +31,7 @@ def test_as_whom_a_requester_reads() -> None:
     assert reader(False) == Principal("mrp:bob", "acme", "reader", ("*",))
 
 
-def test_bindings_are_kept_shown_replaced_and_removed(over: Over) -> None:
-    subject, run = over
+def test_bindings_are_kept_shown_replaced_and_removed(subject: Subject, run: Any) -> None:
     peers = subject.engine.peers
     run(peers.bind(LOCAL, "bob", level=2, key=PUBLIC))
     run(peers.bind(LOCAL, "alice", level=3, voucher=True))
@@ -58,8 +55,7 @@ def test_bindings_are_kept_shown_replaced_and_removed(over: Over) -> None:
     {"level": 0}, {"level": 4}, {"key": "AAAA"}, {"key": "x" * 44}, {"agent_id": ""}, {"agent_id": " "},
     {"agent_id": "*"}, {"agent_id": "a\nb"}, {"agent_id": "x" * 257},
 ])  # fmt: skip
-def test_a_binding_that_is_wrong_is_refused(over: Over, wrong: dict[str, Any]) -> None:
-    subject, run = over
+def test_a_binding_that_is_wrong_is_refused(subject: Subject, run: Any, wrong: dict[str, Any]) -> None:
     peers = subject.engine.peers
     fields = {"agent_id": "bob", "level": 2, **wrong}
     with pytest.raises(ValidationError):
@@ -68,8 +64,7 @@ def test_a_binding_that_is_wrong_is_refused(over: Over, wrong: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("who", [Principal("a", "local", "reviewer"), Principal("a", "local", "admin", ("ada",))])
-def test_only_an_admin_of_all_agents_says_whom_to_trust(over: Over, who: Principal) -> None:
-    subject, run = over
+def test_only_an_admin_of_all_agents_says_whom_to_trust(subject: Subject, run: Any, who: Principal) -> None:
     with pytest.raises(Forbidden):
         run(subject.engine.peers.bind(who, "bob", level=1))
     with pytest.raises(Forbidden):

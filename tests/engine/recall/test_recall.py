@@ -15,73 +15,67 @@ from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import RateLimited, ValidationError
 from commonplace.wire.record import Principal
 
-Over = tuple[Subject, Any]
-
 
 @pytest.mark.parametrize("query", ["", " \n\t ", "\u3000"])
-def test_an_empty_question_is_refused(over: Over, query: str) -> None:
-    s, run = over
+def test_an_empty_question_is_refused(subject: Subject, run: Any, query: str) -> None:
     with pytest.raises(ValidationError):
-        run(s.recall(query))
+        run(subject.recall(query))
 
 
-def test_a_question_of_a_megabyte_is_refused(over: Over) -> None:
-    s, run = over
+def test_a_question_of_a_megabyte_is_refused(subject: Subject, run: Any) -> None:
     with pytest.raises(ValidationError) as refused:
-        run(s.recall("word " * 200_000))
+        run(subject.recall("word " * 200_000))
     assert "at most 32,768" in refused.value.message
 
 
 @pytest.mark.parametrize("query", ["the of and to", "😀😀", "?!…", "\0", "a" * 32_768, "x " * 16_000, "٣", "'\"--;"])
-def test_strange_questions_get_answers(over: Over, query: str) -> None:
-    s, run = over
-    ids = {run(s.remember("the cat and the hat")), run(s.remember("party 😀 time"))}
-    assert {m.id for m in run(s.recall(query))} <= ids
+def test_strange_questions_get_answers(subject: Subject, run: Any, query: str) -> None:
+    ids = {run(subject.remember("the cat and the hat")), run(subject.remember("party 😀 time"))}
+    assert {m.id for m in run(subject.recall(query))} <= ids
 
 
-def test_a_question_of_stop_words_still_finds_them(over: Over) -> None:
-    s, run = over
-    run(s.remember("to be or not to be"))
-    run(s.remember("cats purr"))
-    assert run(s.recall("to be or not to be", k=1))[0].content == "to be or not to be"
+def test_a_question_of_stop_words_still_finds_them(subject: Subject, run: Any) -> None:
+    run(subject.remember("to be or not to be"))
+    run(subject.remember("cats purr"))
+    assert run(subject.recall("to be or not to be", k=1))[0].content == "to be or not to be"
 
 
-def test_agents_read_together_are_ranked_together(over: Over) -> None:
-    s, run = over
-    run(s.remember("violins are made of spruce", "one"))
-    run(s.remember("cellos are made of maple", "two"))
-    found = run(s.engine.recall(WHO, Query(("one", "two"), "what are cellos made of"))).hits
+def test_agents_read_together_are_ranked_together(subject: Subject, run: Any) -> None:
+    run(subject.remember("violins are made of spruce", "one"))
+    run(subject.remember("cellos are made of maple", "two"))
+    found = run(subject.engine.recall(WHO, Query(("one", "two"), "what are cellos made of"))).hits
     assert [hit.memory.agent_id for hit in found] == ["two", "one"]
 
 
-async def _recall(s: Subject, text: str, **query: Any) -> list[str]:
-    found = await s.engine.recall(WHO, Query(("agent",), text, **query))
+async def _recall(subject: Subject, text: str, **query: Any) -> list[str]:
+    found = await subject.engine.recall(WHO, Query(("agent",), text, **query))
     return [hit.memory.content for hit in found.hits]
 
 
-def test_questions_without_anything_to_look_for(over: Over) -> None:
-    s, run = over
-
+def test_questions_without_anything_to_look_for(subject: Subject, run: Any) -> None:
     async def work() -> None:
-        await s.remember("Alice likes green tea and it is what she drinks")
-        assert await _recall(s, "🎉🎉") == await _recall(s, "???") == await _recall(s, "what is it to you") == []
+        await subject.remember("Alice likes green tea and it is what she drinks")
+        assert (
+            await _recall(subject, "🎉🎉")
+            == await _recall(subject, "???")
+            == await _recall(subject, "what is it to you")
+            == []
+        )
         for text, says in (
             ("", "must not be blank"),
             (" \n\t ", "must not be blank"),
             ("x" * 1_048_576, "1,048,576 characters"),
         ):
             with pytest.raises(ValidationError, match=says):
-                await _recall(s, text)
+                await _recall(subject, text)
 
     run(work())
 
 
-def test_explain_shows_what_was_understood_and_every_share(over: Over) -> None:
-    s, run = over
-
+def test_explain_shows_what_was_understood_and_every_share(subject: Subject, run: Any) -> None:
     async def work() -> None:
-        await s.remember("I painted a lake", speaker="Alice", session_id="s")
-        found = await s.engine.recall(WHO, Query(("agent",), "What did Alice paint in March?", explain=True))
+        await subject.remember("I painted a lake", speaker="Alice", session_id="s")
+        found = await subject.engine.recall(WHO, Query(("agent",), "What did Alice paint in March?", explain=True))
         assert found.explain is not None
         assert found.explain["understood"]["people"] == ("Alice",)
         assert found.explain["understood"]["periods"][0]["said"] == "in March"
@@ -105,8 +99,7 @@ def test_a_recall_that_is_refused_costs_no_agent_anything(clock: FakeClock) -> N
     asyncio.run(scenario())
 
 
-def test_the_shared_space_is_added_for_whoever_may_read_it(over: Over) -> None:
-    subject, run = over
+def test_the_shared_space_is_added_for_whoever_may_read_it(subject: Subject, run: Any) -> None:
     run(subject.remember("the office has a blue door", "ada"))
     run(subject.remember("the office opens at nine", "shared"))
     only_ada = Principal("ada", "local", "reader", ("ada",))

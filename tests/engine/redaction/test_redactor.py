@@ -18,7 +18,6 @@ from commonplace.engine.types import Draft
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import SecretLeakage
 
-Over = tuple[Subject, Any]
 ON = Redactor()
 REJECT = Redactor(RedactionConfig(mode="reject"))
 OFF = Redactor(RedactionConfig(mode="off"))
@@ -155,8 +154,9 @@ def told(draft: Draft | None = None, **fields: Any) -> Draft:
     return replace(draft or Draft("agent", "semantic", f"the key is {KEY}"), **fields)
 
 
-def test_a_large_document_is_searched_beside_the_event_loop(over: Over, monkeypatch: pytest.MonkeyPatch) -> None:
-    s, run = over
+def test_a_large_document_is_searched_beside_the_event_loop(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads: list[threading.Thread] = []
     clean = scanner.redact
 
@@ -166,8 +166,8 @@ def test_a_large_document_is_searched_beside_the_event_loop(over: Over, monkeypa
 
     monkeypatch.setattr(scanner, "redact", watched)
     large = {"log": ["token=" * 100] * 40, "key": KEY}
-    assert run(s.engine.remember(WHO, told(content="x", metadata=large))).redacted == ["aws_access_key"]
+    assert run(subject.engine.remember(WHO, told(content="x", metadata=large))).redacted == ["aws_access_key"]
     beside = set(threads)
     threads.clear()
-    run(s.engine.remember(WHO, told()))
+    run(subject.engine.remember(WHO, told()))
     assert beside.isdisjoint(threads), "small ones are searched at once, large ones by another thread"

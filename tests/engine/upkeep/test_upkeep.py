@@ -18,15 +18,12 @@ from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden
 from commonplace.wire.record import Principal
 
-Over = tuple[Subject, Any]
-
 
 @pytest.mark.parametrize("who", [
     Principal("a", "local", "reviewer"), Principal("a", "acme", "admin"), Principal("a", "local", "admin", ("ada",)),
 ])  # fmt: skip
-def test_only_the_operator_looks_after_the_store(over: Over, who: Principal, tmp_path: Path) -> None:
-    s, run = over
-    engine = s.engine
+def test_only_the_operator_looks_after_the_store(subject: Subject, run: Any, who: Principal, tmp_path: Path) -> None:
+    engine = subject.engine
     for work in (engine.upkeep.doctor(who), engine.upkeep.backup(who, tmp_path / "b.db"), engine.upkeep.compact(who),
                  engine.upkeep.reindex(who, Hashing())):  # fmt: skip
         with pytest.raises(Forbidden):
@@ -34,11 +31,10 @@ def test_only_the_operator_looks_after_the_store(over: Over, who: Principal, tmp
     assert not (tmp_path / "b.db").exists()
 
 
-def test_status_counts_the_reviews_its_reader_may_see(over: Over) -> None:
-    s, run = over
-    run(s.engine.remember(WHO, Draft("agent", "semantic", "x"), approval={"content": "x"}))
+def test_status_counts_the_reviews_its_reader_may_see(subject: Subject, run: Any) -> None:
+    run(subject.engine.remember(WHO, Draft("agent", "semantic", "x"), approval={"content": "x"}))
     for who, count in ((WHO, 1), (Principal("a", role="reviewer"), 1), (Principal("a", role="reader"), 0)):
-        assert run(s.engine.upkeep.status(who))["pending_reviews"] == count
+        assert run(subject.engine.upkeep.status(who))["pending_reviews"] == count
 
 
 def opened(mode: str, store: Any = None) -> Engine:
@@ -47,8 +43,7 @@ def opened(mode: str, store: Any = None) -> Engine:
     return asyncio.run(Engine.open(store or InMemory(clock), Hashing(), clock=clock, settings=settings))
 
 
-def test_status_says_whether_redaction_is_on(over: Over) -> None:
-    s, run = over
-    assert run(s.engine.upkeep.status(WHO))["redaction"] == {"mode": "redact", "registered": 0}
+def test_status_says_whether_redaction_is_on(subject: Subject, run: Any) -> None:
+    assert run(subject.engine.upkeep.status(WHO))["redaction"] == {"mode": "redact", "registered": 0}
     off = opened("off")
     assert asyncio.run(off.upkeep.status(WHO))["redaction"]["mode"] == "off"
