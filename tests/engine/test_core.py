@@ -26,7 +26,7 @@ from commonplace.wire.errors import Unavailable
 FACTS = ["Alice plays the cello", "Bob repairs bicycles", "the kettle is in the attic"]
 
 
-class Homemade(Hashing):
+class UnregisteredEmbedder(Hashing):
     """The same vectors under a name that no registry knows, and a count of how often its memory was given back."""
 
     def __init__(self, name: str = "homemade", dimension: int = 64) -> None:
@@ -43,22 +43,22 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "commonplace.db"
 
 
-async def opened(path: Path, embedder: Embedder) -> Engine:
+async def open_engine(path: Path, embedder: Embedder) -> Engine:
     return await Engine.open(SqliteStore(path, FakeClock()), embedder, clock=FakeClock())
 
 
-async def two(path: Path, embedder: Embedder) -> tuple[Engine, Engine]:
-    first = await opened(path, embedder)
+async def two_engines(path: Path, embedder: Embedder) -> tuple[Engine, Engine]:
+    first = await open_engine(path, embedder)
     for fact in FACTS:
         await first.remember(WHO, Draft("agent", "semantic", fact))
-    return first, await opened(path, embedder)
+    return first, await open_engine(path, embedder)
 
 
-async def ask(engine: Engine, text: str = "who plays the cello?") -> RecallResult:
+async def recall_explained(engine: Engine, text: str = "who plays the cello?") -> RecallResult:
     return await engine.recall(WHO, Query(("agent",), text, explain=True))
 
 
-def dense(found: RecallResult) -> list[float]:
+def cosines(found: RecallResult) -> list[float]:
     return [(hit.explain or {})["dense"] for hit in found.hits]
 
 
@@ -67,14 +67,14 @@ def test_recall_uses_the_embedder_another_process_has_changed_to(path: Path, dim
     """Also where both have the same size, and the wrong vector would be compared without a word."""
 
     async def scenario() -> None:
-        running, other = await two(path, Homemade("hashing-512", 512))
-        await ask(running)
+        running, other = await two_engines(path, UnregisteredEmbedder("hashing-512", 512))
+        await recall_explained(running)
         await other.upkeep.reindex(WHO, Hashing(64))
         if dimension == 512:
             await other.upkeep.reindex(WHO, Hashing(512))
-        found, expected = await ask(running), await ask(other)
+        found, expected = await recall_explained(running), await recall_explained(other)
         assert found.note is None
-        assert dense(found) == pytest.approx(dense(expected))
+        assert cosines(found) == pytest.approx(cosines(expected))
         assert running._core.embedding is not None
         assert running._core.embedding.name == f"hashing-{dimension}"
         await running.remember(WHO, Draft("agent", "semantic", "Carol plays the cello, too"))
@@ -87,16 +87,16 @@ def test_recall_uses_the_embedder_another_process_has_changed_to(path: Path, dim
 
 def test_one_that_cannot_be_opened_here_leaves_words_and_says_so_until_it_is_changed_back(path: Path) -> None:
     async def scenario() -> None:
-        running, other = await two(path, Hashing(128))
-        await other.upkeep.reindex(WHO, Homemade())
-        found = await ask(running)
+        running, other = await two_engines(path, Hashing(128))
+        await other.upkeep.reindex(WHO, UnregisteredEmbedder())
+        found = await recall_explained(running)
         assert found.hits[0].memory.content == FACTS[0]
-        assert dense(found) == [None] * len(found.hits)
+        assert cosines(found) == [None] * len(found.hits)
         assert "homemade" in (found.note or "")
         await other.upkeep.reindex(WHO, Hashing(128))
-        found = await ask(running)
+        found = await recall_explained(running)
         assert found.note is None
-        assert None not in dense(found)
+        assert None not in cosines(found)
         await running.close()
         await other.close()
 
@@ -107,14 +107,14 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
     from commonplace.engine import core
 
     async def scenario() -> None:
-        running, other = await two(path, Hashing(128))
+        running, other = await two_engines(path, Hashing(128))
         await other.upkeep.reindex(WHO, Hashing(64))
         opening: list[str] = []
         really = core.open_embedder
         monkeypatch.setattr(core, "open_embedder", lambda name: opening.append(name) or really(name))  # type: ignore
-        found = await asyncio.gather(*(ask(running) for _ in range(12)))
+        found = await asyncio.gather(*(recall_explained(running) for _ in range(12)))
         assert opening == ["hashing-64"]
-        assert all(dense(one) == pytest.approx(dense(found[0])) for one in found)
+        assert all(cosines(one) == pytest.approx(cosines(found[0])) for one in found)
         await running.close()
         await other.close()
 
@@ -122,32 +122,32 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
 
 
 def test_relevance_is_told_the_embedder_that_was_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str | None] = []
+    names: list[str | None] = []
     really = relevance.assess
 
     async def assess(*args: Any, **options: Any) -> Any:
-        told.append(signature(really).bind(*args, **options).arguments["embedder_name"])
+        names.append(signature(really).bind(*args, **options).arguments["embedder_name"])
         return await really(*args, **options)
 
     monkeypatch.setattr(relevance, "assess", assess)
 
     async def scenario() -> None:
-        running, other = await two(path, Hashing(128))
-        await ask(running)
+        running, other = await two_engines(path, Hashing(128))
+        await recall_explained(running)
         await other.upkeep.reindex(WHO, Hashing(64))
-        await ask(running)
-        await other.upkeep.reindex(WHO, Homemade())
-        await ask(running)
+        await recall_explained(running)
+        await other.upkeep.reindex(WHO, UnregisteredEmbedder())
+        await recall_explained(running)
         await running.close()
         await other.close()
 
     asyncio.run(scenario())
-    assert told == ["hashing-128", "hashing-64", None]
+    assert names == ["hashing-128", "hashing-64", None]
 
 
 def test_a_store_refuses_a_question_put_to_another_generation(path: Path) -> None:
     async def scenario() -> None:
-        engine, other = await two(path, Hashing(64))
+        engine, other = await two_engines(path, Hashing(64))
         await other.close()
         vector = Hashing(64).embed(["cello"])[0]
         reach = Reach("local", ("agent",))
@@ -165,8 +165,8 @@ def test_a_store_refuses_a_question_put_to_another_generation(path: Path) -> Non
 
 def test_an_embedder_that_was_replaced_is_closed_and_one_that_stays_is_not(path: Path) -> None:
     async def scenario() -> None:
-        first, second = Homemade("first"), Homemade("second")
-        engine = await opened(path, first)
+        first, second = UnregisteredEmbedder("first"), UnregisteredEmbedder("second")
+        engine = await open_engine(path, first)
         await engine.remember(WHO, Draft("agent", "semantic", FACTS[0]))
         held = engine._core.embedding
         await engine._core.use_embedder(first)
@@ -176,13 +176,13 @@ def test_an_embedder_that_was_replaced_is_closed_and_one_that_stays_is_not(path:
         assert first.unloaded == 1
         assert held is not None
         assert held._worker._shutdown
-        assert dense(await ask(engine)) != [None]
+        assert cosines(await recall_explained(engine)) != [None]
         await engine.close()
 
     asyncio.run(scenario())
 
 
-class Waiting(Homemade):
+class HookedEmbedder(UnregisteredEmbedder):
     """Embeds one batch at a time, and not before it is let."""
 
     def __init__(self, name: str) -> None:
@@ -201,15 +201,15 @@ def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(pat
     """Vectors of the old one must not be kept as the new one's, nor the memory be left without any."""
 
     async def scenario() -> None:
-        first, second = Waiting("first"), Homemade("second", 64)
-        engine = await opened(path, first)
+        first, second = HookedEmbedder("first"), UnregisteredEmbedder("second", 64)
+        engine = await open_engine(path, first)
         await engine.remember(WHO, Draft("agent", "semantic", FACTS[0]))
         loop = asyncio.get_running_loop()
         under_way: list[asyncio.Future[None]] = []
 
         def switch() -> None:
             first.between = None
-            under_way.append(asyncio.run_coroutine_threadsafe(_replaced(engine, second), loop).result(20))
+            under_way.append(asyncio.run_coroutine_threadsafe(_replace_embedder(engine, second), loop).result(20))
 
         first.between = switch
         await asyncio.wait_for(engine.remember(WHO, Draft("agent", "semantic", FACTS[1])), 20)
@@ -231,8 +231,8 @@ def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(pat
 
 def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: Path) -> None:
     async def scenario() -> None:
-        first, second = Waiting("first"), Homemade("first")
-        engine = await opened(path, first)
+        first, second = HookedEmbedder("first"), UnregisteredEmbedder("first")
+        engine = await open_engine(path, first)
         held, loop = engine._core.embedding, asyncio.get_running_loop()
         assert held is not None
         closing = threading.Event()
@@ -263,7 +263,7 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
     asyncio.run(scenario())
 
 
-async def _replaced(engine: Engine, embedder: Embedder) -> asyncio.Future[None]:
+async def _replace_embedder(engine: Engine, embedder: Embedder) -> asyncio.Future[None]:
     """All of a reindex but the wait for the old embedder, which is the one that waits for us."""
     store: Any = engine._core.primary
     generation, _ = await store.begin_generation(embedder.name, embedder.dimension)
@@ -276,7 +276,7 @@ async def _replaced(engine: Engine, embedder: Embedder) -> asyncio.Future[None]:
     return replacing
 
 
-class Moody(Hashing):
+class FlakyEmbedder(Hashing):
     """An embedder whose model is there only sometimes."""
 
     there = True
@@ -288,7 +288,7 @@ class Moody(Hashing):
 
 
 def test_a_missing_model_refuses_no_memory_and_is_forgiven(clock: FakeClock) -> None:
-    embedder = Moody()
+    embedder = FlakyEmbedder()
 
     async def scenario() -> None:
         store = InMemory(clock)

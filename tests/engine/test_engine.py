@@ -77,7 +77,7 @@ def test_the_store_is_closed_whatever_became_of_what_was_written_behind(
 ) -> None:
     closed = []
 
-    class Watched(InMemory):
+    class ClosingStore(InMemory):
         async def close(self) -> None:
             closed.append(True)
 
@@ -85,7 +85,7 @@ def test_the_store_is_closed_whatever_became_of_what_was_written_behind(
         raise RuntimeError("a bug")
 
     async def scenario() -> None:
-        engine = await Engine.open(Watched(clock), clock=clock)
+        engine = await Engine.open(ClosingStore(clock), clock=clock)
         monkeypatch.setattr(recall_log, "DELAY_SECONDS", 0)
         monkeypatch.setattr(recall_log, "_write", broken)
         await engine.recall(WHO, Query(("agent",), "x"))

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from commonplace.engine.rate_limit import Budget, per_minute, refuse
 
 
-class Hand:
+class ManualClock:
     """A clock that is moved by hand."""
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Hand:
 
 
 def test_a_burst_then_the_rate() -> None:
-    clock = Hand()
+    clock = ManualClock()
     budget = Budget(2.0, 3, clock)
     assert [budget.spend("a") for _ in range(3)] == [0.0, 0.0, 0.0]
     assert budget.spend("a") == pytest.approx(0.5)
@@ -31,7 +31,7 @@ def test_a_burst_then_the_rate() -> None:
 
 @given(st.lists(st.floats(0, 2), max_size=60), st.floats(0.1, 20), st.integers(1, 10))
 def test_no_window_ever_gets_more_than_its_share(pauses: list[float], rate: float, burst: int) -> None:
-    clock = Hand()
+    clock = ManualClock()
     budget = Budget(rate, burst, clock)
     spent: list[float] = []
     for pause in pauses:
@@ -47,7 +47,7 @@ def test_no_window_ever_gets_more_than_its_share(pauses: list[float], rate: floa
 
 
 def test_waiting_as_long_as_it_says_is_enough() -> None:
-    clock = Hand()
+    clock = ManualClock()
     budget = Budget(3.0, 1, clock)
     budget.spend("k")
     clock.now += budget.spend("k") + 1e-9

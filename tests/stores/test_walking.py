@@ -121,7 +121,7 @@ def test_the_nearest_of_what_was_found_is_the_nearest(shape: Shape, found: list[
 def test_no_more_is_looked_at_than_allowed() -> None:
     """A graph without end: every memory refers to a hundred others."""
 
-    class Endless:
+    class EndlessTies:
         looked = 0
 
         def of(self, id: str) -> tuple[list[str], Any]:
@@ -133,7 +133,7 @@ def test_no_more_is_looked_at_than_allowed() -> None:
 
         beside = about
 
-    ties = Endless()
+    ties = EndlessTies()
     found = walk(ties, ["a", "b"], 3, 20)
     assert ties.looked == 2, "enough were found one step away"
     assert [len(near) for near in found.values()] == [20, 20]
@@ -143,7 +143,7 @@ def test_no_more_is_looked_at_than_allowed() -> None:
     assert found == {"a": {}, "b": {}}
 
 
-class Crowd:
+class UniformTies:
     """Memories that all have the same ties."""
 
     def __init__(self, refers: list[str], thing: Any) -> None:
@@ -158,10 +158,10 @@ class Crowd:
     beside = about
 
 
-@pytest.mark.parametrize("ties", [Crowd([], ("agent", "kiln")), Crowd(["0"], None)])
+@pytest.mark.parametrize("ties", [UniformTies([], ("agent", "kiln")), UniformTies(["0"], None)])
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_of_thousands_found_together_no_pairs_are_made(
-    ties: Crowd, steps: int, monkeypatch: pytest.MonkeyPatch
+    ties: UniformTies, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrivals = 0
 
@@ -180,7 +180,7 @@ def test_of_thousands_found_together_no_pairs_are_made(
 def test_a_path_looks_at_no_more_than_allowed() -> None:
     """Every thing is joined to sixty others, and nothing leads to the end."""
 
-    class Endless:
+    class EndlessTies:
         told = 0
 
         def touching(self, name: str) -> list[Triple]:
@@ -188,7 +188,7 @@ def test_a_path_looks_at_no_more_than_allowed() -> None:
             ends = [f"{name}.{i}" for i in range(60)] if name.startswith("a") else []
             return [Triple(end, "agent", name, end, end, 0) for end in ends]
 
-    statements = Endless()
+    statements = EndlessTies()
     assert shortest(statements, "a", "b", 6) == []
     assert statements.told < 2 * PATH_NODES
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from stored_records import stored_records
 
-from commonplace.dialects.memorywire.records import entry_to_wire
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.types import Draft, Forget, Merge
 from commonplace.testing.subject import WHO, Subject
@@ -148,12 +148,6 @@ def test_a_review_is_seen_by_reviewers_and_whoever_asked(subject: Subject, run: 
     assert run(subject.engine.reviews.list(Principal("bob", role="reviewer", agents=("other",)))) == []
 
 
-def everything(subject: Subject, run: Any) -> str:
-    """All that is kept beside memories."""
-    kept = [run(subject.store.records("local", kind)) for kind in ("review", "idempotency")]
-    return repr((kept, [entry_to_wire(e) for e in run(subject.engine.ledger.entries(WHO, limit=1000))]))
-
-
 @pytest.mark.parametrize("operation", ["forget", "merge"])
 def test_an_edited_review_is_about_what_the_edit_names(subject: Subject, run: Any, operation: str) -> None:
     a, b, c, d = (run(subject.remember(text, tags=[text])) for text in "abcd")
@@ -169,9 +163,9 @@ def test_an_edited_review_is_about_what_the_edit_names(subject: Subject, run: An
     run(
         subject.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice", edited=edited, edited_request=request))
     )
-    assert "MARK" in everything(subject, run)
+    assert "MARK" in stored_records(subject, run)
     run(subject.forget(c, hard_delete=True))
-    assert "MARK" not in everything(subject, run)
+    assert "MARK" not in stored_records(subject, run)
 
 
 def test_an_edit_keeps_what_the_record_is_to_its_protocol(subject: Subject, run: Any) -> None:

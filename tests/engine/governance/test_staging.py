@@ -69,12 +69,12 @@ def test_every_review_follows_the_schema(subject: Subject, run: Any) -> None:
 DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
 
 
-def keep(subject: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
+def remember_once(subject: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
     return run(subject.engine.remember(WHO, draft, idempotency_key=key, **options))  # type: ignore[no-any-return]
 
 
 def test_a_staged_write_is_idempotent_too(subject: Subject, run: Any) -> None:
-    first = keep(subject, run, approval={"content": "x"})
-    again = keep(subject, run, approval={"content": "x"})
+    first = remember_once(subject, run, approval={"content": "x"})
+    again = remember_once(subject, run, approval={"content": "x"})
     assert (again.id, again.review_id) == (first.id, first.review_id)
     assert len(run(subject.engine.reviews.list(WHO))) == 1

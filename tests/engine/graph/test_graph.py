@@ -218,7 +218,7 @@ def test_no_byte_of_an_erased_statement_is_left_after_closing(tmp_path: Path, cl
     assert traces() == []
 
 
-_CROWD = """
+_WRITER = """
 import asyncio, sys
 from commonplace.embedders.hashing import open_embedder
 from commonplace.sdk import Memory
@@ -237,7 +237,7 @@ asyncio.run(main())
 def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
     crowd = [
         subprocess.Popen(
-            [sys.executable, "-c", _CROWD, str(tmp_path), str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", _WRITER, str(tmp_path), str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,
         )
         for n in range(3)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from commonplace.dialects.memorywire.records import entry_to_wire
+from stored_records import stored_records
+
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.governance.reviews import Decision
@@ -17,7 +18,7 @@ from commonplace.testing.subject import START, WHO, FakeClock, Subject
 from commonplace.wire.record import Principal
 
 
-def between(subject: Subject, verb: str, act: Any) -> None:
+def interrupt(subject: Subject, verb: str, act: Any) -> None:
     """Let `act` happen once, right after the store was asked for this."""
     plain = getattr(subject.store, verb)
 
@@ -37,27 +38,21 @@ def test_what_was_corrected_since_the_filter_found_it_stays(subject: Subject, ru
         lambda: subject.engine.forget(WHO, Forget("agent", filter={"tags": "draft"}, hard_delete=True)),
         lambda: subject.expire(confidence_below=0.5),
     ):
-        between(subject, "scan", lambda: subject.update(id, content="right", confidence=1.0, tags=[]))
+        interrupt(subject, "scan", lambda: subject.update(id, content="right", confidence=1.0, tags=[]))
         run(forget())
         assert run(subject.get(id)).content == "right"
         run(subject.update(id, content="wrong", confidence=0.1, tags=["draft"]))
-    between(subject, "get", lambda: subject.update(id, content="right"))
+    interrupt(subject, "get", lambda: subject.update(id, content="right"))
     assert run(subject.forget(id)).ids == [id], "who names a memory means it whatever it says"
-
-
-def everything(subject: Subject, run: Any) -> str:
-    """All that is kept beside memories."""
-    kept = [run(subject.store.records("local", kind)) for kind in ("review", "idempotency")]
-    return repr((kept, [entry_to_wire(e) for e in run(subject.engine.ledger.entries(WHO, limit=1000))]))
 
 
 def test_reasons_go_with_what_they_are_about(subject: Subject, run: Any) -> None:
     soft, hard = run(subject.remember("one")), run(subject.remember("two"))
     run(subject.forget(soft, reason="MARK: it said one"))
-    assert "MARK" in everything(subject, run)
+    assert "MARK" in stored_records(subject, run)
     run(subject.forget(soft, hard_delete=True, reason="MARK again"))
     run(subject.forget(hard, hard_delete=True, reason="MARK again"))
-    assert "MARK" not in everything(subject, run)
+    assert "MARK" not in stored_records(subject, run)
     assert run(subject.engine.ledger.verify(WHO)).first_bad is None
 
 
@@ -65,7 +60,7 @@ def test_a_decision_about_something_erased_loses_its_words(subject: Subject, run
     staged = run(subject.engine.remember(WHO, Draft("agent", "semantic", "MARK"), approval={"content": "MARK"}))
     run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", "because MARK")))
     run(subject.forget(staged.id, hard_delete=True))
-    assert "MARK" not in everything(subject, run)
+    assert "MARK" not in stored_records(subject, run)
     assert run(subject.engine.reviews.get(WHO, staged.review_id))["decision"]["reviewer"] == "Alice"
 
 

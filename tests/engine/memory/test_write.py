@@ -22,41 +22,41 @@ from commonplace.wire.record import MAX_CONTENT_CHARS
 DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
 
 
-def keep(subject: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
+def remember_once(subject: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
     return run(subject.engine.remember(WHO, draft, idempotency_key=key, **options))  # type: ignore[no-any-return]
 
 
 def test_the_same_key_and_body_gives_the_first_answer(subject: Subject, run: Any) -> None:
-    first = keep(subject, run)
+    first = remember_once(subject, run)
     subject.clock.advance(1000)
-    again = keep(subject, run)
+    again = remember_once(subject, run)
     assert (again.id, again.stored_at, again.stores) == (first.id, first.stored_at, first.stores)
     assert len(run(subject.list())) == 1
-    assert keep(subject, run, replace(DRAFT, agent_id="other")).id != first.id
+    assert remember_once(subject, run, replace(DRAFT, agent_id="other")).id != first.id
 
 
 def test_a_key_belongs_to_its_agent_whatever_the_names_hold(subject: Subject, run: Any) -> None:
-    one = keep(subject, run, replace(DRAFT, agent_id="a\nb"), "c")
-    other = keep(subject, run, replace(DRAFT, agent_id="a"), "b\nc")
+    one = remember_once(subject, run, replace(DRAFT, agent_id="a\nb"), "c")
+    other = remember_once(subject, run, replace(DRAFT, agent_id="a"), "b\nc")
     assert one.id != other.id
 
 
 def test_the_same_key_with_another_body_is_a_conflict(subject: Subject, run: Any) -> None:
-    keep(subject, run)
+    remember_once(subject, run)
     for other in (replace(DRAFT, content="x"), replace(DRAFT, user_id="bob"), replace(DRAFT, metadata={})):
         with pytest.raises(Conflict):
-            keep(subject, run, other)
+            remember_once(subject, run, other)
     assert len(run(subject.list())) == 1
 
 
 def test_a_key_whose_memory_was_erased_is_used_up(subject: Subject, run: Any) -> None:
-    first = keep(subject, run)
+    first = remember_once(subject, run)
     run(subject.forget(first.id))
-    assert keep(subject, run).id == first.id
+    assert remember_once(subject, run).id == first.id
     run(subject.forget(first.id, hard_delete=True))
     with pytest.raises(Conflict):
-        keep(subject, run)
-    assert keep(subject, run, key="k2").id != first.id
+        remember_once(subject, run)
+    assert remember_once(subject, run, key="k2").id != first.id
 
 
 def test_duplicates_at_the_same_moment_make_one_memory(subject: Subject, run: Any) -> None:
@@ -155,7 +155,7 @@ def test_a_demotion_meanwhile_is_not_lost(subject: Subject, run: Any, change: st
     assert run(subject.get(a)).demotion == 0.25
 
 
-class Picky(Hashing):
+class RefusingEmbedder(Hashing):
     """Refuses some texts, as a server of embeddings may."""
 
     def embed(self, texts: Any) -> Vectors:
@@ -166,7 +166,7 @@ class Picky(Hashing):
 
 def test_a_bad_item_fails_alone_and_a_bad_chunk_fails_together(clock: FakeClock) -> None:
     async def scenario() -> None:
-        engine = await Engine.open(InMemory(clock), Picky(), clock=clock)
+        engine = await Engine.open(InMemory(clock), RefusingEmbedder(), clock=clock)
         items = [BatchItem(Draft("agent", "semantic", f"number {i}")) for i in range(100)]
         items[3].draft.embedding = [1.0]
         items[99].draft.content = "unspeakable"

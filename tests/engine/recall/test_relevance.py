@@ -26,13 +26,13 @@ CORPUS = Path(__file__).parents[3] / "bench" / "data" / "corpus"
 
 
 @dataclass
-class Found:
+class ScoredMemory:
     memory: Memory
     score: float
     dense: float | None
 
 
-class Fixed:
+class FixedJudge:
     """A judge that has made up its mind."""
 
     name = "fixed"
@@ -47,25 +47,25 @@ class Fixed:
         return [self.logits[n] if n < len(self.logits) else -6.0 for n in range(len(texts))]
 
 
-class Broken(Fixed):
+class BrokenJudge(FixedJudge):
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
         raise Unavailable("the judge is broken")
 
 
-def found(*cosines: float | None) -> list[Found]:
+def candidates(*cosines: float | None) -> list[ScoredMemory]:
     return [
-        Found(Memory(str(n), "local", "a", "semantic", f"memory {n}"), 1 / (60 + n), cosine)
+        ScoredMemory(Memory(str(n), "local", "a", "semantic", f"memory {n}"), 1 / (60 + n), cosine)
         for n, cosine in enumerate(cosines)
     ]
 
 
-def assessed(judge: Any, ranked: Sequence[Found], **options: Any) -> Assessment[Found]:
+def assess_with(judge: Any, ranked: Sequence[ScoredMemory], **options: Any) -> Assessment[ScoredMemory]:
     name = options.pop("embedder_name", NAME)
     query = Query(("a",), QUESTION, **{"judge": options.pop("mode", "auto"), **options})
     return asyncio.run(assess(judge, analyse(QUESTION), ranked, query, name))
 
 
-def ids(assessment: Assessment[Found]) -> list[str]:
+def ids(assessment: Assessment[ScoredMemory]) -> list[str]:
     return [hit.found.memory.id for hit in assessment.hits]
 
 
@@ -121,7 +121,7 @@ def test_nearer_and_better_judged_is_never_less_answerable(cosine: float, more: 
 
 
 def test_a_question_nothing_answers_is_left_empty_and_says_why() -> None:
-    result = assessed(Fixed(-9, -9, -9), found(*NEAR), explain=True)
+    result = assess_with(FixedJudge(-9, -9, -9), candidates(*NEAR), explain=True)
     assert (result.hits, result.judged) == ([], 3)
     assert "a judge read the best 3" in (result.reason or "")
     assert result.explain is not None
@@ -130,14 +130,14 @@ def test_a_question_nothing_answers_is_left_empty_and_says_why() -> None:
 
 
 def test_a_question_that_is_answered_keeps_its_hits() -> None:
-    result = assessed(Fixed(4, -6, -6), found(*NEAR))
+    result = assess_with(FixedJudge(4, -6, -6), candidates(*NEAR))
     assert ids(result) == ["0", "1", "2", "3", "4"]
     assert result.reason is None
     assert all(hit.relevance is not None and hit.explain is None for hit in result.hits)
 
 
 def test_explain_tells_what_each_hit_rests_on() -> None:
-    result = assessed(Fixed(6, -6, -6), found(*NEAR), explain=True)
+    result = assess_with(FixedJudge(6, -6, -6), candidates(*NEAR), explain=True)
     first, second = result.hits[0].explain, result.hits[3].explain
     assert first is not None
     assert second is not None
@@ -147,25 +147,25 @@ def test_explain_tells_what_each_hit_rests_on() -> None:
 
 
 def test_what_is_far_from_everything_is_not_worth_judging() -> None:
-    judge = Fixed(9, 9, 9)
-    result = assessed(judge, found(*FAR), explain=True)
+    judge = FixedJudge(9, 9, 9)
+    result = assess_with(judge, candidates(*FAR), explain=True)
     assert (result.hits, result.judged, judge.read) == ([], 0, [])
     assert result.explain is not None
     assert result.explain["answerable"] < result.explain["cut_off"] == fitted(NAME).hopeless  # type: ignore[union-attr]
     assert "by their words and meaning alone" in (result.reason or "")
-    assert len(assessed(judge, found(*FAR), mode="always").hits) == 5
+    assert len(assess_with(judge, candidates(*FAR), mode="always").hits) == 5
 
 
 @pytest.mark.parametrize(("mode", "judged"), [("off", 0), ("auto", 3), ("always", 10)])
 def test_how_many_are_judged(mode: str, judged: int) -> None:
-    judge = Fixed(4)
-    result = assessed(judge, found(*NEAR), mode=mode)
+    judge = FixedJudge(4)
+    result = assess_with(judge, candidates(*NEAR), mode=mode)
     assert (result.judged, len(judge.read)) == (judged, judged)
     assert len(result.hits) == 5
 
 
 def test_off_still_gives_a_relevance() -> None:
-    assert all(hit.relevance is not None for hit in assessed(Fixed(), found(*NEAR), mode="off").hits)
+    assert all(hit.relevance is not None for hit in assess_with(FixedJudge(), candidates(*NEAR), mode="off").hits)
 
 
 def test_a_certain_one_needs_no_judge() -> None:
@@ -176,56 +176,56 @@ def test_a_certain_one_needs_no_judge() -> None:
 
 
 def test_min_score_cuts_at_that_relevance_instead() -> None:
-    judge = Fixed(4, -9, -9)
-    every = assessed(judge, found(*NEAR), min_score=0)
+    judge = FixedJudge(4, -9, -9)
+    every = assess_with(judge, candidates(*NEAR), min_score=0)
     middle = sorted(hit.relevance or 0 for hit in every.hits)[-1]
-    result = assessed(judge, found(*NEAR), min_score=middle)
+    result = assess_with(judge, candidates(*NEAR), min_score=middle)
     assert ids(result) == ["0"]
     assert "4 of 5 have a relevance below" in (result.reason or "")
 
 
 def test_min_score_0_keeps_everything() -> None:
-    result = assessed(Fixed(-9, -9, -9), found(*FAR), min_score=0)
+    result = assess_with(FixedJudge(-9, -9, -9), candidates(*FAR), min_score=0)
     assert (len(result.hits), result.reason) == (5, None)
 
 
 def test_rankings_order_stands() -> None:
-    assert ids(assessed(Fixed(-9, 0, 9), found(*NEAR))) == ["0", "1", "2", "3", "4"]
+    assert ids(assess_with(FixedJudge(-9, 0, 9), candidates(*NEAR))) == ["0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("name", ["another-embedder", None])
 def test_without_a_fit_there_is_neither_relevance_nor_a_cut(name: str | None) -> None:
-    judge = Fixed(-9, -9, -9)
-    result = assessed(judge, found(*FAR), embedder_name=name)
+    judge = FixedJudge(-9, -9, -9)
+    result = assess_with(judge, candidates(*FAR), embedder_name=name)
     assert [hit.relevance for hit in result.hits] == [None] * 5
     assert (result.note, judge.read) == (None, [])
-    assert "not calibrated" in (assessed(judge, found(*FAR), embedder_name=name, min_score=0.5).note or "")
+    assert "not calibrated" in (assess_with(judge, candidates(*FAR), embedder_name=name, min_score=0.5).note or "")
 
 
 def test_nothing_found_is_nothing_assessed() -> None:
-    assert assessed(Fixed(), []) == Assessment([])
+    assert assess_with(FixedJudge(), []) == Assessment([])
 
 
 def test_a_memory_without_a_vector_is_not_cut() -> None:
-    result = assessed(Fixed(-9, 0, 9), found(0.6, None, 0.5, 0.4), min_score=0)
+    result = assess_with(FixedJudge(-9, 0, 9), candidates(0.6, None, 0.5, 0.4), min_score=0)
     assert ids(result)[:3] == ["0", "1", "2"]
     assert result.hits[1].relevance is None
 
 
 def test_memories_without_any_vector_are_left_alone() -> None:
-    assert len(assessed(Fixed(-9), found(None, None)).hits) == 2
+    assert len(assess_with(FixedJudge(-9), candidates(None, None)).hits) == 2
 
 
 def test_a_judge_that_fails_is_a_note() -> None:
-    result = assessed(Broken(), found(*NEAR))
+    result = assess_with(BrokenJudge(), candidates(*NEAR))
     assert (len(result.hits), result.judged) == (5, 0)
     assert result.note == "the judge is broken; relevance is without a judge"
 
 
 def test_a_judges_own_note_is_passed_on() -> None:
-    judge = Fixed(4)
+    judge = FixedJudge(4)
     judge.note = "the budget is spent"
-    assert assessed(judge, found(*NEAR)).note == "the budget is spent"
+    assert assess_with(judge, candidates(*NEAR)).note == "the budget is spent"
 
 
 def test_fits_are_read_per_embedder() -> None:
@@ -240,10 +240,10 @@ def test_a_few_questions_of_the_corpus_end_to_end() -> None:
     coding = [e for e in entries if e["agent_id"] == "coding"]
     vectors = embedder.embed([e["text"] for e in coding])
 
-    def ask(question: str) -> Assessment[Found]:
+    def ask(question: str) -> Assessment[ScoredMemory]:
         cosines = vectors @ embedder.embed([question])[0]
         ranked = [
-            Found(Memory(e["id"], "local", "coding", "semantic", e["text"]), float(c), float(c))
+            ScoredMemory(Memory(e["id"], "local", "coding", "semantic", e["text"]), float(c), float(c))
             for c, e in sorted(zip(cosines, coding, strict=True), key=lambda pair: -pair[0])
         ]
         return asyncio.run(assess(judge, analyse(question), ranked[:20], Query(("coding",), question), embedder.name))

@@ -150,7 +150,7 @@ def test_reject_names_labels_and_fields_and_never_the_secret() -> None:
     assert REJECT.redact_record(draft(content="nothing to see"))[1] == []
 
 
-def told(draft: Draft | None = None, **fields: Any) -> Draft:
+def draft_with_key(draft: Draft | None = None, **fields: Any) -> Draft:
     return replace(draft or Draft("agent", "semantic", f"the key is {KEY}"), **fields)
 
 
@@ -166,8 +166,8 @@ def test_a_large_document_is_searched_beside_the_event_loop(
 
     monkeypatch.setattr(scanner, "redact", watched)
     large = {"log": ["token=" * 100] * 40, "key": KEY}
-    assert run(subject.engine.remember(WHO, told(content="x", metadata=large))).redacted == ["aws_access_key"]
+    assert run(subject.engine.remember(WHO, draft_with_key(content="x", metadata=large))).redacted == ["aws_access_key"]
     beside = set(threads)
     threads.clear()
-    run(subject.engine.remember(WHO, told()))
+    run(subject.engine.remember(WHO, draft_with_key()))
     assert beside.isdisjoint(threads), "small ones are searched at once, large ones by another thread"

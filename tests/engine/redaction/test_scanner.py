@@ -24,7 +24,7 @@ KEY = BY_FORM["aws_access_key"](RNG)
 TOKEN = BY_FORM["github"](RNG)
 
 
-def missed(texts: Iterable[Positive]) -> tuple[Counter[str], list[str]]:
+def find_missed(texts: Iterable[Positive]) -> tuple[Counter[str], list[str]]:
     seen: Counter[str] = Counter()
     left = []
     for each in texts:
@@ -36,14 +36,14 @@ def missed(texts: Iterable[Positive]) -> tuple[Counter[str], list[str]]:
 
 
 def test_credentials_of_every_family_are_found_in_every_surrounding() -> None:
-    seen, left = missed(positives())
+    seen, left = find_missed(positives())
     assert len(seen) >= 40
     assert seen.total() >= 300
     assert len(left) <= 0.02 * seen.total(), Counter(left)
 
 
 def test_awkward_surroundings_hide_nothing() -> None:
-    seen, left = missed(held_out())
+    seen, left = find_missed(held_out())
     assert len(left) <= 0.02 * seen.total(), Counter(left)
 
 
@@ -124,7 +124,7 @@ UNITS = sorted({*HOSTILE, *(trigger for rule in (*TOKENS, *PHRASES) for trigger 
 SIZE = 1_000_000  # characters: seconds at most for what is linear, minutes for what reads the rest again at every unit
 
 
-def grown(unit: str, size: int) -> str:
+def repeated(unit: str, size: int) -> str:
     return (unit * (size // len(unit) + 1))[:size]
 
 
@@ -132,7 +132,7 @@ def grown(unit: str, size: int) -> str:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_rule_is_linear_in_the_text(unit: str) -> None:
-    text = grown(unit, SIZE)
+    text = repeated(unit, SIZE)
     clean, labels = ON.text(text)
     assert bool(labels) == (clean != text)
 

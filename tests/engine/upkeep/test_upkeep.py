@@ -37,7 +37,7 @@ def test_status_counts_the_reviews_its_reader_may_see(subject: Subject, run: Any
         assert run(subject.engine.upkeep.status(who))["pending_reviews"] == count
 
 
-def opened(mode: str, store: Any = None) -> Engine:
+def open_engine(mode: str, store: Any = None) -> Engine:
     clock = FakeClock()
     settings = Settings(redaction=RedactionConfig(mode=mode))
     return asyncio.run(Engine.open(store or InMemory(clock), Hashing(), clock=clock, settings=settings))
@@ -45,5 +45,5 @@ def opened(mode: str, store: Any = None) -> Engine:
 
 def test_status_says_whether_redaction_is_on(subject: Subject, run: Any) -> None:
     assert run(subject.engine.upkeep.status(WHO))["redaction"] == {"mode": "redact", "registered": 0}
-    off = opened("off")
+    off = open_engine("off")
     assert asyncio.run(off.upkeep.status(WHO))["redaction"]["mode"] == "off"
