@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 
 from commonplace.engine.recall.languages import language
 
@@ -24,3 +25,38 @@ from commonplace.engine.recall.languages import language
 )
 def test_language(text: str, expected: str | None) -> None:
     assert language(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Πού είναι το κλειδί", "el"),
+        ("Где ключ", "ru"),
+        ("איפה המפתח", "he"),
+        ("أين المفتاح", "ar"),
+        ("चाबी कहाँ है", "hi"),
+        ("กุญแจอยู่ที่ไหน", "th"),
+        ("A chave não está em casa, ou foi com os outros", "pt"),
+        ("La chiave non è nel cassetto della cucina", "it"),
+        ("Het ligt niet op tafel, wij zijn het kwijt", "nl"),
+        ("Schlüssel", None),
+        ("", None),
+        ("x" * 300 + " ключ", None),
+        ("is ключ", "ru"),
+    ],
+)
+def test_languages_by_their_letters_and_telling_words(text: str, expected: str | None) -> None:
+    assert language(text) == expected
+
+
+def test_words_at_hand_need_not_be_found_again() -> None:
+    assert language("ANYTHING", ["der", "schlüssel"]) == "de"
+    assert language("ANYTHING", frozenset({"the", "der"})) == "en"
+    assert language("ANYTHING", []) is None
+
+
+@given(st.text(max_size=60))
+def test_a_guess_is_two_letters_or_none(text: str) -> None:
+    guess = language(text)
+    assert guess is None or (len(guess) == 2 and guess.isascii())
+    assert language(text) == guess
