@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.ranking import rank
+from commonplace.engine.recall.ranking import WEIGHTS, Shortlist, probability, rank, text_key, total
 from commonplace.engine.recall.understanding import Parts, analyse
 from commonplace.stores.base import AgentContext, Candidate
 from commonplace.wire.record import Memory
@@ -116,3 +118,103 @@ def test_without_a_leg_the_other_ranks() -> None:
     assert order(rank(words, asked)) == ["many", "few"]
     assert order(rank(meaning, asked)) == ["near", "far"]
     assert rank([]) == []
+
+
+# the sum and the probability it becomes
+
+
+def test_only_features_with_a_weight_count() -> None:
+    assert total({"dense": 0.5, "unknown": 9.0}, {"dense": 2.0, "absent": 7.0}) == 1.0
+    assert total({}, WEIGHTS) == 0.0
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
+def test_a_greater_sum_is_never_less_probable(z: float, more: float) -> None:
+    assert 0.0 < probability(z) <= probability(z + more) < 1.0 + 1e-12
+
+
+def test_every_weight_that_ships_is_a_finite_number() -> None:
+    assert all(math.isfinite(weight) for weight in WEIGHTS.values())
+    assert {"dense", "keyword", "coverage"} <= set(WEIGHTS)
+
+
+# what says the same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("A cat", "the cat!", True),
+        ("Der Hund schläft.", "der hund schläft", True),
+        ("costs 1.5", "costs 15", False),
+        ("from 3-4", "from 34", False),
+        ("2 + 2", "2 - 2", False),
+        ("a", "an", False),  # nothing but articles: the text itself is compared
+        ("x" * 5000, "X" * 5000, False),  # too long to be read word by word
+        ("is it so", "is it so?", False),
+    ],
+)
+def test_equal_keys_are_equal_sayings(one: str, other: str, same: bool) -> None:
+    assert (text_key(memory("a", one)) == text_key(memory("b", other))) is same
+
+
+@pytest.mark.parametrize("field", ["user_id", "speaker", "title", "event_time", "agent_id", "type"])
+def test_the_same_words_about_something_else_are_another_saying(field: str) -> None:
+    said = memory("a", "yes")
+    assert text_key(said) != text_key(replace(said, **{field: 7 if field == "event_time" else "other"}))
+
+
+# a shortlist, step by step
+
+
+def session(*scores: float) -> list[Candidate]:
+    return [Candidate(memory(str(i), f"turn {i}", session_id="s"), score, None) for i, score in enumerate(scores)]
+
+
+def test_only_what_belongs_to_a_session_is_worth_reading_around() -> None:
+    alone = Candidate(memory("alone", "no session"), 0.9, None)
+    found = [alone, *session(0.1, 0.8, 0.5)]
+    assert Shortlist(found).promising(2) == ["1", "2"]
+    assert Shortlist(found, parts=Parts(context=False)).promising(2) == []
+
+
+def test_what_was_said_around_becomes_a_candidate_once() -> None:
+    run = session(0.9, 0.1, 0.2)
+    shortlist = Shortlist(run[:1])
+    assert order(shortlist.ranked()) == ["0"]
+    shortlist.add([run])
+    assert sorted(order(shortlist.ranked())) == ["0", "1", "2"]
+    by_id = {r.memory.id: r for r in shortlist.ranked()}
+    assert by_id["1"].features["before_gain"] == pytest.approx(0.8)
+    assert "before_gain" not in by_id["0"].features
+
+
+def test_neighbours_farther_than_two_turns_count_for_nothing() -> None:
+    run = session(0.1, 0.1, 0.1, 0.9)
+    shortlist = Shortlist(run)
+    shortlist.add([run])
+    gains = {r.memory.id: r.features.get("farther_gain", 0.0) for r in shortlist.ranked()}
+    assert gains["1"] == pytest.approx(0.8)
+    assert gains["0"] == 0.0
+
+
+def test_only_the_words_of_the_best_are_looked_at() -> None:
+    asked = analyse("What does BF-E417 mean?", AgentContext(), 0)
+    found = [Candidate(memory(str(i), "BF-E417", event_time=i), 0.9 - i / 10, None) for i in range(4)]
+    ranked = Shortlist(found, asked).ranked(closely=2)
+    assert {r.memory.id for r in ranked if "literal" in r.features} == {"0", "1"}
+
+
+def test_a_chain_of_replacements_ends_with_the_newest_in_front() -> None:
+    found = [Candidate(memory(id, f"text {id}"), score, None) for id, score in (("a", 0.9), ("b", 0.5), ("c", 0.1))]
+    assert order(rank(found, replaced={"a": "b", "b": "c"})) == ["c", "b", "a"]
+    gone = {r.memory.id: r.score for r in rank(found, replaced={"a": "elsewhere"})}
+    here = {r.memory.id: r.score for r in rank(found)}
+    assert gone["a"] < here["a"], "even where what replaced it was not found"
+    assert (gone["b"], gone["c"]) == (here["b"], here["c"])
+
+
+def test_weights_are_those_that_are_given() -> None:
+    found = [Candidate(memory("a", "one"), 0.9, 0.0), Candidate(memory("b", "two"), 0.1, 5.0)]
+    assert order(rank(found, weights={"dense": 1.0})) == ["a", "b"]
+    assert order(rank(found, weights={"keyword": 1.0})) == ["b", "a"]
