@@ -7,15 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from stored_records import stored_records
 
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
 from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.memory.forget import by_filter, must_erase, preview_of, status_label
 from commonplace.engine.types import Draft, Expire, Forget
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import START, WHO, FakeClock, Subject
-from commonplace.wire.record import Principal
+from commonplace.wire.errors import Conflict, Forbidden, ValidationError
+from commonplace.wire.record import Memory, Principal
 
 
 def interrupt(subject: Subject, verb: str, act: Any) -> None:
@@ -97,3 +100,127 @@ def test_where_backups_lie_is_told_to_the_operator_alone(tmp_path: Path, clock: 
         await engine.close()
 
     asyncio.run(scenario())
+
+
+def memory(**fields: Any) -> Memory:
+    return Memory("m", "local", "agent", "semantic", "secret text", **fields)
+
+
+@pytest.mark.parametrize(("request_", "chosen"), [
+    (Forget("agent", ["a"]), False), (Forget("agent", filter={"tags": "x"}), True),
+    (Forget("agent", ["a"], {"tags": "x"}), True), (Forget("agent", ["a"], {}, user_id="bob"), False),
+])  # fmt: skip
+def test_whether_what_memories_say_chose_them(request_: Forget, chosen: bool) -> None:
+    assert by_filter(request_) is chosen
+
+
+@pytest.mark.parametrize(("fields", "label", "shown"), [
+    ({}, "live", True), ({"status": "archived"}, "archived", True), ({"status": "deleted"}, "deleted", False),
+    ({"status": "pending"}, "pending", False), ({"expires_at": 10}, "expired", False),
+    ({"expires_at": 10, "status": "archived"}, "expired", False),
+    ({"expires_at": 10, "status": "deleted"}, "deleted", False), ({"expires_at": 11}, "live", True),
+])  # fmt: skip
+def test_what_a_preview_shows(fields: dict[str, Any], label: str, shown: bool) -> None:
+    given = memory(**fields, title="secret title", created_at=3, version=2, content_hash="h")
+    assert status_label(given, 10) == label
+    seen = preview_of(given, 10)
+    if shown:
+        assert seen is given
+    else:
+        assert (seen.content, seen.title, seen.created_at, seen.version) == (f"({label})", None, 3, 2)
+        assert "secret" not in repr(seen)
+
+
+@pytest.mark.parametrize(("privacy", "must"), [({}, False), ({"share_with": ["*"]}, False), ({"retain": 1}, True)])
+def test_what_was_promised_to_be_gone_leaves_nothing(privacy: dict[str, Any], must: bool) -> None:
+    assert must_erase(memory(privacy=privacy)) is must
+
+
+@pytest.mark.parametrize("fields", [{}, {"filter": {}}, {"user_id": "bob"}, {"filter": {}, "user_id": "bob"}])
+def test_a_forget_of_everything_is_refused(subject: Subject, run: Any, fields: dict[str, Any]) -> None:
+    run(subject.remember("x", user_id="bob"))
+    with pytest.raises(ValidationError, match="forget needs ids or filter"):
+        run(subject.forget(**fields))
+    assert len(run(subject.list())) == 1
+
+
+def test_ids_and_filter_and_user_must_all_hold(subject: Subject, run: Any) -> None:
+    a = run(subject.remember("a", tags=["x"], user_id="bob"))
+    b = run(subject.remember("b", tags=["x"], user_id="eve"))
+    c = run(subject.remember("c", user_id="bob"))
+    request = Forget("agent", [a, b, c, "nothing"], {"tags": "x"}, user_id="bob")
+    assert [m.id for m in run(subject.engine.preview_forget(WHO, request))] == [a]
+    assert run(subject.engine.forget(WHO, request)).ids == [a]
+    assert {m.id for m in run(subject.list())} == {b, c}
+
+
+def test_a_softly_forgotten_memory_is_gone_everywhere_but_can_still_be_erased(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("the violin", aliases=["note"]))
+    done = run(subject.forget("note"))
+    assert (done.ids, done.erased, done.store) == ([id], False, subject.store.name)
+    assert run(subject.gone(id))
+    assert run(subject.list()) == run(subject.recall("violin")) == []
+    assert run(subject.forget(id)).ids == []
+    assert len(run(subject.store.history("local", id))) == 2
+    assert run(subject.forget(id, hard_delete=True)).ids == [id]
+    assert run(subject.store.history("local", id)) == []
+
+
+def test_erasing_takes_statements_derived_from_it_along(subject: Subject, run: Any) -> None:
+    id, other = run(subject.remember("x", aliases=["note"])), run(subject.remember("y"))
+    for predicate, source in (("knows", id), ("likes", "note"), ("sees", other)):
+        run(subject.engine.graph.assert_fact(
+            WHO, "agent", subject="Alice", predicate=predicate, object="Bob", provenance=source
+        ))  # fmt: skip
+    run(subject.forget(id))
+    assert len(run(subject.engine.graph.query(WHO, "agent", "Alice"))) == 3, "a soft one may be undone"
+    run(subject.forget(id, hard_delete=True))
+    assert [t.predicate for t in run(subject.engine.graph.history(WHO, "agent", "Alice"))] == ["sees"]
+
+
+def test_what_it_was_merged_into_is_named_or_goes_too(subject: Subject, run: Any) -> None:
+    a, b, c = (run(subject.remember(text)) for text in "abc")
+    run(subject.merge(b, a, strategy="merge_content"))
+    run(subject.merge(c, b, strategy="merge_content"))
+    named = run(subject.forget(a, hard_delete=True))
+    assert (named.ids, named.descendants) == ([a], [b, c]), "their text lives on there"
+    d, e = run(subject.remember("d")), run(subject.remember("e"))
+    run(subject.merge(e, d))
+    taken = run(subject.forget(d, hard_delete=True, cascade=True))
+    assert (sorted(taken.ids), taken.descendants) == (sorted([d, e]), [])
+
+
+def test_many_are_forgotten_in_several_units_of_work(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commonplace.engine.memory.forget.CHUNK", 2)
+    ids = [run(subject.remember(str(i), tags=["x"])) for i in range(5)]
+    assert run(subject.forget(filter={"tags": "x"})).ids == ids
+    entries = run(subject.engine.ledger.entries(WHO, operation="forget"))
+    assert [len(entry.parts) for entry in entries] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("ref", ["{id}", "note", "drawer_{id}"])
+def test_one_memory_is_deleted_by_any_id(subject: Subject, run: Any, ref: str) -> None:
+    id = run(subject.remember("x", aliases=["note"]))
+    assert run(subject.engine.delete(WHO, ref.format(id=id))) is True
+    assert run(subject.gone(id))
+    assert run(subject.engine.delete(WHO, ref.format(id=id))) is False
+    assert len(run(subject.store.history("local", id))) == 2, "softly"
+
+
+def test_deleting_needs_a_writer_and_a_name_that_means_one(subject: Subject, run: Any) -> None:
+    for agent in ("one", "two"):
+        run(subject.remember("x", agent, aliases=["note"]))
+    with pytest.raises(Conflict):
+        run(subject.engine.delete(WHO, "note"))
+    with pytest.raises(Forbidden):
+        run(subject.engine.delete(Principal("r", role="reader"), "note", "one"))
+    assert run(subject.engine.delete(Principal("w", role="writer", agents=("two",)), "note")) is True
+    assert run(subject.get("note", "one")).content == "x"
+
+
+def test_deleting_what_was_promised_to_be_gone_erases_it(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("x", privacy={"retain": 9}))
+    assert run(subject.engine.delete(WHO, id)) is True
+    assert run(subject.store.history("local", id)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +10,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.engine.memory import expire
-from commonplace.engine.memory.merge import combine
+from commonplace.engine.memory.merge import combine, shared_with
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import Merge
 from commonplace.testing.subject import START, WHO, Subject
-from commonplace.wire.errors import NotFound, PayloadTooLarge, ValidationError
-from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
+from commonplace.wire.errors import Forbidden, NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 
@@ -133,3 +134,90 @@ def test_a_merge_drops_what_was_registered_since(subject: Subject, run: Any) -> 
     subject.engine._core.redactor.secrets = Secrets.of({"door": "swordfish 12345"})
     run(subject.engine.merge(WHO, Merge("agent", one, [two], "merge_content")))
     assert run(subject.get(one)).content == "it opens with <REDACTED:door>\nmore"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ([["bob"], ["bob", "eve"]], ["bob"]),
+        ([["bob"], ["eve"]], []),
+        ([["*"], ["bob"]], ["bob"]),
+        ([["*"], ["*", "bob"]], ["*", "bob"]),
+        ([["*"], None], []),
+        ([None, None], []),
+        ([["bob", "eve"], ["*"], ["eve", "bob"]], ["bob", "eve"]),
+    ],
+)
+def test_a_joined_text_is_shared_with_whoever_may_see_each_of_them(
+    given: list[list[str] | None], names: list[str]
+) -> None:
+    memories = [memory(str(i), privacy={} if each is None else {"share_with": each}) for i, each in enumerate(given)]
+    assert shared_with(memories) == names
+    joined = combine(memories[0], memories[1:], "merge_content").survivor
+    assert joined.privacy.get("share_with", []) == names
+
+
+def test_duplicates_are_forgotten_and_say_what_they_became(subject: Subject, run: Any) -> None:
+    a, b, c = (run(subject.remember(text, aliases=[text])) for text in ("one", "two", "three"))
+    merged = run(subject.merge("one", "two", c, strategy="merge_content"))
+    assert (merged.survivor.id, merged.survivor.content, merged.changed) == (a, "one\ntwo\nthree", True)
+    assert [(m.id, m.status, m.merged_into) for m in merged.losers] == [(b, "deleted", a), (c, "deleted", a)]
+    assert [m.id for m in run(subject.list())] == [a]
+    assert run(subject.recall("three"))[0].id == a
+    entry = run(subject.engine.ledger.entries(WHO, operation="merge"))[-1]
+    told = [(part.memory_id, json.loads(part.payload)) for part in entry.parts]
+    assert told == [(a, {"version": 2, "kept": True}),
+                    *((id, {"merged_into": a, "strategy": "merge_content"}) for id in (b, c))]  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["keep_canonical", "keep_highest_confidence"])
+def test_a_survivor_that_stays_as_it_was_gets_no_new_version(subject: Subject, run: Any, strategy: Any) -> None:
+    low, high = run(subject.remember("low", confidence=0.1)), run(subject.remember("high", confidence=0.9))
+    merged = run(subject.merge(low, high, strategy=strategy))
+    assert merged.survivor.id == (low if strategy == "keep_canonical" else high)
+    assert (run(subject.get(merged.survivor.id)).version, merged.changed) == (1, False)
+
+
+def test_an_entity_name_means_all_that_carry_it(subject: Subject, run: Any) -> None:
+    ids = [run(subject.remember(text, entity_name="Alice")) for text in ("one", "two", "three")]
+    other = run(subject.remember("else", entity_name="Bob"))
+    merged = run(subject.merge(ids[0], "Alice"))
+    assert (merged.survivor.id, [m.id for m in merged.losers]) == (ids[0], ids[1:])
+    by_name = run(subject.merge("Bob", "Alice"))
+    assert (by_name.survivor.id, [m.id for m in by_name.losers]) == (other, [ids[0]])
+
+
+def test_a_merge_can_be_looked_at_first(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    seen = run(subject.engine.preview_merge(WHO, Merge("agent", a, [b], "merge_content")))
+    assert (seen.survivor.content, [m.id for m in seen.losers], seen.changed) == ("one\ntwo", [b], True)
+    assert {m.content for m in run(subject.list())} == {"one", "two"}
+
+
+def test_a_change_meanwhile_is_merged_as_it_is_now(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    core = subject.engine._core
+    plain, changes = core.make_entries, iter(["changed"])
+
+    async def changing(*args: Any) -> Any:
+        core.make_entries = plain  # type: ignore[method-assign]
+        await subject.update(b, content=next(changes))
+        return await plain(*args)
+
+    core.make_entries = changing  # type: ignore[method-assign]
+    assert run(subject.merge(a, b, strategy="merge_content")).survivor.content == "one\nchanged"
+
+
+@pytest.mark.parametrize("who", [Principal("r", role="reader"), Principal("w", role="writer", agents=("other",))])
+def test_only_writers_of_the_agent_merge(subject: Subject, run: Any, who: Principal) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    for work in (subject.engine.merge(who, Merge("agent", a, [b])),
+                 subject.engine.preview_merge(who, Merge("agent", a, [b]))):  # fmt: skip
+        with pytest.raises(Forbidden):
+            run(work)
+
+
+def test_a_merge_of_nothing_is_refused(subject: Subject, run: Any) -> None:
+    a = run(subject.remember("one"))
+    with pytest.raises(ValidationError, match="duplicates must name at least one memory"):
+        run(subject.merge(a))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from commonplace.engine.memory.retention import inherit_retention, promised_end
 from commonplace.testing.subject import START, Subject
@@ -49,3 +50,38 @@ def test_the_longest_promise_to_retain_fits(subject: Subject, run: Any) -> None:
     assert run(subject.get(soon)).expires_at == subject.clock() + DAY_MS
     run(subject.forget(soon))
     assert run(subject.store.get("local", [soon])) == []
+
+
+memories = st.builds(
+    lambda id, retain, expires_at: Memory(
+        id, "t", "a", "semantic", id, privacy={} if retain is None else {"retain": retain}, expires_at=expires_at
+    ),
+    st.sampled_from("abcd"),
+    st.none() | st.integers(1, 99),
+    st.none() | st.integers(1, 99),
+)
+
+
+@given(memories, st.lists(memories, max_size=5))
+def test_nothing_outlasts_a_promise_of_what_it_holds(memory: Memory, sources: list[Memory]) -> None:
+    held = inherit_retention(memory, sources)
+    promised = [m for m in sources if "retain" in m.privacy]
+    ends = [m.expires_at for m in (memory, *promised) if m.expires_at is not None]
+    assert held.expires_at == min(ends, default=None)
+    assert ("retain" in held.privacy) == bool(promised or "retain" in memory.privacy)
+    assert inherit_retention(held, sources) == held
+
+
+@given(st.integers(0, 2**53 - 1), st.none() | st.integers(0, 2**60), st.none() | st.integers(0, 2**53 - 1))
+def test_an_end_is_never_after_what_was_said(since: int, retain: int | None, expires_at: int | None) -> None:
+    end = promised_end({} if retain is None else {"retain": retain}, since, expires_at)
+    assert (end is None) == (retain is None and expires_at is None)
+    if end is not None:
+        assert end <= 2**53 - 1
+        assert expires_at is None or end <= expires_at
+
+
+def test_with_whom_something_is_shared_is_nobody_elses_promise() -> None:
+    shared = Memory("s", "t", "a", "semantic", "s", privacy={"retain": 3, "share_with": ["*"], "basis": "consent"})
+    plain = Memory("p", "t", "a", "semantic", "p", privacy={"share_with": ["bob"]})
+    assert inherit_retention(plain, [shared]).privacy == {"retain": 3, "share_with": ["bob"], "basis": "consent"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 from commonplace.embedders.base import Vectors
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import BatchItem, Engine
-from commonplace.engine.memory.write import MAX_BATCH
+from commonplace.engine.memory.write import MAX_BATCH, idempotency_slot, new_memory
 from commonplace.engine.types import Draft, Query, Receipt
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject
-from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
-from commonplace.wire.record import MAX_CONTENT_CHARS
+from commonplace.wire.errors import Conflict, Fault, NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.record import MAX_CONTENT_CHARS, Principal
+from commonplace.wire.times import DAY_MS
 
 DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
 
@@ -182,3 +184,132 @@ def test_a_bad_item_fails_alone_and_a_bad_chunk_fails_together(clock: FakeClock)
         await engine.close()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(("a", "b"), ("a", "c")), (("a", "b"), ("b", "b")), (('a"', "b"), ("a", '"b'))]
+)
+def test_no_two_keys_share_a_slot(one: tuple[str, str], other: tuple[str, str]) -> None:
+    slots = {idempotency_slot(Draft(agent, "semantic", "x"), key) for agent, key in (one, other)}
+    assert len(slots) == 2
+
+
+def test_a_draft_becomes_a_memory_of_whoever_wrote_it() -> None:
+    who = Principal("alice", "acme")
+    draft = replace(DRAFT, title="T", tags=["x"], provenance={"dialect": "amp"}, privacy={"retain": 2}, aliases=["n"])
+    made, again = new_memory(who, draft, 1000), new_memory(who, draft, 1000, id="given")
+    assert (made.tenant, made.agent_id, made.kind, made.status) == ("acme", "agent", "semantic", "live")
+    assert (made.title, made.tags, made.aliases) == ("T", ["x"], ["n"])
+    assert made.provenance == {"principal": "alice", "dialect": "amp"}
+    assert made.expires_at == 1000 + 2 * DAY_MS
+    assert (made.created_at, made.version, made.seq) == (0, 0, 0), "given when it is committed"
+    assert made.content_hash != again.content_hash, "salted"
+    assert again.id == "given"
+    assert new_memory(who, replace(draft, kind="lesson"), 0).kind == "lesson"
+
+
+def test_a_write_is_numbered_timed_and_audited(subject: Subject, run: Any) -> None:
+    receipt = run(subject.engine.remember(WHO, DRAFT))
+    assert receipt.memory is not None
+    assert (receipt.id, receipt.stored_at, receipt.stores) == (receipt.memory.id, subject.clock(), [subject.store.name])
+    memory = run(subject.get(receipt.id))
+    assert (memory.version, memory.seq, memory.created_at, memory.updated_at) == (
+        1,
+        1,
+        subject.clock(),
+        subject.clock(),
+    )
+    (entry,) = run(subject.engine.ledger.entries(WHO))
+    told = json.loads(entry.parts[0].payload)
+    assert (entry.operation, entry.parts[0].memory_id) == ("remember", memory.id)
+    assert told == {"version": 1, "content_hash": memory.content_hash, "status": "live"}
+
+
+def test_an_alias_names_one_memory_until_that_is_gone(subject: Subject, run: Any) -> None:
+    first = run(subject.remember("first", aliases=["note"]))
+    with pytest.raises(Conflict) as refused:
+        run(subject.remember("second", aliases=["note"]))
+    assert refused.value.details == {"alias": "note"}
+    run(subject.remember("elsewhere", "other", aliases=["note"]))
+    run(subject.forget(first))
+    second = run(subject.remember("second", aliases=["note"]))
+    assert run(subject.get("note")).id == second
+
+
+def test_an_alias_of_what_has_expired_is_free_and_the_old_one_is_forgotten(subject: Subject, run: Any) -> None:
+    first = run(subject.remember("first", aliases=["note"], expires_at=subject.clock() + 1))
+    subject.clock.advance(1)
+    second = run(subject.remember("second", aliases=["note"]))
+    assert run(subject.get("note")).id == second
+    assert run(subject.store.get("local", [first]))[0].status == "deleted"
+    assert [e.operation for e in run(subject.engine.ledger.entries(WHO))] == ["remember", "forget", "remember"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault", "field"),
+    [
+        ({"content": ""}, ValidationError, "content"),
+        ({"content": " \n"}, ValidationError, "content"),
+        ({"content": "x" * (MAX_CONTENT_CHARS + 1)}, PayloadTooLarge, "content"),
+        ({"expires_at": 1}, ValidationError, "expires_at"),
+        ({"type": "procedural", "content": '{"states": []}'}, ValidationError, "content.states"),
+    ],
+)
+def test_an_update_that_is_refused_changes_nothing(
+    subject: Subject, run: Any, fields: dict[str, Any], fault: type[Fault], field: str
+) -> None:
+    id = run(subject.remember("plain"))
+    with pytest.raises(fault) as refused:
+        run(subject.update(id, **fields))
+    assert refused.value.details["field"] == field
+    memory = run(subject.get(id))
+    assert (memory.content, memory.version) == ("plain", 1)
+
+
+def test_an_update_says_what_changed_and_hashes_new_content_anew(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("plain", tags=["a"]))
+    before = run(subject.get(id))
+    retagged = run(subject.update(id, tags=["b"], confidence=0.5))
+    assert (retagged.content_hash, retagged.version) == (before.content_hash, 2)
+    changed = run(subject.update(id, content="other", title="T", metadata={"k": 1}))
+    assert changed.content_hash != before.content_hash
+    entries = run(subject.engine.ledger.entries(WHO, operation="update"))
+    told = [json.loads(entry.parts[0].payload)["changed"] for entry in entries]
+    assert told == [["tags", "confidence"], ["content", "metadata", "title"]]
+
+
+def test_what_was_over_before_may_stay_so_through_an_update(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("x", expires_at=subject.clock() + 10))
+    assert run(subject.update(id, content="y")).expires_at == subject.clock() + 10
+    with pytest.raises(ValidationError):
+        run(subject.update(id, expires_at=subject.clock()))
+
+
+@pytest.mark.parametrize("ref", ["nothing", "0198c1f2-7b3e-7d10-9a55-000000000000"])
+def test_what_is_not_there_cannot_be_updated(subject: Subject, run: Any, ref: str) -> None:
+    with pytest.raises(NotFound, match="`commonplace list --agent agent` shows what there is"):
+        run(subject.update(ref, content="x"))
+
+
+def test_what_was_forgotten_while_it_was_changed_stays_forgotten(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("plain"))
+    core = subject.engine._core
+    plain = core.make_entries
+
+    async def forgetting(*args: Any) -> Any:
+        core.make_entries = plain  # type: ignore[method-assign]
+        await subject.forget(id)
+        return await plain(*args)
+
+    core.make_entries = forgetting  # type: ignore[method-assign]
+    with pytest.raises(NotFound):
+        run(subject.update(id, content="late"))
+    assert run(subject.gone(id))
+
+
+def test_a_large_batch_is_kept_in_the_order_given(subject: Subject, run: Any) -> None:
+    items = [BatchItem(replace(DRAFT, content=f"number {i}")) for i in range(70)]
+    done = run(subject.engine.remember_many(WHO, items))
+    contents = [run(subject.get(receipt.id)).content for receipt in done[::23]]
+    assert contents == [f"number {i}" for i in range(0, 70, 23)]
+    assert len(run(subject.list())) == 70
