@@ -1,4 +1,5 @@
-"""What every operation works with: an embedder that is replaced elsewhere, or missing, while the engine runs."""
+"""What every operation works with: who may do what, vectors as they were given, work done again when the store has
+moved on, and an embedder that is replaced elsewhere, or missing, while the engine runs."""
 
 from __future__ import annotations
 
@@ -15,13 +16,17 @@ import pytest
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.hashing import Hashing
 from commonplace.engine import Engine
+from commonplace.engine.core import RANK, Core, StaleRead, memory_not_found, require_role
+from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.recall import relevance
 from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.text import terms
 from commonplace.testing.subject import WHO, FakeClock, Subject
-from commonplace.wire.errors import Unavailable
+from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
+from commonplace.wire.record import Memory, Principal
 
 FACTS = ["Alice plays the cello", "Bob repairs bicycles", "the kettle is in the attic"]
 
@@ -305,5 +310,146 @@ def test_a_missing_model_refuses_no_memory_and_is_forgiven(clock: FakeClock) -> 
         assert again.note is None
         assert "note" not in await engine.health()
         await engine.close()
+
+    asyncio.run(scenario())
+
+
+# authority
+
+
+@pytest.mark.parametrize("needed", RANK)
+@pytest.mark.parametrize("role", RANK)
+def test_a_role_includes_those_below_it(role: Any, needed: Any) -> None:
+    core, who = Core(InMemory(FakeClock())), Principal("alice", role=role, agents=("ada",))
+    if list(RANK).index(role) >= list(RANK).index(needed):
+        core.require(who, "ada", needed)
+        with pytest.raises(Forbidden, match="alice may not use agent 'bea'"):
+            core.require(who, "bea", needed)
+    else:
+        with pytest.raises(Forbidden, match=f"alice is a {role}; this needs the role {needed}"):
+            require_role(who, needed)
+
+
+def test_what_is_not_there_is_told_with_a_way_to_look() -> None:
+    fault = memory_not_found("ada", "x")
+    assert fault.summary == "no memory x for agent ada"
+    assert fault.hint == "`commonplace list --agent ada` shows what there is"
+
+
+# vectors
+
+
+def test_a_vector_that_is_given_is_made_one_long(subject: Subject) -> None:
+    core = subject.engine._core
+    for scale in (1e-30, 1.0, 3e38):
+        vectors = core.given_vector([0.0] * 254 + [3.0 * scale, 4.0 * scale])
+        assert vectors.shape == (1, 256)
+        assert vectors.dtype == np.float32
+        assert vectors[0, -2:] == pytest.approx([0.6, 0.8])
+
+
+@pytest.mark.parametrize("wrong", [[], [1.0], [1.0] * 255, [1.0] * 257, [0.0] * 256, [float("nan")] * 256])
+def test_a_vector_that_cannot_be_compared_is_refused(subject: Subject, wrong: list[float]) -> None:
+    with pytest.raises(ValidationError, match="embedding must be 256 numbers, not all zero") as refused:
+        subject.engine._core.given_vector(wrong)
+    assert refused.value.details == {"field": "embedding"}
+
+
+def test_without_an_embedder_no_vector_can_be_given() -> None:
+    with pytest.raises(ValidationError, match="this store has no embedder to compare it with"):
+        Core(InMemory(FakeClock())).given_vector([1.0])
+
+
+def test_an_entry_has_a_vector_for_each_passage_or_the_one_given(subject: Subject, run: Any) -> None:
+    core = subject.engine._core
+    long = Memory("a", "local", "agent", "semantic", "One sentence. " * 300)
+    short = Memory("b", "local", "agent", "semantic", "short", tags=["tag"])
+    given = [1.0] + [0.0] * 255
+    one, two, three = run(core.make_entries([long, short, short], [None, given, None]))
+    assert one.vectors == pytest.approx(Hashing().embed(passages(long)))
+    assert two.vectors == pytest.approx(np.array([given]))
+    assert three.vectors == pytest.approx(Hashing().embed(["short"]))
+    assert [entry.terms for entry in (one, two, three)] == [terms(indexed_text(m)) for m in (long, short, short)]
+    assert {entry.generation for entry in (one, two, three)} == {core.embedder_info.generation}
+
+
+def test_without_an_embedder_an_entry_has_words_alone() -> None:
+    memory = Memory("a", "local", "agent", "semantic", "short")
+    (entry,) = asyncio.run(Core(InMemory(FakeClock())).make_entries([memory]))
+    assert (entry.vectors, entry.terms, entry.generation) == (None, terms("short"), 0)
+
+
+# work done again
+
+
+@pytest.mark.parametrize(("failures", "done"), [(0, True), (1, True), (7, True), (8, False)])
+def test_what_has_moved_on_is_tried_eight_times(subject: Subject, run: Any, failures: int, done: bool) -> None:
+    attempts = 0
+
+    async def attempt() -> str:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= failures:
+            raise StaleRead if attempts % 2 else StaleGeneration
+        return "done"
+
+    core = subject.engine._core
+    if done:
+        assert run(core.retry_on_conflict(attempt)) == "done"
+        assert attempts == failures + 1
+    else:
+        with pytest.raises(Unavailable, match="kept changing while this was being done"):
+            run(core.retry_on_conflict(attempt))
+        assert attempts == 8
+
+
+def test_any_other_failure_is_not_tried_again(subject: Subject, run: Any) -> None:
+    attempts = 0
+
+    async def attempt() -> None:
+        nonlocal attempts
+        attempts += 1
+        raise Unavailable("the disk is full")
+
+    with pytest.raises(Unavailable, match="the disk is full"):
+        run(subject.engine._core.retry_on_conflict(attempt))
+    assert attempts == 1
+
+
+def test_work_that_waits_is_counted_until_it_is_answered(subject: Subject, run: Any) -> None:
+    core = subject.engine._core
+    seen: list[int] = []
+
+    def work(tx: Any) -> None:
+        seen.append(core.writing)
+        raise Unavailable("undone")
+
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            run(core.transact("local", work))
+    assert (seen, core.writing) == ([1, 1], 0)
+
+
+# choosing the embedder
+
+
+def test_the_first_embedder_is_the_stores_and_another_only_says_so(clock: FakeClock) -> None:
+    async def scenario() -> None:
+        store = InMemory(clock)
+        core = Core(store, clock)
+        await core.use_embedder(None)
+        assert (core.embedding, core.note) == (None, "no embedder is configured: recall is by keywords only")
+        assert await store.embedder() is None
+        await core.use_embedder(UnregisteredEmbedder("first"))
+        info = await store.embedder()
+        assert info is not None
+        assert (info.name, info.dimension) == ("first", 64)
+        assert (core.embedder_info, core.note) == (info, None)
+        late = Core(store, clock)
+        await late.use_embedder(UnregisteredEmbedder("second"))
+        assert (late.embedding, late.embedder_info) == (None, info)
+        assert late.note is not None
+        assert late.note.startswith("this store's vectors were made by first, but second is configured")
+        assert await late.embed(["x"]) is None
 
     asyncio.run(scenario())

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from commonplace.engine import procedures
 from commonplace.wire.errors import ValidationError
@@ -80,3 +81,48 @@ def test_procedures_that_are_refused(content: str, sentence: str) -> None:
     with pytest.raises(ValidationError) as refused:
         procedures.check(content)
     assert sentence in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "machine"),
+    [
+        (json.dumps(MACHINE), True), ("  {}", True), ("{not json}", False), ("[]", False), ("prose", False),
+        ("", False), ('{"a": ' * 100_000, False),
+    ],
+)  # fmt: skip
+def test_what_is_a_state_machine_and_what_is_prose(content: str, machine: bool) -> None:
+    assert procedures.is_machine(content) is machine
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=6), values, max_size=3),
+    max_leaves=6,
+)
+machines = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": json_values, "initial": json_values, "current": json_values, "metadata": json_values,
+        "states": json_values | st.lists(st.sampled_from(["a", "b", {"name": "c"}]), min_size=1, max_size=3),
+        "transitions": json_values | st.lists(
+            st.fixed_dictionaries({"trigger": st.just("go"), "source": st.sampled_from(["a", "*"])},
+                                  optional={"dest": json_values, "conditions": json_values}), max_size=2),
+    },
+)  # fmt: skip
+
+
+def refusal(content: str) -> str | None:
+    try:
+        procedures.check(content)
+    except ValidationError as fault:
+        return fault.message
+    return None
+
+
+@given(machines | json_values)
+def test_any_document_is_kept_or_refused_by_a_sentence(document: Any) -> None:
+    refused = refusal(json.dumps(document))
+    if refused is not None:
+        assert refused.startswith("procedure: content")
+    else:
+        assert not isinstance(document, (dict, list)) or document["states"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from commonplace.engine import rate_limit
 from commonplace.engine.rate_limit import Budget, per_minute, refuse
 
 
@@ -60,3 +61,42 @@ def test_nothing_is_no_limit() -> None:
 
 def test_retry_after_is_whole_seconds_never_too_few() -> None:
     assert [refuse(s, "busy").details["retry_after"] for s in (0.01, 1.0, 1.2, 19.999)] == [1, 1, 2, 20]
+
+
+def test_asking_how_long_costs_nothing() -> None:
+    budget = Budget(1.0, 1, ManualClock())
+    assert [budget.wait("a") for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert budget.spend("a") == 0.0
+    assert budget.wait("a") == budget.wait("a") == pytest.approx(1.0)
+    assert budget.wait("a", 3.0) == pytest.approx(3.0)
+
+
+def test_a_burst_is_never_less_than_one() -> None:
+    budget = Budget(1.0, 0.1, ManualClock())
+    assert budget.spend("a") == 0.0
+
+
+def test_so_many_a_minute_may_come_at_once() -> None:
+    clock = ManualClock()
+    budget = per_minute(3, clock)
+    assert budget is not None
+    assert [budget.spend("a") for _ in range(4)] == [0.0, 0.0, 0.0, pytest.approx(20.0)]
+    clock.now = 20.0
+    assert budget.spend("a") == 0.0
+
+
+def test_who_is_longest_unheard_of_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "_REMEMBERED", 2)
+    budget = Budget(1.0, 1, ManualClock())
+    for key in ("a", "b"):
+        budget.spend(key)
+    budget.wait("a")
+    budget.spend("c")
+    assert budget.wait("a") > 0
+    assert budget.wait("c") > 0
+    assert budget.wait("b") == 0.0, "b was forgotten, so its bucket is full again"
+
+
+def test_a_refusal_says_what_and_when() -> None:
+    assert refuse(2.5, "too many recalls").message == "too many recalls; try again in 3 s"
+    assert per_minute(-1) is None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from commonplace.engine import tokens
+from commonplace.engine.tokens import Token
 from commonplace.testing.subject import FakeClock, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from commonplace.wire.record import Principal
@@ -80,3 +83,65 @@ def test_a_token_that_works_is_not_removed(subject: Subject, run: Any) -> None:
 def test_nonsense_is_refused(presented: str) -> None:
     with pytest.raises(Unauthenticated):
         tokens.authenticate({}, presented, 0)
+
+
+TOKEN = Token("id", "alice", "acme", "writer", ("ada",), 5, 100, "hash")
+
+
+@pytest.mark.parametrize(("fields", "now", "status"), [
+    ({}, 99, "live"), ({}, 100, "expired"), ({"expires_at": None}, 10**15, "live"), ({"revoked_at": 7}, 8, "revoked"),
+    ({"revoked_at": 7}, 200, "revoked"),
+])  # fmt: skip
+def test_what_is_shown_of_a_token(fields: dict[str, Any], now: int, status: str) -> None:
+    token = replace(TOKEN, **fields)
+    shown = token.to_wire(now)
+    assert shown == {
+        "id": "id", "name": "alice", "tenant": "acme", "role": "writer", "agents": ["ada"], "created_at": 5,
+        "expires_at": token.expires_at, "status": status,
+    }  # fmt: skip
+    assert token.usable(now) is (status == "live")
+    assert token.principal() == Principal("alice", "acme", "writer", ("ada",))
+
+
+@pytest.mark.parametrize("change", [
+    lambda secret: secret[:-1], lambda secret: secret + "x", lambda secret: secret.replace("cp_", "xx_", 1),
+    lambda secret: secret.replace("cp_", "cp__", 1), lambda secret: secret.upper(), lambda secret: f" {secret}",
+])  # fmt: skip
+def test_a_secret_that_differs_in_anything_is_refused(subject: Subject, run: Any, change: Any) -> None:
+    _, secret = run(subject.engine.tokens.create(Principal()))
+    known = run(subject.engine.tokens.all())
+    assert tokens.authenticate(known, secret, subject.clock()) is not None
+    with pytest.raises(Unauthenticated) as refused:
+        tokens.authenticate(known, change(secret), subject.clock())
+    assert refused.value.message == "this token is not known, has expired or was revoked"
+
+
+def test_tokens_have_names_of_their_own_unless_given(subject: Subject, run: Any) -> None:
+    made, _ = run(subject.engine.tokens.create(Principal()))
+    assert (made.name, made.tenant, made.role, made.agents) == (f"token-{made.id}", "local", "writer", ("*",))
+
+
+def test_the_ledger_tells_what_became_of_a_token_and_no_secret(subject: Subject, run: Any) -> None:
+    made, secret = run(subject.engine.tokens.create(Principal(), role="reader", agents=["ada"]))
+    _, renewed = run(subject.engine.tokens.rotate(Principal(), made.id))
+    run(subject.engine.tokens.revoke(Principal(), made.id))
+    run(subject.engine.tokens.remove(Principal(), made.id))
+    entries = run(subject.store.audit(""))
+    assert [entry.operation for entry in entries] == ["create_token", "rotate_token", "revoke_token", "remove_token"]
+    told = [json.loads(entry.parts[0].payload) for entry in entries]
+    rights = {"token": made.id, "tenant": "local", "role": "reader", "agents": ["ada"]}
+    assert told == [rights, rights, rights, {"token": made.id}]
+    assert not any(part.split("_")[-1] in repr((entries, made)) for part in (secret, renewed))
+
+
+def test_an_expired_token_can_be_removed(subject: Subject, run: Any) -> None:
+    made, _ = run(subject.engine.tokens.create(Principal(), expires_at=subject.clock() + 1))
+    subject.clock.advance(1)
+    assert run(subject.engine.tokens.remove(Principal(), made.id)).id == made.id
+
+
+@pytest.mark.parametrize("verb", ["rotate", "remove"])
+def test_only_the_operator_changes_tokens(subject: Subject, run: Any, verb: str) -> None:
+    made, _ = run(subject.engine.tokens.create(Principal()))
+    with pytest.raises(Forbidden):
+        run(getattr(subject.engine.tokens, verb)(Principal("a", "acme", "admin"), made.id))
