@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from commonplace.engine.peers.trust import Peer
-from commonplace.engine.peers.vouches import DECAY, DEEPEST, StoredVouch, chains
+from commonplace.engine.peers.vouches import DECAY, DEEPEST, StoredVouch, chains, check, counts
 from commonplace.testing.subject import START
 from commonplace.wire import keys
+from commonplace.wire.canonical import sha256_hex
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.times import iso
 
 PRIVATE = keys.new_private()
@@ -86,3 +88,63 @@ def test_strength_is_by_the_shortest_way_from_a_voucher(pairs: list[tuple[str, s
         if hops:
             assert found[name].strength == pytest.approx(DECAY**hops)
     assert set(found) - {"r"} == set(distance) - {"r"}
+
+
+# one vouch
+
+
+def document(**more: Any) -> dict[str, Any]:
+    whole = {"id": "v", "created_at": iso(START), "voucher": {"agent_id": "a"}, "subject": {"agent_id": "b"}}
+    return {**whole, **more}
+
+
+def signed(of: dict[str, Any], private: str = PRIVATE, **more: Any) -> dict[str, Any]:
+    return {**of, "signatures": {"voucher_signature": keys.sign(private, keys.bytes_of(of)), **more}}
+
+
+@pytest.mark.parametrize(("until", "over"), [
+    (None, False), (iso(START), True), (iso(START + 1), False), ("2025-06-15", False), ("2025-06-14", True),
+])  # fmt: skip
+def test_when_a_vouch_is_over(until: str | None, over: bool) -> None:
+    assert StoredVouch(document(scope={"valid_until": until})).over(START) is over  # on the 15th of June 2025
+
+
+@pytest.mark.parametrize(("kept", "key", "verified"), [
+    (signed(document()), PUBLIC, True), (signed(document()), OTHER, False), (signed(document()), None, False),
+    (document(), PUBLIC, False), (document(signatures={}), PUBLIC, False),
+    ({**signed(document()), "id": "another"}, PUBLIC, False),
+    (document(signatures={"voucher_signature": "!"}), PUBLIC, False),
+    (signed(document(), algorithm="rsa-sha256"), PUBLIC, False),
+    (signed(document(), algorithm="ed25519"), PUBLIC, True),
+])  # fmt: skip
+def test_whose_signature_it_carries(kept: dict[str, Any], key: str | None, verified: bool) -> None:
+    assert StoredVouch(kept).signed_with(key) is verified
+
+
+@pytest.mark.parametrize("right", [
+    document(), signed(document()), signed(document(voucher={"agent_id": "a", "public_key": PUBLIC})),
+    document(subject={"agent_id": "b", "public_key": OTHER}), document(scope={"valid_until": "2030-01-01"}),
+    document(signatures={"hash": sha256_hex(keys.bytes_of(document()))}),
+    document(signatures={"hash": "sha256:" + sha256_hex(keys.bytes_of(document())).upper()}),
+])  # fmt: skip
+def test_a_vouch_that_is_in_order(right: dict[str, Any]) -> None:
+    check(StoredVouch(right))
+
+
+@pytest.mark.parametrize("wrong", [
+    document(created_at="yesterday"), document(scope={"valid_until": "soon"}),
+    document(voucher={"agent_id": "a", "public_key": "AAAA"}), document(subject={"agent_id": "b", "public_key": "?"}),
+    document(signatures={"hash": "sha256:00"}), document(signatures={"voucher_signature": "not base64!"}),
+    signed(document(voucher={"agent_id": "a", "public_key": OTHER})),
+])  # fmt: skip
+def test_a_vouch_that_is_not_in_order_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        check(StoredVouch(wrong))
+
+
+def test_a_vouch_counts_for_itself_and_not_for_an_earlier_one() -> None:
+    good, over = vouch("root", "a"), vouch("root", "a", until=START)
+    assert counts(good, [], ROOT, START)
+    assert not counts(over, [good], ROOT, START), "the earlier one of the same voucher's must not speak for it"
+    assert counts(vouch("a", "b"), [good], ROOT, START)
+    assert not counts(vouch("a", "b"), [], ROOT, START)
