@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -103,3 +104,49 @@ def test_erased_payloads_still_verify() -> None:
             part.memory_id = part.payload = part.salt = None
     assert first_bad(entries) is None
     assert entry_to_wire(entries[0])["payload"] == [{"erased": True}]
+
+
+def test_a_part_hides_what_it_says_behind_a_salt() -> None:
+    one, other = (audit.part("m", {"status": "live"}) for _ in range(2))
+    assert one.payload == other.payload == b'{"status":"live"}'
+    assert one.hash != other.hash
+    assert audit.part(None, {}).memory_id is None
+
+
+def test_an_entry_is_chained_to_the_one_before() -> None:
+    assert [entry.n for entry in ENTRIES] == list(range(1, len(ENTRIES) + 1))
+    assert ENTRIES[0].previous == ""
+    assert all(after.previous == before.hash for before, after in pairwise(ENTRIES))
+    assert {entry.principal for entry in ENTRIES} == {WHO.name}
+
+
+def test_a_walk_may_be_fed_in_pieces_and_stops_at_the_first_bad_entry() -> None:
+    verifier = audit.Verifier()
+    for entry in ENTRIES:
+        verifier.feed([entry])
+    assert (verifier.entries, verifier.head, verifier.problem) == (len(ENTRIES), ENTRIES[-1].hash, None)
+    entries = deepcopy(ENTRIES)
+    entries[2].principal = "nobody"
+    entries[4].principal = "nobody"
+    bad = audit.Verifier()
+    bad.feed(entries[:5])
+    bad.feed(entries[5:])
+    assert (bad.first_bad, bad.entries, bad.problem) == (3, 2, "its header was changed")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda entries: entries.pop(1), "entry 2 is missing"),
+        (lambda entries: setattr(entries[1], "previous", "x"), "it does not follow from the entry before it"),
+        (lambda entries: setattr(entries[1], "hash", "x"), "its header was changed"),
+        (lambda entries: entries[1].parts.clear(), "its payloads were changed, removed or added"),
+        (lambda entries: setattr(entries[1].parts[0], "payload", b"{}"), "a payload was changed"),
+    ],
+)
+def test_what_is_wrong_is_said(change: Any, problem: str) -> None:
+    entries = deepcopy(ENTRIES)
+    change(entries)
+    verifier = audit.Verifier()
+    verifier.feed(entries)
+    assert verifier.problem == problem
