@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import string
 import threading
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 from redaction_corpus.credentials import BY_FORM
 from redaction_corpus.positives import leaked, positives
 
 from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import Redactor, Secrets, scanner
+from commonplace.engine.redaction.redactor import strings
 from commonplace.engine.types import Draft
 from commonplace.testing.subject import WHO, Subject
-from commonplace.wire.errors import SecretLeakage
+from commonplace.wire.errors import PayloadTooLarge, SecretLeakage
+from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
 
 ON = Redactor()
 REJECT = Redactor(RedactionConfig(mode="reject"))
@@ -171,3 +175,93 @@ def test_a_large_document_is_searched_beside_the_event_loop(
     threads.clear()
     run(subject.engine.remember(WHO, draft_with_key()))
     assert beside.isdisjoint(threads), "small ones are searched at once, large ones by another thread"
+
+
+@pytest.mark.parametrize(("document", "found"), [
+    ("a", ["a"]), ({}, []), (None, []), (7, []), ({"a": "b"}, ["a", "b"]),
+    (["a", ["b", {"c": ["d"]}]], ["a", "b", "c", "d"]), (("a", "b"), ["a", "b"]), ({"a": None, "b": 1.5}, ["a", "b"]),
+])  # fmt: skip
+def test_every_string_of_a_document(document: Any, found: list[str]) -> None:
+    assert sorted(strings(document)) == found
+
+
+def test_a_document_without_secrets_is_the_very_same() -> None:
+    document = {"a": ["plain", {"b": 1}], "c": None}
+    assert ON.document(document)[0] is document
+    assert OFF.document({"a": TOKEN})[0] == {"a": TOKEN}
+
+
+def test_a_refusal_names_the_field_and_the_label() -> None:
+    assert ON.redact_text(f"use {TOKEN}", "reason") == "use <REDACTED:github_token>"
+    assert ON.redact_document([TOKEN], "tags") == ["<REDACTED:github_token>"]
+    for attempt in (lambda: REJECT.redact_text(TOKEN, "reason"), lambda: REJECT.redact_document([TOKEN], "reason")):
+        with pytest.raises(
+            SecretLeakage, match="reason must not hold a secret, and found was: github_token"
+        ) as refused:
+            attempt()
+        assert refused.value.details == {"labels": ["github_token"], "fields": ["reason"]}
+    assert REJECT.redact_text("plain", "reason") == "plain"
+
+
+def test_a_name_is_checked_against_secrets_that_have_a_form_or_are_known() -> None:
+    own = Secrets.of({"own": "my own words"})
+    ON.check_name("password: hunter22", "id")
+    ON.check_name("of my own words", "id")
+    with pytest.raises(SecretLeakage, match="id holds a secret \\(own\\), and a name cannot be replaced"):
+        ON.check_name("of my own words", "id", own)
+    OFF.check_name(TOKEN, "id")
+
+
+def test_a_name_that_was_there_before_is_left_alone() -> None:
+    before = Memory("m", "t", "a", "semantic", "old", user_id=f"x-{TOKEN}", aliases=[TOKEN])
+    kept, labels = ON.redact_record(replace(before, content=f"new {KEY}"), before=before)
+    assert (kept.content, kept.user_id, labels) == ("new <REDACTED:aws_access_key>", f"x-{TOKEN}", ["aws_access_key"])
+    with pytest.raises(SecretLeakage):
+        ON.redact_record(replace(before, session_id=TOKEN), before=before)
+
+
+def test_what_is_too_long_is_refused_before_it_is_searched() -> None:
+    with pytest.raises(PayloadTooLarge):
+        ON.redact_record(draft(content="x" * (MAX_CONTENT_CHARS + 1)))
+    assert OFF.redact_record(draft(content="x" * (MAX_CONTENT_CHARS + 1)))[1] == []
+
+
+@pytest.mark.parametrize("field", ["aliases", "supersedes"])
+def test_a_list_of_names_is_checked_one_by_one(field: str) -> None:
+    with pytest.raises(SecretLeakage) as refused:
+        ON.redact_record(draft(**{field: ["plain", TOKEN]}))
+    assert refused.value.details["fields"] == [field]
+
+
+def test_a_name_in_privacy_is_checked_too() -> None:
+    with pytest.raises(SecretLeakage):
+        ON.redact_record(draft(privacy={"share_with": [TOKEN]}))
+
+
+def test_variables_that_are_not_set_are_warned_of_where_redaction_is_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    Redactor(RedactionConfig(mode="off", secrets_env=("NOT_SET",)))
+    assert caplog.messages == []
+    Redactor(RedactionConfig(secrets_env=("NOT_SET",)))
+    assert caplog.messages == ["secrets_env names NOT_SET, not set here: nothing is looked for there"]
+
+
+fields = st.sampled_from(["password", "auth", "cookie", "mnemonic", "token", "api_key", "note", TOKEN])
+values = st.text(string.ascii_letters + string.digits + " =:;-", max_size=20) | st.sampled_from(
+    [TOKEN, KEY, "hunter22", "password: hunter22", "sid=q7W2xB9Lm4Ztq7W2xB9Lm4Zt", "none"]
+)
+documents = st.recursive(
+    values | st.integers() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields | values, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(documents)
+def test_redacting_a_document_twice_is_redacting_it_once(document: Any) -> None:
+    clean, labels = ON.document(document)
+    assert not any(secret in text for text in strings(clean) for secret in (TOKEN, KEY))
+    assert ON.document(clean) == (clean, [])
+    assert bool(labels) == (clean != document)

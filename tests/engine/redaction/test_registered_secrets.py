@@ -16,6 +16,7 @@ from redaction_corpus.positives import leaked
 
 from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import Redactor, Secrets
+from commonplace.engine.redaction.registered_secrets import from_environment, from_file
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import MAX_CONTENT_CHARS
 
@@ -151,3 +152,81 @@ def test_a_text_full_of_registered_values_is_searched_once(how: str) -> None:
     clean, labels = ON.text(REPEATED[how](unit), secrets)
     assert labels == ["x"]
     assert not leaked(unit, clean)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "label"),
+    [
+        ("BANK", "BANK"), ("bank key", "bank_key"), ("a/b:c", "a_b_c"), ("", "secret"), ("///", "secret"),
+        ("x" * 100, "x" * 64), ("naïve", "na_ve"), ("v1.2-3_4", "v1.2-3_4"),
+    ],
+)  # fmt: skip
+def test_a_label_is_made_fit_for_a_marker(wanted: str, label: str) -> None:
+    secrets = Secrets.of({wanted: "some words nobody knows"})
+    assert (secrets.labels, len(secrets)) == ({label}, 1)
+
+
+def test_a_value_given_twice_is_one_secret() -> None:
+    secrets = Secrets([("one", "some words nobody knows"), ("two", " some words nobody knows ")])
+    assert (len(secrets), secrets.labels) == (1, {"one"})
+
+
+def test_where_a_value_stands_is_told_with_its_white_space() -> None:
+    secrets = Secrets.of({"x": "abcd efgh"})
+    text = "it is abcd\n  efgh, twice: abcdefgh."
+    assert [(text[start:end], label) for start, end, label in secrets.spans(text)] == [
+        ("abcd\n  efgh", "x"), ("abcdefgh", "x")]  # fmt: skip
+    assert secrets.may_be_in(text)
+    assert not secrets.may_be_in("abcd efg")
+    assert list(secrets.spans("nothing here")) == list(Secrets().spans(text)) == []
+
+
+def test_an_encoded_value_takes_its_whole_run_along() -> None:
+    secrets = Secrets.of({"x": "swordfish-99"})
+    coded = base64.b64encode(b"user:swordfish-99:tail").decode()
+    text = f"header {coded} end"
+    assert {text[start:end] for start, end, _ in secrets.spans(text)} == {coded}
+
+
+def test_variables_that_are_not_set_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONE", " value ")
+    monkeypatch.setenv("BLANK", "  ")
+    monkeypatch.delenv("NONE", raising=False)
+    assert from_environment(["ONE", "BLANK", "NONE"]) == ([("ONE", "value")], ["BLANK", "NONE"])
+    assert from_environment([]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("line", "pair"),
+    [
+        ("bank=one two three", ("bank", "one two three")), ("bank = one two three", ("bank", "one two three")),
+        ("bare-value-5", ("secret", "bare-value-5")), ("YWJjZGVmZ2hpag==", ("secret", "YWJjZGVmZ2hpag==")),
+        ("a=b=c=d=e=f", ("a", "b=c=d=e=f")), ("short=x", None), ("9digit=12345678", ("secret", "9digit=12345678")),
+        ("# a comment", None), ("#", None), ("#no-comment", ("secret", "#no-comment")), ("   ", None),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_file_is_a_secret_with_or_without_a_label(
+    tmp_path: Path, line: str, pair: tuple[str, str] | None
+) -> None:
+    path = tmp_path / "secrets"
+    path.write_text(f"first=some words\n{line}\n", "utf-8")
+    path.chmod(0o600)
+    if line == "short=x":
+        with pytest.raises(ValidationError, match="line 2: a secret must have at least 8 characters"):
+            from_file(path)
+    else:
+        assert from_file(path) == [("first", "some words"), *([pair] if pair else [])]
+
+
+def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "secrets"
+    path.write_bytes(b"\xff\xfe\xfd")
+    path.chmod(0o600)
+    for wrong, says in (
+        (path, "it is not UTF-8 text"),
+        (tmp_path, "must be a file"),
+        (tmp_path / "no", "No such file"),
+    ):
+        with pytest.raises(ValidationError, match=says) as refused:
+            from_file(wrong)
+        assert refused.value.details == {"field": "redaction.secrets_file"}

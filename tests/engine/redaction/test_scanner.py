@@ -17,6 +17,7 @@ from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import Redactor, Secrets, scanner
 from commonplace.engine.redaction.phrase_rules import PHRASES
 from commonplace.engine.redaction.token_rules import TOKENS
+from commonplace.wire.errors import SecretLeakage
 
 ON = Redactor()
 RNG = Random(5)
@@ -103,6 +104,82 @@ def test_redacting_twice_is_redacting_once(text: str, marker: str) -> None:
     once, labels = redactor.text(text, registered)
     assert redactor.text(once, registered) == (once, [])
     assert bool(labels) == (once != text)
+
+
+# the steps of a scan
+
+
+def test_only_rules_whose_triggers_are_there_are_tried() -> None:
+    text = f"the password is here, and so is {TOKEN}"
+    labels = {rule.label for rule in scanner.candidates(text, text.lower())}
+    assert {"password", "github_token"} <= labels
+    assert "slack_token" not in labels
+    assert scanner.candidates("gh ghp", "gh ghp") == [], "a token is a long run of characters"
+
+
+def test_spans_are_in_order_and_never_overlap() -> None:
+    text = f"password: {TOKEN} and {KEY}, card 4111 1111 1111 1111"
+    found = scanner.spans(text)
+    assert [(text[start:end], label) for start, end, label in found] == [
+        (TOKEN, "github_token"), (KEY, "aws_access_key"), ("4111 1111 1111 1111", "card_number")]  # fmt: skip
+
+
+def test_without_rules_registered_values_alone_are_found() -> None:
+    registered = (Secrets.of({"door": "swordfish 12345"}),)
+    text = f"{TOKEN} or swordfish 12345"
+    assert [label for *_, label in scanner.spans(text, registered, rules=False)] == ["door"]
+    assert scanner.redact(text, lambda label: f"<REDACTED:{label}>", registered, rules=False) == (
+        f"{TOKEN} or <REDACTED:door>", ["door"])  # fmt: skip
+
+
+def test_a_registered_value_names_what_overlaps_it() -> None:
+    registered = (Secrets.of({"door": TOKEN[:12]}),)
+    assert ON.text(f"use {TOKEN} now", registered[0]) == ("use <REDACTED:door> now", ["door"])
+
+
+def test_what_a_marker_has_replaced_is_no_secret_but_what_stands_beside_it_is() -> None:
+    for text, clean in (
+        ("password: <REDACTED:password>", "password: <REDACTED:password>"),
+        ("password: <REDACTED:password>.", "password: <REDACTED:password>."),
+        ("DB_PASSWORD=ab<REDACTED:password>", "DB_PASSWORD=ab<REDACTED:password>"),
+        ("password: [REDACTED:password]", "password: [REDACTED:password]"),
+    ):
+        assert ON.text(text)[0] == clean
+    assert ON.text("DB_PASSWORD=ab<REDACTED:unheard>")[1] == ["password"], "only labels of ours make a marker"
+
+
+def test_a_text_that_uncovers_secrets_without_end_is_refused() -> None:
+    rounds = iter(range(100))
+
+    def marker(label: str) -> str:
+        return f"password: hunter{next(rounds)}x"
+
+    with pytest.raises(SecretLeakage, match="secrets within secrets"):
+        scanner.redact("password: hunter22", marker)
+
+
+@pytest.mark.parametrize(("text", "worth"), [
+    ("nothing to see", False), ("the password", True), ("-----BEGIN", True), ("4111 1111", True), ("4111", False),
+    ("my own words, spelled out", True),
+])  # fmt: skip
+def test_what_is_worth_a_closer_look(text: str, worth: bool) -> None:
+    assert scanner.suspicious(text, (Secrets.of({"own": "my own words"}),)) is worth
+
+
+@pytest.mark.parametrize(("name", "labels"), [
+    (f"x-{TOKEN}", ["github_token"]), ("password: hunter22", []), ("4111 1111 1111 1111", []), ("plain", []),
+    ("of my own words", ["own"]), (f"{TOKEN} {KEY} {TOKEN}", ["aws_access_key", "github_token"]),
+])  # fmt: skip
+def test_what_makes_a_name_a_secret(name: str, labels: list[str]) -> None:
+    assert scanner.in_name(name, (Secrets.of({"own": "my own words"}),)) == labels
+
+
+def test_every_family_is_named_once() -> None:
+    assert len(set(scanner.FAMILIES)) == len(scanner.FAMILIES)
+    assert {scanner.CARD, scanner.PRIVATE_KEY} <= set(scanner.FAMILIES)
+
+
+# how long it takes
 
 
 HOSTILE = (
