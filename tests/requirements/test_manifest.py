@@ -26,8 +26,9 @@ def rows(manifest: Path) -> list[dict[str, Any]]:
 @cache
 def collected() -> frozenset[str]:
     """Every test there is, parameters left out, inherited ones included."""
+    options = "-o addopts=--import-mode=importlib --collect-only -q -p no:cacheprovider"
     listing = subprocess.run(
-        [sys.executable, "-m", "pytest", "-o", "addopts=", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"],
+        [sys.executable, "-m", "pytest", *options.split(), "tests"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -86,3 +86,9 @@ def held_out(seed: int = 77) -> Iterator[Positive]:
         for place in rng.sample(HELD_OUT, 8):
             secret = make(rng)
             yield Positive(family, place.format(*[secret] * place.count("{}")), secret)
+
+
+def leaked(secret: str, text: str) -> bool:
+    """Whether eight characters of it in a row are left (all of it, when it is shorter)."""
+    size = min(8, len(secret))
+    return any(secret[i : i + size] in text for i in range(len(secret) - size + 1))

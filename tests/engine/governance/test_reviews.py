@@ -1,0 +1,338 @@
+"""Reviews: each is decided once, by who may, and happens as it was shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from stored_records import stored_records
+
+from commonplace.engine.governance.reviews import Decision, as_edited, may_see, shown
+from commonplace.engine.types import Draft, Forget, Merge
+from commonplace.testing.subject import WHO, Subject
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
+from commonplace.wire.record import Principal
+
+YES, NO = Decision(True, "Alice"), Decision(False, "Alice", "not true")
+REQUEST = {"agent_id": "agent", "type": "semantic", "content": "Bob moved", "approval_required": True}
+
+
+def stage(subject: Subject, run: Any, content: str = "Bob moved", **fields: Any) -> Any:
+    draft = Draft("agent", "semantic", content, **fields)
+    return run(subject.engine.remember(WHO, draft, approval={**REQUEST, "content": content}, reasoning="he said so"))
+
+
+def test_a_review_is_decided_once(subject: Subject, run: Any) -> None:
+    for first in (YES, NO):
+        staged = stage(subject, run)
+        run(subject.engine.reviews.decide(WHO, staged.review_id, first))
+        for second in (YES, NO):
+            with pytest.raises(Conflict):
+                run(subject.engine.reviews.decide(WHO, staged.review_id, second))
+    assert len(run(subject.list())) == 1
+    assert run(subject.engine.reviews.list(WHO)) == []
+    assert [r["status"] for r in run(subject.engine.reviews.list(WHO, None))] == ["approved", "rejected"]
+    with pytest.raises(NotFound):
+        run(subject.engine.reviews.decide(WHO, "nothing", YES))
+
+
+def test_an_edited_request_is_what_gets_written(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run)
+    edited = Draft("agent", "semantic", "Bob moved to Oslo")
+    with pytest.raises(ValidationError):
+        run(
+            subject.engine.reviews.decide(
+                WHO, staged.review_id, Decision(True, "Alice", edited=Draft("other", "semantic", "x"))
+            )
+        )
+    run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+    assert run(subject.get(staged.id)).content == "Bob moved to Oslo"
+
+
+def test_edited_forgets_and_merges_stay_with_their_agent(subject: Subject, run: Any) -> None:
+    a, b, elsewhere, too = (run(subject.remember("x", agent)) for agent in ("agent", "agent", "other", "other"))
+    run(subject.forget(a, approval_required=True))
+    run(subject.engine.merge(WHO, Merge("agent", a, [b], approval_required=True)))
+    forget, merge = run(subject.engine.reviews.list(WHO))
+    for review, request in ((forget, Forget("other", [elsewhere])), (merge, Merge("other", elsewhere, [too]))):
+        with pytest.raises(ValidationError):
+            run(subject.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice", edited=request)))
+    assert len(run(subject.list("other"))) == len(run(subject.list())) == 2
+
+
+def test_a_staged_forget_takes_what_was_shown_and_no_more(subject: Subject, run: Any) -> None:
+    shown = run(subject.remember("a draft", tags=["draft"]))
+    run(subject.forget(filter={"tags": "draft"}, approval_required=True))
+    later = run(subject.remember("another draft", tags=["draft"]))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    decided = run(subject.engine.reviews.decide(WHO, review["id"], YES))
+    assert decided.outcome.ids == [shown]
+    assert [m.id for m in run(subject.list())] == [later]
+
+
+def test_a_staged_merge_takes_what_was_shown_and_no_more(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("Alice", entity_name="alice")), run(subject.remember("Alicia", entity_name="alicia"))
+    run(subject.engine.merge(WHO, Merge("agent", "alice", ["alicia"], approval_required=True)))
+    later = run(subject.remember("Alicia the second", entity_name="alicia"))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    run(subject.engine.reviews.decide(WHO, review["id"], YES))
+    assert {m.id for m in run(subject.list())} == {a, later}
+    assert run(subject.store.get("local", [b]))[0].merged_into == a
+
+
+def test_a_staged_erasure_cascades_to_what_was_shown(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    run(subject.merge(a, b, strategy="merge_content"))
+    run(subject.forget(b, hard_delete=True, cascade=True, approval_required=True))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    assert {m["id"] for m in review["diff"]["removed"]} == {a, b}
+    assert set(run(subject.engine.reviews.decide(WHO, review["id"], YES)).outcome.ids) == {a, b}
+    assert run(subject.store.get("local", [a, b])) == []
+
+
+def test_a_review_about_something_erased_can_no_longer_be_approved(subject: Subject, run: Any) -> None:
+    a = run(subject.remember("one"))
+    run(subject.forget(a, approval_required=True))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    run(subject.forget(a, hard_delete=True))
+    with pytest.raises(Conflict):
+        run(subject.engine.reviews.decide(WHO, review["id"], YES))
+
+
+def test_only_reviewers_of_that_agent_decide(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run)
+    for who, fault in (
+        (Principal(WHO.name, role="writer"), Forbidden),
+        (Principal("w", role="writer"), NotFound),
+        (Principal("r", role="reviewer", agents=("other",)), NotFound),
+        (Principal("r", role="reviewer", tenant="other"), NotFound),
+    ):
+        with pytest.raises(fault):
+            run(subject.engine.reviews.decide(who, staged.review_id, YES))
+        if fault is NotFound:
+            assert run(subject.engine.reviews.list(who)) == []
+    run(subject.engine.reviews.decide(Principal("r", role="reviewer", agents=("ag*",)), staged.review_id, YES))
+    assert run(subject.get(staged.id)).provenance["principal"] == WHO.name
+
+
+def test_a_rejected_write_never_was(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, aliases=["bob"])
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, NO))
+    assert decided.review["decision"]["reason"] == "not true"
+    assert run(subject.list()) == run(subject.recall("Bob moved")) == []
+    assert run(subject.store.sequence("local")) == 0
+    run(subject.remember("Bob stayed", aliases=["bob"]))
+
+
+def test_a_rejected_write_can_be_erased(subject: Subject, run: Any) -> None:
+    staged = run(
+        subject.engine.remember(WHO, Draft("agent", "semantic", "a rejected secret"), approval={"content": "a"})
+    )
+    forget = Forget("agent", [staged.id], hard_delete=True)
+    assert run(subject.engine.forget(WHO, forget)).ids == []  # while it is pending nobody can touch it
+    run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(False, "bob")))
+    assert run(subject.engine.forget(WHO, forget)).ids == [staged.id]
+    (review,) = run(subject.engine.reviews.list(WHO, None))
+    assert review["status"] == "rejected"
+    assert "secret" not in str(review)
+    assert run(subject.engine.ledger.verify(WHO)).first_bad is None
+
+
+def test_a_review_is_seen_by_reviewers_and_whoever_asked(subject: Subject, run: Any) -> None:
+    alice = Principal("alice", role="writer")
+    run(subject.engine.remember(alice, Draft("agent", "semantic", "for review"), approval={"content": "x"}))
+    assert len(run(subject.engine.reviews.list(alice))) == 1
+    assert run(subject.engine.reviews.list(Principal("bob", role="writer"))) == []
+    assert len(run(subject.engine.reviews.list(Principal("bob", role="reviewer")))) == 1
+    assert run(subject.engine.reviews.list(Principal("bob", role="reviewer", agents=("other",)))) == []
+
+
+@pytest.mark.parametrize("operation", ["forget", "merge"])
+def test_an_edited_review_is_about_what_the_edit_names(subject: Subject, run: Any, operation: str) -> None:
+    a, b, c, d = (run(subject.remember(text, tags=[text])) for text in "abcd")
+    edited: Any
+    if operation == "forget":
+        run(subject.forget(a, approval_required=True))
+        edited = Forget("agent", [c], {"tags": "c"}, reason="MARK")
+    else:
+        run(subject.engine.merge(WHO, Merge("agent", a, [b], approval_required=True)))
+        edited = Merge("agent", d, [c], reasoning="MARK")
+    (review,) = run(subject.engine.reviews.list(WHO))
+    request = {name: value for name, value in asdict(edited).items() if value is not None}
+    run(
+        subject.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice", edited=edited, edited_request=request))
+    )
+    assert "MARK" in stored_records(subject, run)
+    run(subject.forget(c, hard_delete=True))
+    assert "MARK" not in stored_records(subject, run)
+
+
+def test_an_edit_keeps_what_the_record_is_to_its_protocol(subject: Subject, run: Any) -> None:
+    draft = Draft("agent", "semantic", "use tabs", kind="lesson", aliases=["l1"], provenance={"dialect": "amp"})
+    for alias, kind, metadata in (("l1", "lesson", {}), ("l2", "snippet", {"kind": "snippet"})):
+        staged = run(subject.engine.remember(WHO, replace(draft, aliases=[alias]), approval={"content": "use tabs"}))
+        edited = Draft("agent", "semantic", "use spaces", metadata={"kind": kind, "k": 1})
+        run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+        memory = run(subject.get(alias))
+        assert (memory.id, memory.content, memory.kind) == (staged.id, "use spaces", "lesson")
+        assert memory.provenance["dialect"] == "amp"
+        assert memory.metadata == {**metadata, "k": 1}
+
+
+def test_a_review_of_an_agent_with_an_odd_name_can_be_approved(subject: Subject, run: Any) -> None:
+    who = Principal("alice", role="reviewer", agents=("team[1]",))
+    staged = run(subject.engine.remember(who, Draft("team[1]", "semantic", "x"), approval={"content": "x"}))
+    run(subject.engine.reviews.decide(who, staged.review_id, Decision(True, "Alice")))
+    assert run(subject.get(staged.id, "team[1]")).content == "x"
+
+
+@pytest.mark.parametrize(
+    ("who", "may"),
+    [
+        (Principal("alice", role="reader"), True),  # whoever asked
+        (Principal("alice", role="writer", agents=("other",)), False),
+        (Principal("bob", role="writer"), False),
+        (Principal("bob", role="reviewer"), True),
+        (Principal("bob", role="admin", agents=("ag*",)), True),
+        (Principal("bob", role="admin", agents=("other",)), False),
+    ],
+)
+def test_who_may_see_what_waits(who: Principal, may: bool) -> None:
+    assert may_see(who, {"requested_by": "alice", "agent_id": "agent"}) is may
+
+
+def test_callers_see_neither_the_engines_notes_nor_nulls() -> None:
+    review = {"id": "r", "draft": {"content": "x"}, "ids": ["a"], "reasoning": None, "diff": {}, "status": "pending"}
+    assert shown(review) == {"id": "r", "diff": {}, "status": "pending"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "kept"),
+    [
+        ("lesson", {"kind": "lesson", "k": 1}, {"k": 1}),
+        ("lesson", {"kind": "snippet"}, {"kind": "snippet"}),
+        ("", {"kind": "lesson"}, {"kind": "lesson"}),
+        ("lesson", {}, {}),
+    ],
+)
+def test_an_edit_is_of_what_was_staged(kind: str, metadata: dict[str, Any], kept: dict[str, Any]) -> None:
+    staged = Draft("agent", "semantic", "old", kind=kind, aliases=["n1"], provenance={"dialect": "amp"})
+    made = as_edited(staged, Draft("agent", "semantic", "new", metadata=metadata, aliases=["x"], provenance={"a": 1}))
+    assert (made.content, made.kind, made.aliases, made.provenance) == ("new", kind, ["n1"], {"dialect": "amp"})
+    assert made.metadata == kept
+
+
+def test_an_approved_memory_may_join_another(subject: Subject, run: Any) -> None:
+    canonical = run(subject.remember("Bob lives in Rome", aliases=["bob"]))
+    staged = stage(subject, run)
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", merge_into="bob")))
+    assert decided.outcome.id == staged.id
+    assert decided.applied.survivor.id == canonical
+    assert run(subject.get(canonical)).content == "Bob lives in Rome\nBob moved"
+    (gone,) = run(subject.store.get("local", [staged.id]))
+    assert (gone.status, gone.merged_into) == ("deleted", canonical)
+    operations = [entry.operation for entry in run(subject.engine.ledger.entries(WHO))]
+    assert operations == ["remember", "stage_remember", "approve", "remember", "merge"]
+
+
+def test_an_approved_memory_may_take_the_place_of_others(subject: Subject, run: Any) -> None:
+    old, other, kept = (run(subject.remember(text)) for text in ("Bob lives in Rome", "Bob is in Rome", "Bob is tall"))
+    staged = stage(subject, run)
+    decision = Decision(True, "Alice", forget=(old, other))
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, decision))
+    assert decided.applied.ids == [old, other]
+    assert {m.id for m in run(subject.list())} == {staged.id, kept}
+    entry = run(subject.engine.ledger.entries(WHO, operation="forget"))[0]
+    assert json.loads(entry.parts[-1].payload) == {"reason": f"superseded by {staged.id}"}
+
+
+@pytest.mark.parametrize("decision", [
+    Decision(False, "Alice", merge_into="bob"), Decision(False, "Alice", forget=("bob",)),
+    Decision(True, "Alice", merge_into="bob", forget=("bob",)),
+])  # fmt: skip
+def test_what_else_happens_goes_with_approving_and_is_one_thing(subject: Subject, run: Any, decision: Decision) -> None:
+    run(subject.remember("Bob lives in Rome", aliases=["bob"]))
+    staged = stage(subject, run)
+    with pytest.raises(ValidationError) as refused:
+        run(subject.engine.reviews.decide(WHO, staged.review_id, decision))
+    assert refused.value.details == {"field": "apply"}
+    assert run(subject.engine.reviews.get(WHO, staged.review_id))["status"] == "pending"
+
+
+def test_only_a_remember_joins_or_replaces(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    staged = run(subject.forget(a, approval_required=True))
+    with pytest.raises(ValidationError, match="apply goes with approving a remember"):
+        run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", forget=(b,))))
+
+
+def test_what_it_should_join_must_be_there(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run)
+    for decision in (Decision(True, "Alice", merge_into="nothing"), Decision(True, "Alice", forget=("nothing",))):
+        with pytest.raises(NotFound):
+            run(subject.engine.reviews.decide(WHO, staged.review_id, decision))
+    assert run(subject.gone(staged.id))
+    run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+
+
+def test_a_staged_write_whose_time_ran_out_can_be_rejected_only(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, expires_at=subject.clock() + 5)
+    subject.clock.advance(5)
+    with pytest.raises(ValidationError, match="expires_at must be in the future"):
+        run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    run(subject.engine.reviews.decide(WHO, staged.review_id, NO))
+
+
+def test_an_alias_that_was_taken_meanwhile_leaves_the_review_open(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, aliases=["bob"])
+    other = run(subject.remember("another", aliases=["bob"]))
+    with pytest.raises(Conflict):
+        run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    assert run(subject.engine.reviews.get(WHO, staged.review_id))["status"] == "pending"
+    run(subject.forget(other))
+    run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    assert run(subject.get("bob")).id == staged.id
+
+
+def test_reviews_are_listed_by_status_oldest_first(subject: Subject, run: Any) -> None:
+    ids = []
+    for content in ("one", "two", "three"):
+        subject.clock.advance(1)
+        ids.append(stage(subject, run, content).review_id)
+    run(subject.engine.reviews.decide(WHO, ids[1], NO))
+    listed = {status: [r["id"] for r in run(subject.engine.reviews.list(WHO, status))]
+              for status in ("pending", "rejected", "approved", None)}  # fmt: skip
+    assert listed == {"pending": [ids[0], ids[2]], "rejected": [ids[1]], "approved": [], None: ids}
+
+
+def test_the_memory_is_the_askers_and_the_approval_the_reviewers(subject: Subject, run: Any) -> None:
+    writer, reviewer = Principal("walt", role="writer"), Principal("ruth", role="reviewer")
+    staged = run(subject.engine.remember(writer, Draft("agent", "semantic", "x"), approval={"content": "x"}))
+    run(subject.engine.reviews.decide(reviewer, staged.review_id, Decision(True, "Ruth")))
+    entries = run(subject.engine.ledger.entries(WHO))
+    told = [(entry.operation, entry.principal) for entry in entries]
+    assert told == [("stage_remember", "walt"), ("approve", "ruth"), ("remember", "walt")]
+    assert json.loads(entries[1].parts[0].payload) == {
+        "review_id": staged.review_id, "reviewer": "Ruth", "edited": False}  # fmt: skip
+    assert json.loads(entries[2].parts[0].payload)["review_id"] == staged.review_id
+
+
+def test_an_edited_forget_takes_what_the_edit_means(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one", tags=["x"])), run(subject.remember("two", tags=["y"]))
+    staged = run(subject.forget(a, approval_required=True))
+    edited = Forget("agent", filter={"tags": "y"})
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+    assert decided.outcome.ids == [b]
+    assert [m.id for m in run(subject.list())] == [a]
+
+
+@pytest.mark.parametrize("edited", [
+    Draft("agent", "semantic", "x"), Merge("agent", "a", ["b"]), Forget("other", ["a"]),
+])  # fmt: skip
+def test_an_edit_is_the_same_operation_of_the_same_agent(subject: Subject, run: Any, edited: Any) -> None:
+    a = run(subject.remember("one"))
+    staged = run(subject.forget(a, approval_required=True))
+    with pytest.raises(ValidationError, match="the edited request must be a forget of the same agent"):
+        run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))

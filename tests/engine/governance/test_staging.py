@@ -1,0 +1,178 @@
+"""Staging: what waits is nowhere to be seen, cannot be touched, and shows a reviewer what would happen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.staging import to_document
+from commonplace.engine.types import Draft, Forget, Merge, Receipt
+from commonplace.testing.subject import WHO, Subject
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
+from commonplace.wire.record import Principal
+from commonplace.wire.validate import check
+
+YES, NO = Decision(True, "Alice"), Decision(False, "Alice", "not true")
+REQUEST = {"agent_id": "agent", "type": "semantic", "content": "Bob moved", "approval_required": True}
+
+
+def stage(subject: Subject, run: Any, content: str = "Bob moved", **fields: Any) -> Any:
+    draft = Draft("agent", "semantic", content, **fields)
+    return run(subject.engine.remember(WHO, draft, approval={**REQUEST, "content": content}, reasoning="he said so"))
+
+
+def reviewed(review: dict[str, Any]) -> dict[str, Any]:
+    return {k: review[k] for k in ("operation", "agent_id", "request", "diff", "reasoning") if k in review}
+
+
+def test_a_pending_memory_cannot_be_touched(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, aliases=["bob"])
+    other = run(subject.remember("Bob lives in Rome"))
+    for ref in (staged.id, "bob"):
+        assert run(subject.gone(ref))
+        assert run(subject.forget(ref)).ids == []
+        assert run(subject.forget(ref, hard_delete=True)).ids == []
+        for parties in ((ref, other), (other, ref)):
+            with pytest.raises(NotFound):
+                run(subject.merge(*parties))
+        with pytest.raises(NotFound):
+            run(subject.update(ref, content="x"))
+        with pytest.raises(NotFound):
+            run(subject.engine.history(WHO, "agent", ref))
+    assert [m.id for m in run(subject.list())] == [other]
+    subject.clock.advance(10)
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    memory = run(subject.get("bob"))
+    assert (memory.id, memory.created_at, memory.version) == (staged.id, subject.clock(), 1)
+    assert decided.review["decision"] == {"approved": True, "reviewer": "Alice", "reviewed_at": subject.clock()}
+    check("memorywire/operations/governance.decision", decided.review["decision"])
+
+
+def test_every_review_follows_the_schema(subject: Subject, run: Any) -> None:
+    stage(subject, run, metadata={"k": 1}, tags=["x"])
+    a, b = run(subject.remember("one", entity_name="it")), run(subject.remember("two", entity_name="it"))
+    run(subject.forget(filter={"entity_name": "it"}, approval_required=True, reasoning="old"))
+    for strategy in ("keep_canonical", "merge_content"):
+        run(subject.engine.merge(WHO, Merge("agent", a, [b], strategy, approval_required=True)))
+    reviews = run(subject.engine.reviews.list(WHO))
+    for review in reviews:
+        check("memorywire/operations/governance.review", reviewed(review))
+    remember, forget, keep, joined = reviews
+    assert [m["content"] for m in remember["diff"]["added"]] == ["Bob moved"]
+    assert [m["content"] for m in forget["diff"]["removed"]] == ["one", "two"]
+    assert ([m["id"] for m in keep["diff"]["removed"]], keep["diff"]["modified"]) == ([b], [])
+    (change,) = joined["diff"]["modified"]
+    assert (change["before"]["content"], change["after"]["content"]) == ("one", "one\ntwo")
+    assert not any("draft" in review or "ids" in review for review in reviews)
+
+
+DRAFT = Draft("agent", "semantic", "Alice plays the violin", metadata={"k": [1, {"x": "é"}]})
+
+
+def remember_once(subject: Subject, run: Any, draft: Draft = DRAFT, key: str = "k1", **options: Any) -> Receipt:
+    return run(subject.engine.remember(WHO, draft, idempotency_key=key, **options))  # type: ignore[no-any-return]
+
+
+def test_a_staged_write_is_idempotent_too(subject: Subject, run: Any) -> None:
+    first = remember_once(subject, run, approval={"content": "x"})
+    again = remember_once(subject, run, approval={"content": "x"})
+    assert (again.id, again.review_id) == (first.id, first.review_id)
+    assert len(run(subject.engine.reviews.list(WHO))) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "document"),
+    [
+        (Forget("agent", ["a"]), {"agent_id": "agent", "ids": ["a"]}),
+        (Forget("agent", filter={"tags": "x"}, reason="old"),
+         {"agent_id": "agent", "filter": {"tags": "x"}, "reason": "old"}),
+        (Forget("agent", ["a"], user_id="bob", hard_delete=True, cascade=True, reasoning="r"),
+         {"agent_id": "agent", "ids": ["a"], "user_id": "bob", "hard_delete": True, "cascade": True, "reasoning": "r"}),
+        (Merge("agent", "a", ["b"], "merge_content"),
+         {"agent_id": "agent", "canonical": "a", "duplicates": ["b"], "strategy": "merge_content"}),
+    ],
+)  # fmt: skip
+def test_a_request_is_shown_as_it_was_given_and_taken_up_again(request_: Any, document: dict[str, Any]) -> None:
+    shown = to_document(request_)
+    assert {name: value for name, value in shown.items() if value is not False} == document
+    assert type(request_)(**shown) == request_
+
+
+def test_what_waits_is_told_to_the_ledger_without_its_words(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run)
+    (entry,) = run(subject.engine.ledger.entries(WHO))
+    assert (entry.operation, entry.agent_id) == ("stage_remember", "agent")
+    assert json.loads(entry.parts[0].payload) == {"review_id": staged.review_id}
+    assert (staged.stores, staged.memory) == ([], None)
+
+
+def test_a_staged_write_shows_all_that_was_given(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, title="Moves", tags=["bob"], metadata={"k": 1}, confidence=0.5, user_id="bob")
+    (review,) = run(subject.engine.reviews.list(WHO))
+    assert review["diff"] == {
+        "added": [{"id": staged.id, "type": "semantic", "content": "Bob moved", "confidence": 0.5, "user_id": "bob",
+                   "title": "Moves", "tags": ["bob"], "metadata": {"k": 1}}],
+        "removed": [], "modified": [],
+    }  # fmt: skip
+    assert (review["reasoning"], review["requested_by"], review["status"]) == ("he said so", WHO.name, "pending")
+    assert (review["created_at"], review["memory_id"]) == (subject.clock(), staged.id)
+
+
+def test_a_staged_forget_or_merge_changes_nothing_yet(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    forgotten = run(subject.forget(a, approval_required=True, hard_delete=True))
+    merged = run(subject.engine.merge(WHO, Merge("agent", a, [b], "merge_content", approval_required=True)))
+    assert (forgotten.ids, forgotten.erased) == ([], True)
+    assert (merged.survivor.id, merged.losers, merged.changed) == (a, [], False)
+    assert [review["id"] for review in run(subject.engine.reviews.list(WHO))] == [
+        forgotten.review_id, merged.review_id]  # fmt: skip
+    assert {m.content for m in run(subject.list())} == {"one", "two"}
+    assert {m.version for m in run(subject.list())} == {1}
+
+
+def test_a_staged_merge_by_confidence_shows_who_loses(subject: Subject, run: Any) -> None:
+    low, high = run(subject.remember("low", confidence=0.1)), run(subject.remember("high", confidence=0.9))
+    run(subject.engine.merge(WHO, Merge("agent", low, [high], "keep_highest_confidence", approval_required=True)))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    assert ([m["id"] for m in review["diff"]["removed"]], review["diff"]["modified"]) == ([low], [])
+
+
+@pytest.mark.parametrize("fields", [{"content": " "}, {"expires_at": 1}, {"aliases": ["a", "a"]}])
+def test_what_could_not_be_kept_is_not_staged(subject: Subject, run: Any, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        stage(subject, run, **{"content": "Bob moved", **fields})
+    assert run(subject.engine.reviews.list(WHO)) == []
+
+
+def test_what_does_not_exist_is_not_staged_for_merging(subject: Subject, run: Any) -> None:
+    a = run(subject.remember("one"))
+    for canonical, duplicate in ((a, "nothing"), ("nothing", a)):
+        with pytest.raises(NotFound):
+            run(subject.engine.merge(WHO, Merge("agent", canonical, [duplicate], approval_required=True)))
+    assert run(subject.engine.reviews.list(WHO)) == []
+
+
+def test_readers_stage_nothing(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    reader = Principal("r", role="reader")
+    for work in (
+        subject.engine.remember(reader, DRAFT, approval={}),
+        subject.engine.forget(reader, Forget("agent", [a], approval_required=True)),
+        subject.engine.merge(reader, Merge("agent", a, [b], approval_required=True)),
+    ):
+        with pytest.raises(Forbidden):
+            run(work)
+
+
+def test_the_same_key_with_another_body_is_a_conflict_while_it_waits(subject: Subject, run: Any) -> None:
+    remember_once(subject, run, approval={"content": "x"})
+    with pytest.raises(Conflict):
+        remember_once(subject, run, replace(DRAFT, content="other"), approval={"content": "x"})
+    (review,) = run(subject.engine.reviews.list(WHO))
+    run(subject.engine.reviews.decide(WHO, review["id"], YES))
+    again = remember_once(subject, run, approval={"content": "x"})
+    assert (again.id, again.review_id) == (review["memory_id"], review["id"]), "decided by now, and still the same"

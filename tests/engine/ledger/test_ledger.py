@@ -1,0 +1,135 @@
+"""The audit trail: who reads it, in which pages, and that a change behind our back is found out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+import pytest
+
+from commonplace.engine.types import Draft, Query
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
+from commonplace.wire.errors import Forbidden
+from commonplace.wire.record import Principal
+
+
+def test_a_chain_survives_erasure_through_the_engine(subject: Subject, run: Any) -> None:
+    ids = [run(subject.remember(f"fact {i}")) for i in range(3)]
+    run(subject.forget(ids[1], hard_delete=True))
+    verified = run(subject.engine.ledger.verify(WHO))
+    assert (verified.first_bad, verified.entries) == (None, 4)
+    assert [e.parts[0].payload is None for e in run(subject.engine.ledger.entries(WHO))] == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("damage", "bad"),
+    [
+        ("UPDATE audit SET principal = 'nobody' WHERE n = 2", 2),
+        ("UPDATE audit_parts SET payload = x'7b7d' WHERE n = 3", 3),
+        ("UPDATE audit_parts SET memory_id = 'x' WHERE n = 3", 3),
+        ("DELETE FROM audit_parts WHERE n = 1", 1),
+        ("DELETE FROM audit WHERE n = 2", 3),
+        ("DELETE FROM audit WHERE n >= 4", 4),
+        ("DELETE FROM audit", 1),
+    ],
+)
+def test_a_file_changed_behind_our_back_is_found_out(tmp_path: Any, clock: FakeClock, damage: str, bad: int) -> None:
+    path = tmp_path / "commonplace.db"
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        for i in range(5):
+            run(subject.remember(f"fact {i}"))
+    db = apsw.Connection(str(path))
+    db.execute(damage)
+    db.close()
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        assert run(subject.engine.ledger.verify(WHO)).first_bad == bad
+
+
+@pytest.mark.parametrize("role", ["reader", "writer"])
+def test_the_audit_trail_is_for_reviewers(subject: Subject, run: Any, role: Any) -> None:
+    who = Principal("a", role=role)
+    for work in (
+        subject.engine.ledger.entries(who),
+        subject.engine.ledger.entries(who, agent_id="agent"),
+        subject.engine.ledger.verify(who),
+    ):
+        with pytest.raises(Forbidden):
+            run(work)
+    some = Principal("a", role="reviewer", agents=("ada",))
+    with pytest.raises(Forbidden):
+        run(subject.engine.ledger.entries(some, agent_id="bea"))
+
+
+def test_a_short_page_of_few_entries_reads_many_at_a_time(subject: Subject, run: Any) -> None:
+    run(subject.remember("x", "ada"))
+    run(subject.remember_all([Draft("bea", "semantic", str(i)) for i in range(40)]))
+    run(subject.remember("y", "ada"))
+    calls, plain = [], subject.store.audit
+
+    async def counted(*args: Any, **options: Any) -> Any:
+        calls.append(options)
+        return await plain(*args, **options)
+
+    subject.store.audit = counted  # type: ignore[method-assign]
+    some = Principal("a", role="reviewer", agents=("ada",))
+    assert [e.agent_id for e in run(subject.engine.ledger.entries(some, limit=2))] == ["ada", "ada"]
+    assert len(calls) == 1
+
+
+def test_entries_come_in_pages_and_by_what_they_are(subject: Subject, run: Any) -> None:
+    ids = [run(subject.remember(f"fact {n}", agent)) for n, agent in enumerate(("ada", "bea", "ada"))]
+    began = subject.clock.advance(100)
+    run(subject.forget(ids[0], agent="ada"))
+    ledger = subject.engine.ledger
+
+    def numbers(**options: Any) -> list[int]:
+        return [entry.n for entry in run(ledger.entries(WHO, **options))]
+
+    assert numbers() == [1, 2, 3, 4]
+    assert (numbers(limit=2), numbers(limit=2, after=2), numbers(after=4)) == ([1, 2], [3, 4], [])
+    assert (numbers(agent_id="ada"), numbers(operation="forget")) == ([1, 3, 4], [4])
+    assert (numbers(since=began), numbers(until=began - 1), numbers(since=began + 1)) == ([4], [1, 2, 3], [])
+
+
+def test_an_entry_about_several_agents_is_for_who_may_use_all(subject: Subject, run: Any) -> None:
+    run(subject.engine.recall(WHO, Query(("ada", "bea"), "x")))
+    run(subject.engine.recall(WHO, Query(("ada",), "x")))
+    some = Principal("a", role="reviewer", agents=("ada", "bea"))
+    assert [entry.agent_id for entry in run(subject.engine.ledger.entries(some))] == ["ada"]
+    assert [entry.agent_id for entry in run(subject.engine.ledger.entries(WHO))] == ["*", "ada"]
+
+
+def test_a_recall_of_a_moment_ago_is_in_the_ledger(subject: Subject, run: Any) -> None:
+    run(subject.recall("anything"))
+    assert [entry.operation for entry in run(subject.engine.ledger.entries(WHO))] == ["recall"]
+    run(subject.recall("anything"))
+    assert run(subject.engine.ledger.verify(WHO)).entries == 2
+
+
+def test_the_whole_chain_is_for_who_may_use_every_agent(subject: Subject, run: Any) -> None:
+    run(subject.remember("x"))
+    with pytest.raises(Forbidden, match="the audit chain is about all of them"):
+        run(subject.engine.ledger.verify(Principal("a", role="admin", agents=("agent",))))
+    verified = run(subject.engine.ledger.verify(Principal("a", role="reviewer")))
+    assert (verified.entries, verified.first_bad) == (1, None)
+
+
+def test_each_tenant_has_a_chain_of_its_own(subject: Subject, run: Any) -> None:
+    other = Principal("eve", "acme")
+    for who, count in ((WHO, 2), (other, 3)):
+        for n in range(count):
+            run(subject.engine.remember(who, Draft("agent", "semantic", str(n))))
+    assert [run(subject.engine.ledger.verify(who)).entries for who in (WHO, other)] == [2, 3]
+    assert run(subject.engine.ledger.verify_tenant("nobody")).entries == 0
+
+
+def test_verifying_walks_in_steps_and_tells_how_far(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commonplace.engine.ledger.ledger._AT_ONCE", 2)
+    for n in range(5):
+        run(subject.remember(str(n)))
+    told: list[tuple[int, int]] = []
+    verified = run(subject.engine.ledger.verify(WHO, lambda done, total: told.append((done, total))))
+    assert (verified.entries, told) == (5, [(2, 5), (4, 5), (5, 5)])

@@ -1,0 +1,223 @@
+"""Merging: what survives, which memories are meant, and nothing that a merge may not make."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from commonplace.engine.memory import expire
+from commonplace.engine.memory.merge import combine, shared_with
+from commonplace.engine.redaction import Secrets
+from commonplace.engine.types import Merge
+from commonplace.testing.subject import START, WHO, Subject
+from commonplace.wire.errors import Forbidden, NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
+from commonplace.wire.times import DAY_MS
+
+
+def memory(id: str, content: str = "x", **fields: Any) -> Memory:
+    return Memory(id, "t", "agent", "semantic", content, **fields)
+
+
+A = memory("a", "Alice", created_at=30, confidence=0.4, metadata={"k": 1, "a": 1}, tags=["x"])
+B = memory("b", "Alicia", created_at=10, confidence=0.9, metadata={"k": 2, "b": 2}, tags=["y", "x"])
+C = memory("c", "Ally", created_at=20, confidence=0.9, metadata={"k": 3})
+
+
+def test_keep_canonical_changes_nothing_about_it() -> None:
+    merged = combine(A, [B, C], "keep_canonical")
+    assert (merged.survivor, merged.losers, merged.changed) == (A, [B, C], False)
+
+
+def test_keep_highest_confidence_gives_ties_to_the_older() -> None:
+    merged = combine(A, [B, C], "keep_highest_confidence")
+    assert (merged.survivor, merged.losers, merged.changed) == (B, [A, C], False)
+    assert combine(C, [B], "keep_highest_confidence").survivor is B
+    assert combine(C, [replace(B, confidence=0.8)], "keep_highest_confidence").survivor is C
+
+
+def test_merge_content_joins_texts_and_lets_the_last_written_metadata_win() -> None:
+    merged = combine(A, [C, B], "merge_content")
+    assert merged.changed
+    assert merged.losers == [C, B]
+    s = merged.survivor
+    assert (s.id, s.content, s.confidence) == ("a", "Alice\nAlicia\nAlly", 0.9)
+    assert s.metadata == {"k": 1, "a": 1, "b": 2}
+    assert set(s.tags) == {"x", "y"}
+    assert (A.content, A.metadata) == ("Alice", {"k": 1, "a": 1})  # what was given is untouched
+
+
+def test_merge_content_says_the_same_thing_once() -> None:
+    assert combine(A, [replace(B, content="Alice")], "merge_content").survivor.content == "Alice"
+
+
+@given(st.permutations([A, B, C]), st.sampled_from(["keep_canonical", "merge_content", "keep_highest_confidence"]))
+def test_one_survives_and_everyone_else_loses(everyone: list[Memory], strategy: Any) -> None:
+    merged = combine(everyone[0], everyone[1:], strategy)
+    assert sorted([merged.survivor.id, *(m.id for m in merged.losers)]) == ["a", "b", "c"]
+
+
+def test_merging_into_what_is_not_there_touches_nothing(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("a")), run(subject.remember("b"))
+    for canonical, duplicates, fault in (
+        ("nobody", [a], NotFound), (a, ["nobody"], NotFound), (a, [a], ValidationError), (a, [a, b], ValidationError),
+    ):  # fmt: skip
+        with pytest.raises(fault):
+            run(subject.merge(canonical, *duplicates))
+    assert len(run(subject.list())) == 2
+
+
+MACHINE = '{"name": "%s", "initial": "a", "states": ["a", "b"], "transitions": []}'
+
+
+def test_a_merge_makes_nothing_that_an_update_would_refuse(subject: Subject, run: Any) -> None:
+    half = MAX_CONTENT_CHARS // 2
+    long = [run(subject.remember(letter * half)) for letter in "ab"]
+    machines = [run(subject.remember(MACHINE % name, type="procedural")) for name in ("one", "two")]
+    for pair, fault in ((long, PayloadTooLarge), (machines, ValidationError)):
+        request = Merge("agent", pair[0], [pair[1]], "merge_content")
+        staged = replace(request, approval_required=True)
+        for work in (
+            subject.engine.merge(WHO, request),
+            subject.engine.merge(WHO, staged),
+            subject.engine.preview_merge(WHO, request),
+        ):
+            with pytest.raises(fault):
+                run(work)
+    assert len(run(subject.list())) == 4
+    assert run(subject.engine.reviews.list(WHO)) == []
+    same = run(subject.remember(MACHINE % "one", type="procedural"))
+    assert run(subject.merge(machines[0], same, strategy="merge_content")).survivor.content == MACHINE % "one"
+    run(subject.merge(*machines))
+
+
+def test_an_alias_may_spell_the_id_of_another_agents_memory(subject: Subject, run: Any) -> None:
+    theirs = run(subject.remember("theirs", "other"))
+    ours, more, again = (run(subject.remember(text)) for text in ("ours", "more", "again"))
+    named = run(subject.remember("named", aliases=[theirs]))
+    assert run(subject.merge(ours, theirs)).losers[0].id == named
+    named = run(subject.remember("named again", aliases=[theirs]))
+    assert run(subject.merge(theirs, more)).survivor.id == named
+    assert run(subject.forget(theirs, again)).ids == [again, named]
+    assert run(subject.get(theirs, "other")).content == "theirs"
+
+
+KEPT = {"privacy": {"retain": 30}}
+END = START + 30 * DAY_MS
+
+
+def test_a_merge_keeps_the_promise_of_what_it_takes_in(subject: Subject, run: Any) -> None:
+    kept, other = run(subject.remember("Bob likes tea")), run(subject.remember("Bob's address", **KEPT))
+    survivor = run(subject.merge(kept, other, strategy="merge_content")).survivor
+    assert (survivor.expires_at, survivor.privacy["retain"]) == (END, 30)
+    subject.clock.advance(30 * DAY_MS)
+    assert run(expire.sweep(subject.engine._core, WHO)) == 2
+    assert run(subject.store.history("local", kept)) == run(subject.store.history("local", other)) == []
+
+
+def test_a_merge_cannot_put_a_secret_together(subject: Subject, run: Any) -> None:
+    one, two = run(subject.remember("Bob's router password:")), run(subject.remember("hunter22x"))
+    joined = Merge("agent", one, [two], "merge_content")
+    run(subject.engine.merge(WHO, replace(joined, approval_required=True)))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    assert review["diff"]["modified"][0]["after"]["content"] == "Bob's router password:\n<REDACTED:password>"
+    merged = run(subject.engine.merge(WHO, joined))
+    assert merged.survivor.content == run(subject.get(one)).content == "Bob's router password:\n<REDACTED:password>"
+
+
+def test_a_merge_drops_what_was_registered_since(subject: Subject, run: Any) -> None:
+    one, two = run(subject.remember("it opens with swordfish 12345")), run(subject.remember("more"))
+    subject.engine._core.redactor.secrets = Secrets.of({"door": "swordfish 12345"})
+    run(subject.engine.merge(WHO, Merge("agent", one, [two], "merge_content")))
+    assert run(subject.get(one)).content == "it opens with <REDACTED:door>\nmore"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ([["bob"], ["bob", "eve"]], ["bob"]),
+        ([["bob"], ["eve"]], []),
+        ([["*"], ["bob"]], ["bob"]),
+        ([["*"], ["*", "bob"]], ["*", "bob"]),
+        ([["*"], None], []),
+        ([None, None], []),
+        ([["bob", "eve"], ["*"], ["eve", "bob"]], ["bob", "eve"]),
+    ],
+)
+def test_a_joined_text_is_shared_with_whoever_may_see_each_of_them(
+    given: list[list[str] | None], names: list[str]
+) -> None:
+    memories = [memory(str(i), privacy={} if each is None else {"share_with": each}) for i, each in enumerate(given)]
+    assert shared_with(memories) == names
+    joined = combine(memories[0], memories[1:], "merge_content").survivor
+    assert joined.privacy.get("share_with", []) == names
+
+
+def test_duplicates_are_forgotten_and_say_what_they_became(subject: Subject, run: Any) -> None:
+    a, b, c = (run(subject.remember(text, aliases=[text])) for text in ("one", "two", "three"))
+    merged = run(subject.merge("one", "two", c, strategy="merge_content"))
+    assert (merged.survivor.id, merged.survivor.content, merged.changed) == (a, "one\ntwo\nthree", True)
+    assert [(m.id, m.status, m.merged_into) for m in merged.losers] == [(b, "deleted", a), (c, "deleted", a)]
+    assert [m.id for m in run(subject.list())] == [a]
+    assert run(subject.recall("three"))[0].id == a
+    entry = run(subject.engine.ledger.entries(WHO, operation="merge"))[-1]
+    told = [(part.memory_id, json.loads(part.payload)) for part in entry.parts]
+    assert told == [(a, {"version": 2, "kept": True}),
+                    *((id, {"merged_into": a, "strategy": "merge_content"}) for id in (b, c))]  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["keep_canonical", "keep_highest_confidence"])
+def test_a_survivor_that_stays_as_it_was_gets_no_new_version(subject: Subject, run: Any, strategy: Any) -> None:
+    low, high = run(subject.remember("low", confidence=0.1)), run(subject.remember("high", confidence=0.9))
+    merged = run(subject.merge(low, high, strategy=strategy))
+    assert merged.survivor.id == (low if strategy == "keep_canonical" else high)
+    assert (run(subject.get(merged.survivor.id)).version, merged.changed) == (1, False)
+
+
+def test_an_entity_name_means_all_that_carry_it(subject: Subject, run: Any) -> None:
+    ids = [run(subject.remember(text, entity_name="Alice")) for text in ("one", "two", "three")]
+    other = run(subject.remember("else", entity_name="Bob"))
+    merged = run(subject.merge(ids[0], "Alice"))
+    assert (merged.survivor.id, [m.id for m in merged.losers]) == (ids[0], ids[1:])
+    by_name = run(subject.merge("Bob", "Alice"))
+    assert (by_name.survivor.id, [m.id for m in by_name.losers]) == (other, [ids[0]])
+
+
+def test_a_merge_can_be_looked_at_first(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    seen = run(subject.engine.preview_merge(WHO, Merge("agent", a, [b], "merge_content")))
+    assert (seen.survivor.content, [m.id for m in seen.losers], seen.changed) == ("one\ntwo", [b], True)
+    assert {m.content for m in run(subject.list())} == {"one", "two"}
+
+
+def test_a_change_meanwhile_is_merged_as_it_is_now(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    core = subject.engine._core
+    plain, changes = core.make_entries, iter(["changed"])
+
+    async def changing(*args: Any) -> Any:
+        core.make_entries = plain  # type: ignore[method-assign]
+        await subject.update(b, content=next(changes))
+        return await plain(*args)
+
+    core.make_entries = changing  # type: ignore[method-assign]
+    assert run(subject.merge(a, b, strategy="merge_content")).survivor.content == "one\nchanged"
+
+
+@pytest.mark.parametrize("who", [Principal("r", role="reader"), Principal("w", role="writer", agents=("other",))])
+def test_only_writers_of_the_agent_merge(subject: Subject, run: Any, who: Principal) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    for work in (subject.engine.merge(who, Merge("agent", a, [b])),
+                 subject.engine.preview_merge(who, Merge("agent", a, [b]))):  # fmt: skip
+        with pytest.raises(Forbidden):
+            run(work)
+
+
+def test_a_merge_of_nothing_is_refused(subject: Subject, run: Any) -> None:
+    a = run(subject.remember("one"))
+    with pytest.raises(ValidationError, match="duplicates must name at least one memory"):
+        run(subject.merge(a))

@@ -1,0 +1,365 @@
+"""Peers: whom the operator binds, as whom others read, and what they are shown."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from commonplace.config import MrpConfig
+from commonplace.engine import Engine
+from commonplace.engine.core import Settings
+from commonplace.engine.peers import peers as peering
+from commonplace.engine.peers.asking import PeerQuery
+from commonplace.engine.peers.peers import Requester, TrustContext
+from commonplace.engine.peers.trust import Peer, trust_of
+from commonplace.engine.peers.vouches import VouchedTrust
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import START, FakeClock, Subject
+from commonplace.wire import keys
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, RateLimited, Unauthenticated, ValidationError
+from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import iso
+
+LOCAL = Principal()
+# Workers must collect the same tests, and keys are among their names.
+PRIVATE = keys.encode(bytes(range(32)))
+PUBLIC = keys.public_of(PRIVATE)
+OTHER = keys.public_of(keys.encode(bytes(32)))
+
+
+def test_as_whom_a_requester_reads() -> None:
+    ada = Principal("ada", "acme", "writer", ("ada",))
+
+    def reader(authenticated: bool) -> Principal:
+        trusted = trust_of("bob", authenticated=authenticated)
+        return Requester(ada, authenticated, trusted, TrustContext({}, {}), ("ada",)).reader
+
+    assert reader(True) == ada
+    assert reader(False) == Principal("mrp:bob", "acme", "reader", ("*",))
+
+
+def test_bindings_are_kept_shown_replaced_and_removed(subject: Subject, run: Any) -> None:
+    peers = subject.engine.peers
+    run(peers.bind(LOCAL, "bob", level=2, key=PUBLIC))
+    run(peers.bind(LOCAL, "alice", level=3, voucher=True))
+    assert list(run(peers.bindings("local"))) == ["alice", "bob"]
+    assert run(peers.bindings("acme")) == {}
+    shown = run(peers.bindings("local"))["bob"].to_wire()
+    assert shown == {
+        "agent_id": "bob", "level": 2, "name": "vouched", "voucher": False, "public_key": PUBLIC,
+        "fingerprint": keys.fingerprint(PUBLIC), "created_at": START,
+    }  # fmt: skip
+    run(peers.bind(LOCAL, "bob", level=1))
+    assert run(peers.bindings("local"))["bob"] == Peer("bob", 1, None, False, START)
+    run(peers.unbind(LOCAL, "bob"))
+    with pytest.raises(NotFound, match="trust list"):
+        run(peers.unbind(LOCAL, "bob"))
+    operations = [entry.operation for entry in run(subject.engine.ledger.entries(LOCAL))]
+    assert operations == ["add_peer", "add_peer", "add_peer", "remove_peer"]
+
+
+@pytest.mark.parametrize("wrong", [
+    {"level": 0}, {"level": 4}, {"key": "AAAA"}, {"key": "x" * 44}, {"agent_id": ""}, {"agent_id": " "},
+    {"agent_id": "*"}, {"agent_id": "a\nb"}, {"agent_id": "x" * 257},
+])  # fmt: skip
+def test_a_binding_that_is_wrong_is_refused(subject: Subject, run: Any, wrong: dict[str, Any]) -> None:
+    peers = subject.engine.peers
+    fields = {"agent_id": "bob", "level": 2, **wrong}
+    with pytest.raises(ValidationError):
+        run(peers.bind(LOCAL, fields.pop("agent_id"), **fields))
+    assert run(peers.bindings("local")) == {}
+
+
+@pytest.mark.parametrize("who", [Principal("a", "local", "reviewer"), Principal("a", "local", "admin", ("ada",))])
+def test_only_an_admin_of_all_agents_says_whom_to_trust(subject: Subject, run: Any, who: Principal) -> None:
+    with pytest.raises(Forbidden):
+        run(subject.engine.peers.bind(who, "bob", level=1))
+    with pytest.raises(Forbidden):
+        run(subject.engine.peers.unbind(who, "bob"))
+
+
+def test_who_is_vouched_for_by_key_is_trusted_with_that_key() -> None:
+    known = TrustContext({}, {"a": VouchedTrust(0.8, ["root"], {PUBLIC}), "b": VouchedTrust(0.8, ["root"])})
+    assert known.trusted("a", PUBLIC)
+    assert known.trusted("a", OTHER) is None
+    assert known.trusted("b", OTHER)
+    assert known.trusted("c") is None
+
+
+# who asks
+
+
+def ask_as(subject: Subject, run: Any, who: Principal = LOCAL, **fields: Any) -> Requester:
+    given = {"authenticated": False, "agent": "ada", "claimed": "bob", "proved": None, **fields}
+    requester: Requester = run(subject.engine.peers.requester(who, **given))
+    return requester
+
+
+@pytest.mark.parametrize(
+    ("fields", "level", "sees"),
+    [
+        ({}, 0, "shared"),
+        ({"proved": PUBLIC}, 1, "shared"),
+        ({"authenticated": True}, 3, "all"),
+        ({"authenticated": True, "agent": None}, 3, "all"),
+        ({"authenticated": True, "who": Principal("b", role="reader", agents=("bob",))}, 1, "shared"),
+        ({"authenticated": True, "who": Principal("b", role="reader", agents=("eve",))}, 0, "shared"),
+        ({"authenticated": True, "who": Principal("b", role="reader", agents=("ada",))}, 3, "all"),
+    ],
+)
+def test_how_a_requester_is_looked_upon(
+    subject: Subject, run: Any, fields: dict[str, Any], level: int, sees: str
+) -> None:
+    found = ask_as(subject, run, **fields)
+    assert (found.trust.level, found.trust.sees, found.trust.agent_id) == (level, sees, "bob")
+
+
+def test_the_whole_server_is_every_agent_that_the_asker_may_use(subject: Subject, run: Any) -> None:
+    for agent in ("ada", "bea", "cid"):
+        run(subject.remember("x", agent))
+    some = Principal("s", role="reader", agents=("ada", "c*"))
+    assert ask_as(subject, run, agent=None).agents == ("ada", "bea", "cid")
+    assert ask_as(subject, run, some, agent=None, authenticated=True).agents == ("ada", "cid")
+    assert ask_as(subject, run, some, agent="bea").agents == ("bea",)
+
+
+def scenario(settings: MrpConfig, work: Any) -> None:
+    """Run `work(subject)` over an engine that answers peers so."""
+
+    async def scene() -> None:
+        clock = FakeClock()
+        store = InMemory(clock)
+        engine = await Engine.open(store, clock=clock, settings=Settings(mrp=settings))
+        await work(Subject(engine, store, clock))
+        await engine.close()
+
+    asyncio.run(scene())
+
+
+async def request(subject: Subject, claimed: str, proved: str | None = None) -> Requester:
+    who = subject.engine.peers.unauthenticated()
+    return await subject.engine.peers.requester(who, authenticated=False, agent="ada", claimed=claimed, proved=proved)
+
+
+def test_strangers_are_let_in_where_the_operator_says_so() -> None:
+    async def closed(subject: Subject) -> None:
+        assert subject.engine.peers.stranger() is None
+
+    async def public(subject: Subject) -> None:
+        assert subject.engine.peers.stranger() == Principal("stranger", "acme", "reader", ())
+
+    scenario(MrpConfig(), closed)
+    scenario(MrpConfig(public=True, tenant="acme"), public)
+
+
+def test_where_an_identity_is_required_nobody_in_particular_is_refused() -> None:
+    async def work(subject: Subject) -> None:
+        with pytest.raises(Unauthenticated, match="sign the request, or send a token"):
+            await request(subject, "bob")
+        assert (await request(subject, "bob", PUBLIC)).trust.level == 1
+
+    scenario(MrpConfig(require_identity=True), work)
+
+
+def test_each_requester_has_a_budget_and_all_strangers_share_one() -> None:
+    async def work(subject: Subject) -> None:
+        await request(subject, "bob")
+        with pytest.raises(RateLimited, match="'bob' has made its 1 requests a minute; try again in"):
+            await request(subject, "bob")
+        for n in range(9):
+            await request(subject, f"agent-{n}")
+        with pytest.raises(RateLimited, match="agents that are not known here"):
+            await request(subject, "agent-9")
+        await subject.engine.peers.bind(LOCAL, "known", level=1, key=PUBLIC)
+        assert (await request(subject, "known", PUBLIC)).trust.known
+
+    scenario(MrpConfig(requests_per_minute=1), work)
+
+
+def test_without_a_limit_anyone_asks_as_often_as_they_like() -> None:
+    async def work(subject: Subject) -> None:
+        for _ in range(200):
+            await request(subject, "bob")
+
+    scenario(MrpConfig(requests_per_minute=0), work)
+
+
+# what they are shown
+
+
+def fill(subject: Subject, run: Any) -> dict[str, str]:
+    shared = {"everyone": ["*"], "bob": ["bob"], "carol": ["carol"], "nobody": None}
+    return {
+        name: run(subject.remember(f"pruning for {name}", "ada", privacy={"share_with": to} if to else {}))
+        for name, to in shared.items()
+    }
+
+
+@pytest.mark.parametrize("query", [
+    PeerQuery((), "pruning"), PeerQuery((), keywords=("pruning",)), PeerQuery((), "pruning", ("pruning",)),
+    PeerQuery(()),
+])  # fmt: skip
+def test_a_peer_is_shown_what_is_shared_with_it(subject: Subject, run: Any, query: PeerQuery) -> None:
+    ids = fill(subject, run)
+    for requester, names in (
+        (ask_as(subject, run), {"everyone", "bob"}),
+        (ask_as(subject, run, authenticated=True), set(ids)),
+    ):
+        found = run(subject.engine.peers.ask(requester, query, limit=10, show=10))
+        assert {match.memory.id for match in found.matches} == {ids[name] for name in names}
+        assert (found.total, found.cut) == (len(names), None)
+
+
+def test_only_what_is_shown_counts_as_recalled(subject: Subject, run: Any) -> None:
+    fill(subject, run)
+    requester = ask_as(subject, run, authenticated=True)
+    run(subject.engine.peers.ask(requester, PeerQuery((), keywords=("pruning",)), limit=10, show=1))
+    run(subject.engine.flush())
+    assert sum(memory.recalls for memory in run(subject.list("ada"))) == 1
+
+
+def test_who_may_ask_nobody_is_told_nothing(subject: Subject, run: Any) -> None:
+    fill(subject, run)
+    nobody = replace(ask_as(subject, run), agents=())
+    found = run(subject.engine.peers.ask(nobody, PeerQuery((), "pruning"), limit=10, show=10))
+    assert (found.matches, found.total) == ([], 0)
+
+
+def test_an_agent_whose_budget_is_spent_is_left_out_and_that_is_said(clock: FakeClock) -> None:
+    async def work() -> None:
+        store = InMemory(clock)
+        engine = await Engine.open(store, clock=clock, settings=Settings(recalls_per_minute=1))
+        subject = Subject(engine, store, clock)
+        for agent in ("ada", "bea"):
+            await subject.remember(f"pruning by {agent}", agent)
+
+        async def ask(agent: str | None) -> Any:
+            requester = await engine.peers.requester(LOCAL, authenticated=True, agent=agent, claimed="bob", proved=None)
+            return await engine.peers.ask(requester, PeerQuery((), keywords=("pruning",)), limit=10, show=10)
+
+        await ask("ada")
+        found = await ask(None)
+        assert [match.memory.agent_id for match in found.matches] == ["bea"]
+        assert found.cut == "some agents have used up their recalls of this minute"
+        with pytest.raises(RateLimited):
+            await ask(None)
+        await engine.close()
+
+    asyncio.run(work())
+
+
+def test_a_memory_is_found_only_by_who_may_see_it(subject: Subject, run: Any) -> None:
+    ids = fill(subject, run)
+    peers, bob = subject.engine.peers, ask_as(subject, run)
+    seen = {name for name, id in ids.items() if run(peers.find(bob, id, None)) is not None}
+    assert seen == {"everyone", "bob"}
+    assert run(peers.find(bob, "nothing", None)) is None
+    owner = ask_as(subject, run, authenticated=True)
+    assert run(peers.find(owner, ids["nobody"], "ada")).id == ids["nobody"]
+
+
+def test_what_took_its_place_is_told_to_who_may_see_it(subject: Subject, run: Any) -> None:
+    old = run(subject.remember("old", "ada", privacy={"share_with": ["*"]}, aliases=["note"]))
+    secret = run(subject.remember("newer", "ada", supersedes=[old]))
+    shared = run(subject.remember("newest", "ada", supersedes=["note"], privacy={"share_with": ["bob"]}))
+    memory = run(subject.get(old, "ada"))
+    peers = subject.engine.peers
+    assert run(peers.replacements(ask_as(subject, run), memory)) == [shared]
+    assert set(run(peers.replacements(ask_as(subject, run, authenticated=True), memory))) == {secret, shared}
+    assert run(peers.replacements(ask_as(subject, run), run(subject.get(shared, "ada")))) == []
+
+
+def test_what_a_received_memory_may_replace(subject: Subject, run: Any) -> None:
+    own = run(subject.remember("own", "ada", source="babel", aliases=["a1"]))
+    theirs = run(subject.remember("theirs", "ada", source="eve"))
+    for agent in ("bea", "cid"):
+        run(subject.remember("twice", agent, aliases=["both"], source="babel"))
+
+    def same(memory: Memory) -> bool:
+        return memory.source == "babel"
+
+    replaceable = subject.engine.peers.replaceable
+    assert run(replaceable(LOCAL, [own, theirs, "a1", "not here", "both"], same)) == [own, "a1", "not here"]
+    with pytest.raises(ValidationError, match="it supersedes more than 100 others"):
+        run(replaceable(LOCAL, ["x"] * 101, same))
+
+
+# vouches
+
+
+def vouch(voucher: str = "root", about: str = "bob", id: str = "v1", **more: Any) -> dict[str, Any]:
+    return {
+        "id": id,
+        "created_at": iso(START),
+        "voucher": {"agent_id": voucher},
+        "subject": {"agent_id": about},
+        **more,
+    }
+
+
+def signed(document: dict[str, Any], private: str = PRIVATE) -> dict[str, Any]:
+    return {**document, "signatures": {"voucher_signature": keys.sign(private, keys.bytes_of(document))}}
+
+
+def test_a_vouch_of_a_trusted_voucher_counts_and_raises_its_subject(subject: Subject, run: Any) -> None:
+    peers = subject.engine.peers
+    run(peers.bind(LOCAL, "root", level=3, voucher=True))
+    assert ask_as(subject, run, proved=PUBLIC).trust.level == 1
+    assert run(peers.keep_vouch(LOCAL, vouch(), authenticated=True)) is True
+    assert ask_as(subject, run, proved=PUBLIC).trust.level == 2
+    assert ask_as(subject, run).trust.level == 0, "a name alone proves nothing"
+    assert run(peers.keep_vouch(LOCAL, vouch("eve", id="v2"), authenticated=True)) is False, "kept, but of nobody's"
+    assert [kept.voucher for kept in run(peers.vouches("local"))] == ["root", "eve"]
+    run(peers.unbind(LOCAL, "root"))
+    assert ask_as(subject, run, proved=PUBLIC).trust.level == 1
+
+
+def test_without_a_token_only_a_signed_vouch_that_counts_is_kept(subject: Subject, run: Any) -> None:
+    peers, stranger = subject.engine.peers, subject.engine.peers.unauthenticated()
+    run(peers.bind(LOCAL, "root", level=3, key=PUBLIC, voucher=True))
+    with pytest.raises(Forbidden, match="without a token only a vouch that counts is kept"):
+        run(peers.keep_vouch(stranger, vouch(), authenticated=False))
+    with pytest.raises(ValidationError, match="the signature is not made with the key bound to root"):
+        run(peers.keep_vouch(stranger, signed(vouch(), keys.new_private()), authenticated=False))
+    assert run(peers.keep_vouch(stranger, signed(vouch()), authenticated=False)) is True
+    assert len(run(peers.vouches("local"))) == 1
+
+
+def test_a_vouch_is_kept_once_and_its_id_means_one(subject: Subject, run: Any) -> None:
+    peers = subject.engine.peers
+    for _ in range(2):
+        run(peers.keep_vouch(LOCAL, vouch(), authenticated=True))
+    assert len(run(peers.vouches("local"))) == 1
+    assert [entry.operation for entry in run(subject.engine.ledger.entries(LOCAL))] == ["vouch"]
+    with pytest.raises(Conflict, match="root has given another vouch under the id 'v1'; use a new id"):
+        run(peers.keep_vouch(LOCAL, vouch(about="eve"), authenticated=True))
+    run(peers.keep_vouch(LOCAL, vouch("other", "eve"), authenticated=True))
+
+
+def test_vouches_about_an_agent_are_shown_until_they_are_over(subject: Subject, run: Any) -> None:
+    peers = subject.engine.peers
+    lasting, brief = vouch(), vouch(id="v2", scope={"valid_until": iso(START + 1000)})
+    for document in (brief, lasting, vouch(about="eve", id="v3")):
+        run(peers.keep_vouch(LOCAL, document, authenticated=True))
+        subject.clock.advance(1)
+    assert run(peers.vouches_for(LOCAL, "bob")) == [brief, lasting]
+    subject.clock.advance(1000)
+    assert run(peers.vouches_for(LOCAL, "bob")) == [lasting]
+    assert run(peers.vouches_for(Principal(tenant="acme"), "bob")) == []
+
+
+def test_no_more_vouches_are_taken_than_can_be_kept(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peering, "MOST_VOUCHES", 1)
+    run(subject.engine.peers.keep_vouch(LOCAL, vouch(), authenticated=True))
+    with pytest.raises(Conflict, match="1 vouches are kept already"):
+        run(subject.engine.peers.keep_vouch(LOCAL, vouch(id="v2"), authenticated=True))
+
+
+def test_readers_vouch_for_nobody(subject: Subject, run: Any) -> None:
+    with pytest.raises(Forbidden):
+        run(subject.engine.peers.keep_vouch(Principal("r", role="reader"), vouch(), authenticated=True))

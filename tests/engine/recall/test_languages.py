@@ -1,0 +1,62 @@
+"""Languages: a guess that knows when it cannot tell."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from commonplace.engine.recall.languages import language
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Where is the key?", "en"),
+        ("Der Schlüssel liegt unter der Matte", "de"),
+        ("Was ist das für ein Schlüssel", "de"),
+        ("La clé est sous le paillasson, avec les autres", "fr"),
+        ("¿Qué cepa necesita gentamicina? Es para el lunes", "es"),
+        ("鍵はマットの下", "ja"),
+        ("钥匙在垫子下面", "zh"),
+        ("열쇠는 매트 아래", "ko"),
+        ("BF-E417", None),
+        ("🔑", None),
+    ],
+)
+def test_language(text: str, expected: str | None) -> None:
+    assert language(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Πού είναι το κλειδί", "el"),
+        ("Где ключ", "ru"),
+        ("איפה המפתח", "he"),
+        ("أين المفتاح", "ar"),
+        ("चाबी कहाँ है", "hi"),
+        ("กุญแจอยู่ที่ไหน", "th"),
+        ("A chave não está em casa, ou foi com os outros", "pt"),
+        ("La chiave non è nel cassetto della cucina", "it"),
+        ("Het ligt niet op tafel, wij zijn het kwijt", "nl"),
+        ("Schlüssel", None),
+        ("", None),
+        ("x" * 300 + " ключ", None),
+        ("is ключ", "ru"),
+    ],
+)
+def test_languages_by_their_letters_and_telling_words(text: str, expected: str | None) -> None:
+    assert language(text) == expected
+
+
+def test_words_at_hand_need_not_be_found_again() -> None:
+    assert language("ANYTHING", ["der", "schlüssel"]) == "de"
+    assert language("ANYTHING", frozenset({"the", "der"})) == "en"
+    assert language("ANYTHING", []) is None
+
+
+@given(st.text(max_size=60))
+def test_a_guess_is_two_letters_or_none(text: str) -> None:
+    guess = language(text)
+    assert guess is None or (len(guess) == 2 and guess.isascii())
+    assert language(text) == guess

@@ -1,0 +1,220 @@
+"""Ranking: a weighted sum whose order depends on nothing but what was found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from commonplace.engine.recall.ranking import WEIGHTS, Shortlist, probability, rank, text_key, total
+from commonplace.engine.recall.understanding import Parts, analyse
+from commonplace.stores.base import AgentContext, Candidate
+from commonplace.wire.record import Memory
+
+
+def memory(id: str, content: str = "x", **fields: Any) -> Memory:
+    return Memory(id=id, tenant="t", agent_id="a", type="semantic", content=content, **fields)
+
+
+def order(ranked: list[Any]) -> list[str]:
+    return [r.memory.id for r in ranked]
+
+
+def test_both_legs_count_and_features_are_carried() -> None:
+    asked = analyse("blue harbour", AgentContext(), 0)
+    ranked = rank(
+        [
+            Candidate(memory("neither", "n"), 0.1, 0.0, 0),
+            Candidate(memory("meaning", "m"), 0.7, 0.0, 0),
+            Candidate(memory("both", "b"), 0.7, 3.0, 3),
+        ],
+        asked,
+    )
+    assert order(ranked) == ["both", "meaning", "neither"]
+    assert ranked[0].features["dense"] == 0.7
+    assert ranked[0].features["keyword"] == ranked[0].features["coverage"] == 1.0
+    assert all(0.0 < r.score < 1.0 for r in ranked)
+
+
+def test_equal_ones_are_newer_first_then_by_id() -> None:
+    twins = [Candidate(memory(id, id, created_at=at), 0.5, 1.0, 0) for id, at in (("b", 1), ("a", 1), ("c", 2))]
+    parts = Parts(recency=False)
+    assert order(rank(twins, parts=parts)) == order(rank(twins[::-1], parts=parts)) == ["c", "a", "b"]
+
+
+@given(st.permutations(range(8)))
+def test_the_order_does_not_depend_on_how_they_were_found(places: list[int]) -> None:
+    candidates = [
+        Candidate(memory(f"m{i}", f"text {i}", created_at=i % 3), 0.1 * (i % 4), float(i % 2)) for i in range(8)
+    ]
+    assert order(rank([candidates[i] for i in places])) == order(rank(candidates))
+
+
+def test_what_was_replaced_stands_behind_what_replaced_it_unless_the_past_is_asked_for() -> None:
+    old = Candidate(memory("old", "we live at Mill Lane", aliases=["home"]), 0.8, 2.0, 1)
+    new = Candidate(memory("new", "our address is Lamp Row", supersedes=["home"], created_at=5), 0.3, 0.0, 0)
+    other = Candidate(memory("other", "the cat is grey"), 0.1, 0.0, 0)
+    found, replaced = [old, new, other], {"home": "new"}
+    now = analyse("where do we live", AgentContext(), 0)
+    then = analyse("where did we live before the move", AgentContext(), 0)
+    assert order(rank(found, now, replaced=replaced)) == ["new", "old", "other"]
+    assert order(rank(found, then, replaced=replaced))[0] == "old"
+    assert order(rank(found, now, replaced=replaced, parts=Parts(validity=False)))[0] == "old"
+
+
+def test_replacements_in_a_circle_end() -> None:
+    pair = [Candidate(memory("a", "one"), 0.5, 0.0), Candidate(memory("b", "two"), 0.4, 0.0)]
+    assert len(rank(pair, replaced={"a": "b", "b": "a"})) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "again", "folded"),
+    [
+        ("Alice likes green tea.", "alice likes  green tea", True),
+        ("The gate code is 4417", "Gate code is 4417!", True),
+        ("The gate code is 4417", "The gate code is 4418", False),
+        ("Alice likes green tea", "Bob likes green tea", False),
+        ("Alice is allergic to nuts", "Alice is not allergic to nuts", False),
+        ("The value is -5", "The value is 5", False),
+        ("Shall we go?", "Shall we go.", False),
+        ("🎉", "🎂", False),
+        ("due on 2026-03-14", "due on 2026-03-15", False),
+    ],
+)
+def test_only_what_says_the_same_is_folded(text: str, again: str, folded: bool) -> None:
+    found = [
+        Candidate(memory("a", text), 0.9, 0.0),
+        Candidate(memory("b", again), 0.8, 0.0),
+        Candidate(memory("c", "something else"), 0.1, 0.0),
+    ]
+    ranked = rank(found)
+    assert order(ranked) == (["a", "c", "b"] if folded else ["a", "b", "c"])
+    assert ranked[-1].same_as == ("a" if folded else None)
+    assert [r.score for r in ranked] == sorted((r.score for r in ranked), reverse=True)
+    assert order(rank(found, parts=Parts(duplicates=False))) == ["a", "b", "c"]
+
+
+def test_the_same_words_of_another_speaker_or_day_are_not_folded() -> None:
+    said = [memory("a", "Yes", speaker="Alice"), memory("b", "Yes", speaker="Bob"), memory("c", "Yes", event_time=1)]
+    assert all(r.same_as is None for r in rank([Candidate(m, 0.5, 0.0) for m in said]))
+
+
+def test_who_spoke_counts_when_someone_is_named() -> None:
+    asked = analyse("What did Alice paint?", AgentContext(frozenset({"Alice", "Bob"})), 0)
+    found = [
+        Candidate(memory("bob", "I painted a barn", speaker="Bob"), 0.5, 1.0, 1),
+        Candidate(memory("alice", "I painted a lake", speaker="Alice"), 0.5, 1.0, 1),
+    ]
+    assert order(rank(found, asked)) == ["alice", "bob"]
+
+
+def test_without_a_leg_the_other_ranks() -> None:
+    asked = analyse("green tea", AgentContext(), 0)
+    words = [Candidate(memory("few", "f"), None, 1.0, 1), Candidate(memory("many", "m"), None, 2.0, 3)]
+    meaning = [Candidate(memory("far", "f"), 0.2, None), Candidate(memory("near", "n"), 0.6, None)]
+    assert order(rank(words, asked)) == ["many", "few"]
+    assert order(rank(meaning, asked)) == ["near", "far"]
+    assert rank([]) == []
+
+
+# the sum and the probability it becomes
+
+
+def test_only_features_with_a_weight_count() -> None:
+    assert total({"dense": 0.5, "unknown": 9.0}, {"dense": 2.0, "absent": 7.0}) == 1.0
+    assert total({}, WEIGHTS) == 0.0
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
+def test_a_greater_sum_is_never_less_probable(z: float, more: float) -> None:
+    assert 0.0 < probability(z) <= probability(z + more) < 1.0 + 1e-12
+
+
+def test_every_weight_that_ships_is_a_finite_number() -> None:
+    assert all(math.isfinite(weight) for weight in WEIGHTS.values())
+    assert {"dense", "keyword", "coverage"} <= set(WEIGHTS)
+
+
+# what says the same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("A cat", "the cat!", True),
+        ("Der Hund schläft.", "der hund schläft", True),
+        ("costs 1.5", "costs 15", False),
+        ("from 3-4", "from 34", False),
+        ("2 + 2", "2 - 2", False),
+        ("a", "an", False),  # nothing but articles: the text itself is compared
+        ("x" * 5000, "X" * 5000, False),  # too long to be read word by word
+        ("is it so", "is it so?", False),
+    ],
+)
+def test_equal_keys_are_equal_sayings(one: str, other: str, same: bool) -> None:
+    assert (text_key(memory("a", one)) == text_key(memory("b", other))) is same
+
+
+@pytest.mark.parametrize("field", ["user_id", "speaker", "title", "event_time", "agent_id", "type"])
+def test_the_same_words_about_something_else_are_another_saying(field: str) -> None:
+    said = memory("a", "yes")
+    assert text_key(said) != text_key(replace(said, **{field: 7 if field == "event_time" else "other"}))
+
+
+# a shortlist, step by step
+
+
+def session(*scores: float) -> list[Candidate]:
+    return [Candidate(memory(str(i), f"turn {i}", session_id="s"), score, None) for i, score in enumerate(scores)]
+
+
+def test_only_what_belongs_to_a_session_is_worth_reading_around() -> None:
+    alone = Candidate(memory("alone", "no session"), 0.9, None)
+    found = [alone, *session(0.1, 0.8, 0.5)]
+    assert Shortlist(found).promising(2) == ["1", "2"]
+    assert Shortlist(found, parts=Parts(context=False)).promising(2) == []
+
+
+def test_what_was_said_around_becomes_a_candidate_once() -> None:
+    run = session(0.9, 0.1, 0.2)
+    shortlist = Shortlist(run[:1])
+    assert order(shortlist.ranked()) == ["0"]
+    shortlist.add([run])
+    assert sorted(order(shortlist.ranked())) == ["0", "1", "2"]
+    by_id = {r.memory.id: r for r in shortlist.ranked()}
+    assert by_id["1"].features["before_gain"] == pytest.approx(0.8)
+    assert "before_gain" not in by_id["0"].features
+
+
+def test_neighbours_farther_than_two_turns_count_for_nothing() -> None:
+    run = session(0.1, 0.1, 0.1, 0.9)
+    shortlist = Shortlist(run)
+    shortlist.add([run])
+    gains = {r.memory.id: r.features.get("farther_gain", 0.0) for r in shortlist.ranked()}
+    assert gains["1"] == pytest.approx(0.8)
+    assert gains["0"] == 0.0
+
+
+def test_only_the_words_of_the_best_are_looked_at() -> None:
+    asked = analyse("What does BF-E417 mean?", AgentContext(), 0)
+    found = [Candidate(memory(str(i), "BF-E417", event_time=i), 0.9 - i / 10, None) for i in range(4)]
+    ranked = Shortlist(found, asked).ranked(closely=2)
+    assert {r.memory.id for r in ranked if "literal" in r.features} == {"0", "1"}
+
+
+def test_a_chain_of_replacements_ends_with_the_newest_in_front() -> None:
+    found = [Candidate(memory(id, f"text {id}"), score, None) for id, score in (("a", 0.9), ("b", 0.5), ("c", 0.1))]
+    assert order(rank(found, replaced={"a": "b", "b": "c"})) == ["c", "b", "a"]
+    gone = {r.memory.id: r.score for r in rank(found, replaced={"a": "elsewhere"})}
+    here = {r.memory.id: r.score for r in rank(found)}
+    assert gone["a"] < here["a"], "even where what replaced it was not found"
+    assert (gone["b"], gone["c"]) == (here["b"], here["c"])
+
+
+def test_weights_are_those_that_are_given() -> None:
+    found = [Candidate(memory("a", "one"), 0.9, 0.0), Candidate(memory("b", "two"), 0.1, 5.0)]
+    assert order(rank(found, weights={"dense": 1.0})) == ["a", "b"]
+    assert order(rank(found, weights={"keyword": 1.0})) == ["b", "a"]

@@ -1,0 +1,155 @@
+"""The recall log: counters and audit entries written behind the answer, in time, and without the question itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import Engine
+from commonplace.engine.core import Settings
+from commonplace.engine.recall import recall_log
+from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
+from commonplace.engine.types import Query
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import START, WHO, FakeClock, Subject
+from commonplace.wire.canonical import sha256_hex
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import Principal
+
+QUESTION = "what does Alice play?"
+
+
+def entry(ids: list[str], **fields: Any) -> RecallEntry:
+    return RecallEntry(**{"who": WHO, "agent_id": "agent", "query": QUESTION, "ids": ids, "at": START, **fields})
+
+
+def recalls(subject: Subject, run: Any, who: Principal = WHO) -> list[dict[str, Any]]:
+    """What the audit says of recalls, read from the store: the ledger itself would write them first."""
+    found = run(subject.store.audit(who.tenant, operation="recall"))
+    return [json.loads(e.parts[0].payload) for e in found]
+
+
+def test_a_recall_is_counted_and_told_without_its_question(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("Alice plays the violin"))
+    subject.clock.advance(5)
+    run(subject.recall(QUESTION))
+    assert subject.engine.queues()["recalls"] == 1
+    assert recalls(subject, run) == []
+    run(subject.engine.flush())
+    (told,) = recalls(subject, run)
+    salt = bytes.fromhex(told["salt"])
+    assert told == {"query_hash": sha256_hex(salt, QUESTION.encode()), "salt": told["salt"], "results": 1, "ids": [id]}
+    memory = run(subject.get(id))
+    assert (memory.recalls, memory.last_recalled_at, memory.version) == (1, subject.clock(), 1)
+    assert QUESTION not in repr(run(subject.store.audit("local")))
+    assert run(subject.engine.ledger.verify(WHO)).first_bad is None
+
+
+def test_the_same_question_hashes_differently_each_time(subject: Subject, run: Any) -> None:
+    for _ in range(2):
+        run(subject.recall(QUESTION))
+    run(subject.engine.flush())
+    one, other = recalls(subject, run)
+    assert one["query_hash"] != other["query_hash"]
+
+
+def test_what_is_read_within_a_run_is_told_and_counts_for_nothing(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("x"))
+    log = RecallLog(subject.engine._core)
+    run(log.note(entry([id], counted=False)))
+    run(log.flush())
+    assert [told["ids"] for told in recalls(subject, run)] == [[id]]
+    assert run(subject.get(id)).recalls == 0
+
+
+def test_of_many_hits_twenty_are_named_and_all_are_counted(subject: Subject, run: Any) -> None:
+    ids = [run(subject.remember(f"fact {i}")) for i in range(25)]
+    log = RecallLog(subject.engine._core)
+    run(log.note(entry(ids)))
+    run(log.flush())
+    (told,) = recalls(subject, run)
+    assert (told["results"], told["ids"]) == (25, ids[:20])
+    assert {memory.recalls for memory in run(subject.list())} == {1}
+
+
+def test_each_tenant_has_its_own_entries(subject: Subject, run: Any) -> None:
+    other = Principal("eve", "acme")
+    log = RecallLog(subject.engine._core)
+    for who in (WHO, other, WHO):
+        run(log.note(entry([], who=who)))
+    assert len(log) == 3
+    run(log.flush())
+    assert (len(log), len(recalls(subject, run)), len(recalls(subject, run, other))) == (0, 2, 1)
+
+
+def test_surrogates_in_a_question_are_hashed_too(subject: Subject, run: Any) -> None:
+    log = RecallLog(subject.engine._core)
+    run(log.note(entry([], query="half \ud800")))
+    run(log.flush())
+    assert len(recalls(subject, run)) == 1
+
+
+def test_it_is_written_after_a_while_by_itself(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall_log, "DELAY_SECONDS", 0)
+
+    async def recall_and_wait() -> None:
+        await subject.recall(QUESTION)
+        while not await subject.store.audit("local", operation="recall"):
+            await asyncio.sleep(0)
+
+    run(recall_and_wait())
+    assert subject.engine.queues()["recalls"] == 0
+
+
+def test_too_many_to_hold_back_are_written_at_once(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall_log, "_AT_MOST", 3)
+    for waiting in (1, 2, 0, 1):
+        run(subject.recall(QUESTION))
+        assert subject.engine.queues()["recalls"] == waiting
+    assert len(recalls(subject, run)) == 3
+
+
+def test_where_tokens_are_required_it_is_written_before_the_answer(clock: FakeClock) -> None:
+    async def scenario() -> None:
+        store = InMemory(clock)
+        engine = await Engine.open(store, HashingEmbedder(), clock=clock, settings=Settings(recalls_at_once=True))
+        await engine.recall(WHO, Query(("agent",), QUESTION))
+        assert len(await store.audit("local", operation="recall")) == 1
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_store_that_fails_costs_the_count_and_not_the_answer(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise Unavailable("the disk is full")
+
+    run(subject.recall(QUESTION))
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, "commonplace.engine"):
+        patched.setattr(subject.store, "transact", fail)
+        run(subject.engine.flush())
+    assert caplog.messages == ["1 recalls could not be counted: the disk is full"]
+    run(subject.engine.flush())
+    assert recalls(subject, run) == []
+
+
+def test_closing_writes_what_is_still_held_back(clock: FakeClock) -> None:
+    class KeptOpen(InMemory):
+        async def close(self) -> None:
+            """The test reads on."""
+
+    async def scenario() -> None:
+        store = KeptOpen(clock)
+        engine = await Engine.open(store, clock=clock)
+        await engine.recall(WHO, Query(("agent",), QUESTION))
+        await engine.close()
+        assert len(await store.audit("local", operation="recall")) == 1
+
+    asyncio.run(scenario())

@@ -1,0 +1,204 @@
+"""Searching: in context, by parts, in any script, and behind what replaced it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from commonplace.engine.recall.search import SearchOutcome, search
+from commonplace.engine.recall.understanding import ALL, Parts
+from commonplace.engine.types import Query, Snapshot
+from commonplace.stores.base import Reach, Search
+from commonplace.testing.subject import WHO, Subject
+from commonplace.wire.times import DAY_MS
+
+REACH = Reach("local", ("agent",))
+
+
+def find(
+    subject: Subject, run: Any, text: str, reach: Reach = REACH, k: int = 5, parts: Parts = ALL, **options: Any
+) -> SearchOutcome:
+    found: SearchOutcome = run(search(subject.engine._core, reach, text, k, parts=parts, **options))
+    return found
+
+
+def contents(found: SearchOutcome) -> list[str]:
+    return [ranked.memory.content for ranked in found.ranked]
+
+
+async def _recall(subject: Subject, text: str, **query: Any) -> list[str]:
+    found = await subject.engine.recall(WHO, Query(("agent",), text, **query))
+    return [hit.memory.content for hit in found.hits]
+
+
+def test_a_turn_is_found_by_the_one_before_it(subject: Subject, run: Any) -> None:
+    async def work() -> None:
+        talk = ["Which restaurant is it tonight?", "The Georgian place by the canal.", "At half past seven.", "Fine."]
+        for n, line in enumerate(talk):
+            await subject.remember(line, session_id="s1", speaker=("Alice", "Bob")[n % 2])
+        for n in range(30):
+            await subject.remember(f"note number {n} on gardening")
+        found = await _recall(subject, "Georgian restaurant", k=5)
+        assert set(talk[:3]) <= set(found)
+
+    run(work())
+
+
+def test_long_memories_are_found_by_their_parts_and_returned_whole(subject: Subject, run: Any) -> None:
+    async def work() -> None:
+        filler = "The weather was mild and the harbour was quiet that day. " * 260
+        long = f"{filler}The spare key hangs behind the green barometer. {filler}"
+        assert 28_000 < len(long) < 32_768
+        await subject.remember(long)
+        for n in range(20):
+            await subject.remember(f"short note {n} about the harbour")
+        assert (await _recall(subject, "spare key behind the barometer", k=3))[0] == long
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("content", "question"),
+    [
+        ("鍵はマットの下にあります", "鍵はどこ"),
+        ("钥匙在垫子下面", "钥匙"),
+        ("def parse_frame(buf): return struct.unpack('<I', buf)", "parse_frame"),
+        ("panic at segment.rs:288: index out of bounds", "segment.rs:288"),
+        ("the launch went well 🎉", "🎉"),
+        ("to be or not to be", "to be or not to be"),
+    ],
+)
+def test_scripts_code_and_signs(subject: Subject, run: Any, content: str, question: str) -> None:
+    async def work() -> None:
+        await subject.remember(content)
+        for n in range(20):
+            await subject.remember(f"plain note {n} on something else")
+        assert (await _recall(subject, question))[0] == content
+
+    run(work())
+
+
+def test_a_replaced_memory_stands_behind_through_ids_and_aliases(subject: Subject, run: Any) -> None:
+    async def work() -> None:
+        old = await subject.remember("The staging database listens on port 5432")
+        await subject.remember("Staging database: the port is 6543 now", supersedes=[old])
+        found = await _recall(subject, "staging database port")
+        assert found[:2] == ["Staging database: the port is 6543 now", "The staging database listens on port 5432"]
+        await subject.engine.flush()
+
+    run(work())
+
+
+def test_erased_speakers_are_no_longer_known(subject: Subject, run: Any) -> None:
+    async def work() -> None:
+        id = await subject.remember("I painted a lake", speaker="Alice")
+        await subject.remember("I painted a barn", speaker="Bob")
+        assert (await subject.engine._core.primary.context("local", ["agent"])).speakers == {"Alice", "Bob"}
+        await subject.engine._core.primary.delete("local", [id])
+        assert (await subject.engine._core.primary.context("local", ["agent"])).speakers == {"Bob"}
+
+    run(work())
+
+
+def test_around_gives_runs_in_the_order_written(subject: Subject, run: Any) -> None:
+    async def work() -> None:
+        ids = [await subject.remember(f"turn {n}", session_id="s") for n in range(9)]
+        alone = await subject.remember("no session")
+        await subject.engine._core.primary.delete("local", [ids[4]])
+        search = Search(Reach("local", ("agent",)), "turn")
+        runs = await subject.engine._core.primary.neighbours_in_session(search, [ids[3], ids[5], ids[0], alone], 1)
+        assert sorted([c.memory.content for c in r] for r in runs) == [
+            ["turn 0", "turn 1"],
+            ["turn 2", "turn 3", "turn 5", "turn 6"],
+        ]
+        assert all(c.matched == 1 for r in runs for c in r)
+
+    run(work())
+
+
+@pytest.mark.parametrize(("k", "limit"), [(1, 15), (5, 15), (7, 15), (8, 16), (50, 100)])
+def test_each_leg_gives_twice_what_is_wanted_and_never_few(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, k: int, limit: int
+) -> None:
+    put: list[Search] = []
+    plain = subject.store.search
+
+    async def watched(wanted: Search) -> Any:
+        put.append(wanted)
+        return await plain(wanted)
+
+    monkeypatch.setattr(subject.store, "search", watched)
+    find(subject, run, "blue harbour", k=k)
+    assert [wanted.limit for wanted in put] == [limit]
+
+
+def test_an_outcome_says_which_embedder_made_the_vector(subject: Subject, run: Any) -> None:
+    run(subject.remember("to be or not to be"))
+    by_meaning, by_words = find(subject, run, "violins"), find(subject, run, "to be or not to be")
+    assert (by_meaning.embedder, by_meaning.dense) == ("hashing-256", True)
+    assert (by_words.embedder, by_words.dense) == (None, False), "stop words are looked for as written"
+    assert contents(by_words) == ["to be or not to be"]
+
+
+def test_a_question_of_stop_words_must_be_there_as_written(subject: Subject, run: Any) -> None:
+    for content in ("to be or not to be", "be or to not be to", "cats purr"):
+        run(subject.remember(content))
+    assert contents(find(subject, run, "to be or not")) == ["to be or not to be"]
+
+
+def test_names_are_taken_out_of_what_is_searched_for(subject: Subject, run: Any) -> None:
+    run(subject.remember("I painted a lake", speaker="Alice"))
+    assert find(subject, run, "What did Alice paint?").question.sought == "What did paint?"
+    whole = find(subject, run, "What did Alice paint?", parts=Parts(names=False)).question
+    assert (whole.sought, whole.people) == ("What did Alice paint?", ())
+
+
+def test_a_snapshot_is_asked_at_its_own_time_and_knows_nobody(subject: Subject, run: Any) -> None:
+    run(subject.remember("I painted a lake", speaker="Alice"))
+    then = subject.clock()
+    subject.clock.advance(40 * DAY_MS)
+    question = "What did Alice paint yesterday?"
+    now = find(subject, run, question).question
+    past = find(subject, run, question, snapshot=Snapshot(1, then)).question
+    assert (now.people, past.people) == (("Alice",), ())
+    assert now.periods[0].start - past.periods[0].start == 40 * DAY_MS
+
+
+def test_the_past_knows_neither_replacements_nor_surroundings(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = run(subject.remember("The staging port is 5432", session_id="s"))
+    run(subject.remember("Staging moved to port 6543", supersedes=[old], session_id="s"))
+    past = Reach("local", ("agent",), as_of=run(subject.store.sequence("local")))
+
+    async def never(*_: Any) -> Any:
+        raise AssertionError("sessions of the past are not indexed")
+
+    monkeypatch.setattr(subject.store, "neighbours_in_session", never)
+    features = {r.memory.id: r.features for r in find(subject, run, "staging port", past).ranked}
+    assert set(features) == {m.id for m in run(subject.list())}
+    assert not any("replaced" in each for each in features.values())
+
+
+def test_what_was_said_around_the_best_becomes_a_candidate_unless_left_out(subject: Subject, run: Any) -> None:
+    run(subject.remember("Which restaurant shall it be?", session_id="s"))
+    run(subject.remember("zzz", session_id="s"))
+    for n in range(40):
+        run(subject.remember(f"restaurant number {n}"))
+    text = "Which restaurant shall it be?"
+    assert "zzz" in contents(find(subject, run, text))
+    assert "zzz" not in contents(find(subject, run, text, parts=Parts(context=False)))
+
+
+def test_weights_are_those_that_are_given(subject: Subject, run: Any) -> None:
+    run(subject.remember("blue harbour", importance=0.0))
+    run(subject.remember("green meadow", importance=1.0))
+    assert contents(find(subject, run, "blue harbour"))[0] == "blue harbour"
+    assert contents(find(subject, run, "blue harbour", weights={"importance": 9.0}))[0] == "green meadow"
+
+
+@pytest.mark.parametrize("text", ["blue harbour", "the of and"])
+def test_nothing_is_found_where_nothing_is(subject: Subject, run: Any, text: str) -> None:
+    run(subject.remember("blue harbour", "other"))
+    assert find(subject, run, text).ranked == []

@@ -1,0 +1,394 @@
+"""Any sequence of operations, on the real engine and on a dictionary that says what should have happened."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import Engine
+from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.types import Draft
+from commonplace.stores.base import Primary
+from commonplace.stores.memory import InMemory
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock, Subject
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
+
+TYPES = ("semantic", "episodic")
+USERS = ("alice", "bob", None)
+CONFIDENCES = (0.2, 0.9, 1.0)
+STRATEGIES = ("keep_canonical", "merge_content", "keep_highest_confidence")
+
+
+@dataclass
+class ModelMemory:
+    """What the oracle knows of one memory."""
+
+    id: str
+    content: str
+    type: str
+    user: str | None
+    confidence: float
+    alias: str | None
+    expires_at: int | None
+    created_at: int
+    status: str = "live"
+    versions: int = 1
+    demoted: bool = False
+
+
+@dataclass
+class Staged:
+    review: str
+    draft: Draft | None = None
+    memory_id: str = ""
+    forgets: list[str] = field(default_factory=list)
+
+
+class Memories(RuleBasedStateMachine):
+    def open_store(self) -> Primary:
+        raise NotImplementedError
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.run = self.runner.run
+        self.folder = tempfile.TemporaryDirectory()
+        self.clock = FakeClock()
+        self.count = 0
+        self.known: dict[str, ModelMemory] = {}
+        self.erased: set[str] = set()
+        self.keys: dict[str, tuple[Draft, str]] = {}
+        self.staged: list[Staged] = []
+        self.snapshots: list[tuple[int, dict[str, str]]] = []
+        self.open()
+
+    def open(self) -> None:
+        store = self.open_store()
+        self.subject = Subject(self.run(Engine.open(store, HashingEmbedder(), clock=self.clock)), store, self.clock)
+
+    def teardown(self) -> None:
+        try:
+            self.everything_agrees()
+            self.audit_holds()
+        finally:
+            self.run(self.subject.engine.close())
+            self.runner.close()
+            self.folder.cleanup()
+
+    # the oracle
+
+    def expired(self, m: ModelMemory) -> bool:
+        return m.expires_at is not None and m.expires_at <= self.clock()
+
+    def readable(self, m: ModelMemory) -> bool:
+        return m.status in ("live", "archived") and not self.expired(m)
+
+    def pick(self, place: int) -> ModelMemory:
+        return list(self.known.values())[place % len(self.known)]
+
+    def content(self) -> str:
+        self.count += 1
+        letters = (
+            hashlib.sha256(str(self.count).encode()).hexdigest().translate(str.maketrans("0123456789", "ghijklmnop"))
+        )
+        return f"{letters[:7]} {letters[7:14]} {letters[14:21]}"
+
+    def holder(self, alias: str | None) -> ModelMemory | None:
+        held = (
+            m
+            for m in self.known.values()
+            if alias is not None and m.alias == alias and m.status in ("live", "archived")
+        )
+        return next(held, None)
+
+    def written(self, draft: Draft, id: str) -> None:
+        alias = draft.aliases[0] if draft.aliases else None
+        if (before := self.holder(alias)) is not None:
+            assert self.expired(before)
+            before.status, before.versions = "deleted", before.versions + 1
+        self.known[id] = ModelMemory(
+            id, draft.content, draft.type, draft.user_id, draft.confidence, alias, draft.expires_at, self.clock()
+        )
+
+    def drop(self, m: ModelMemory, hard: bool) -> None:
+        if hard:
+            del self.known[m.id]
+            self.erased.add(m.id)
+            self.staged = [s for s in self.staged if m.id not in s.forgets]
+        else:
+            m.status, m.versions = "deleted", m.versions + 1
+
+    # writing
+
+    drafts = st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(TYPES),
+            "user_id": st.sampled_from(USERS),
+            "confidence": st.sampled_from(CONFIDENCES),
+            "alias": st.sampled_from((None, None, "one", "two")),
+            "ttl": st.sampled_from((None, None, 5, 40)),
+        }
+    )
+    places = st.integers(0, 50)
+
+    def draft(self, fields: dict[str, Any]) -> Draft:
+        expires_at = None if fields["ttl"] is None else self.clock() + fields["ttl"]
+        return Draft(
+            "agent", fields["type"], self.content(), user_id=fields["user_id"], confidence=fields["confidence"],
+            aliases=[fields["alias"]] if fields["alias"] else [], expires_at=expires_at,
+        )  # fmt: skip
+
+    @rule(fields=drafts, key=st.sampled_from((None, None, "k1", "k2")))
+    def remember(self, fields: dict[str, Any], key: str | None) -> None:
+        self.clock.advance(1)
+        draft = self.draft(fields)
+        before = self.holder(fields["alias"])
+        clash = key in self.keys or (before is not None and not self.expired(before))
+        try:
+            receipt = self.run(self.subject.engine.remember(WHO, draft, idempotency_key=key))
+        except Conflict:
+            assert clash
+            return
+        assert not clash
+        self.written(draft, receipt.id)
+        if key is not None:
+            self.keys[key] = (draft, receipt.id)
+
+    @precondition(lambda self: self.keys)
+    @rule(place=places)
+    def remember_again(self, place: int) -> None:
+        self.clock.advance(1)
+        key, (draft, id) = list(self.keys.items())[place % len(self.keys)]
+        try:
+            receipt = self.run(self.subject.engine.remember(WHO, draft, idempotency_key=key))
+        except Conflict:
+            assert id in self.erased
+        except ValidationError:
+            assert draft.expires_at is not None
+            assert draft.expires_at <= self.clock()
+        else:
+            assert receipt.id == id
+
+    @precondition(lambda self: self.known)
+    @rule(place=places, stale=st.booleans())
+    def update(self, place: int, stale: bool) -> None:
+        self.clock.advance(1)
+        m = self.pick(place)
+        content = self.content()
+        change = self.subject.engine.update(
+            WHO, "agent", m.id, lambda old: replace(old, content=content), expected_version=m.versions + stale
+        )
+        try:
+            self.run(change)
+        except NotFound:
+            assert not self.readable(m)
+        except Conflict:
+            assert stale
+        else:
+            assert self.readable(m)
+            assert not stale
+            m.content, m.versions = content, m.versions + 1
+
+    # deleting
+
+    @precondition(lambda self: self.known)
+    @rule(place=places, hard=st.booleans())
+    def forget(self, place: int, hard: bool) -> None:
+        self.clock.advance(1)
+        m = self.pick(place)
+        gone = self.run(self.subject.forget(m.id, hard_delete=hard)).ids
+        assert gone == ([m.id] if hard or m.status in ("live", "archived") else [])
+        if gone:
+            self.drop(m, hard)
+
+    @rule(user=st.sampled_from(USERS[:2]), type=st.sampled_from(TYPES), hard=st.booleans())
+    def forget_by_filter(self, user: str, type: str, hard: bool) -> None:
+        self.clock.advance(1)
+        statuses = ("live", "archived", "deleted") if hard else ("live", "archived")
+        chosen = [m for m in self.known.values() if m.user == user and m.type == type and m.status in statuses]
+        gone = self.run(self.subject.forget(filter={"type": type}, user_id=user, hard_delete=hard)).ids
+        assert sorted(gone) == sorted(m.id for m in chosen)
+        for m in chosen:
+            self.drop(m, hard)
+
+    @precondition(lambda self: self.known)
+    @rule(first=places, second=places, strategy=st.sampled_from(STRATEGIES))
+    def merge(self, first: int, second: int, strategy: str) -> None:
+        self.clock.advance(1)
+        a, b = self.pick(first), self.pick(second)
+        try:
+            merged = self.run(self.subject.merge(a.id, b.id, strategy=strategy))
+        except ValidationError:
+            assert a is b
+            return
+        except NotFound:
+            assert not self.readable(a) or not self.readable(b)
+            return
+        assert self.readable(a)
+        assert self.readable(b)
+        keep, lose = a, b
+        if strategy == "keep_highest_confidence":
+            keep, lose = sorted((a, b), key=lambda m: (-m.confidence, m.created_at, m.id))
+        elif strategy == "merge_content":
+            a.content = "\n".join(dict.fromkeys((a.content, b.content)))
+            a.confidence = max(a.confidence, b.confidence)
+            a.versions += 1
+        assert (merged.survivor.id, [m.id for m in merged.losers]) == (keep.id, [lose.id])
+        self.drop(lose, hard=False)
+
+    @rule(action=st.sampled_from(("forget", "archive", "demote")), type=st.sampled_from(TYPES))
+    def expire(self, action: str, type: str) -> None:
+        self.clock.advance(1)
+        chosen = [m for m in self.known.values() if m.status == "live" and m.type == type and m.confidence < 0.5]
+        done = self.run(self.subject.expire(action, type=type, confidence_below=0.5))
+        assert sorted(done) == sorted(m.id for m in chosen)
+        for m in chosen:
+            if action == "demote":
+                m.demoted = True
+            else:
+                m.status, m.versions = {"forget": "deleted", "archive": "archived"}[action], m.versions + 1
+
+    # reviews
+
+    @rule(fields=drafts)
+    def stage_remember(self, fields: dict[str, Any]) -> None:
+        self.clock.advance(1)
+        draft = self.draft(fields)
+        receipt = self.run(self.subject.engine.remember(WHO, draft, approval={"content": draft.content}))
+        assert receipt.review_id is not None
+        self.staged.append(Staged(receipt.review_id, draft, receipt.id))
+
+    @precondition(lambda self: self.known)
+    @rule(place=places)
+    def stage_forget(self, place: int) -> None:
+        self.clock.advance(1)
+        m = self.pick(place)
+        staged = self.run(self.subject.forget(m.id, approval_required=True))
+        if m.status in ("live", "archived"):
+            self.staged.append(Staged(staged.review_id, forgets=[m.id]))
+
+    @precondition(lambda self: self.staged)
+    @rule(place=places, approved=st.booleans())
+    def decide(self, place: int, approved: bool) -> None:
+        self.clock.advance(1)
+        staged = self.staged[place % len(self.staged)]
+        clash = False
+        if staged.draft is not None and approved:
+            before = self.holder(staged.draft.aliases[0] if staged.draft.aliases else None)
+            clash = before is not None and not self.expired(before)
+        try:
+            self.run(self.subject.engine.reviews.decide(WHO, staged.review, Decision(approved, "Alice")))
+        except Conflict:
+            assert clash
+            return
+        except ValidationError:  # its time ran out while it waited
+            assert staged.draft is not None
+            assert approved
+            assert (staged.draft.expires_at or 0) <= self.clock()
+            return
+        assert not clash
+        self.staged.remove(staged)
+        if approved and staged.draft is not None:
+            self.written(staged.draft, staged.memory_id)
+        elif approved:
+            for m in [self.known[id] for id in staged.forgets if id in self.known]:
+                if m.status in ("live", "archived"):
+                    self.drop(m, hard=False)
+
+    # time
+
+    @rule(ms=st.sampled_from((3, 30)))
+    def pass_time(self, ms: int) -> None:
+        self.clock.advance(ms)
+
+    @rule()
+    def reopen(self) -> None:
+        self.run(self.subject.engine.flush())
+
+    @rule()
+    def take_snapshot(self) -> None:
+        self.clock.advance(1)
+        self.snapshots.append(
+            (self.clock(), {m.id: m.content for m in self.known.values() if m.status in ("live", "archived")})
+        )
+        self.clock.advance(1)
+
+    # reading
+
+    @precondition(lambda self: self.known)
+    @rule(place=places)
+    def recall_its_own_words(self, place: int) -> None:
+        m = self.pick(place)
+        found = [hit.id for hit in self.run(self.subject.recall(m.content, k=1000))]
+        assert (m.id in found) == (m.status == "live" and not self.expired(m))
+        if m.id in found and not m.demoted:
+            assert found[0] == m.id
+
+    @precondition(lambda self: self.known)
+    @rule(place=places)
+    def get_and_history(self, place: int) -> None:
+        m = self.pick(place)
+        try:
+            memory = self.run(self.subject.get(m.id))
+            history = self.run(self.subject.engine.history(WHO, "agent", m.id))
+        except NotFound:
+            assert not self.readable(m)
+            return
+        assert self.readable(m)
+        assert (memory.content, memory.status, memory.version) == (m.content, m.status, m.versions)
+        assert [v.version for v in history] == list(range(1, m.versions + 1))
+        if m.alias is not None:
+            assert self.run(self.subject.get(m.alias)).id == m.id
+
+    @rule()
+    def past_instants_stay_as_they_were(self) -> None:
+        for at, then in self.snapshots:
+            expected = {
+                id: content for id, content in then.items() if id in self.known and not self.expired(self.known[id])
+            }
+            assert {m.id: m.content for m in self.run(self.subject.list(as_of=at))} == expected
+
+    @rule()
+    def audit_holds(self) -> None:
+        assert self.run(self.subject.engine.ledger.verify(WHO)).first_bad is None
+
+    @invariant()
+    def everything_agrees(self) -> None:
+        listed = {m.id: (m.content, m.version) for m in self.run(self.subject.list())}
+        assert listed == {m.id: (m.content, m.versions) for m in self.known.values() if self.readable(m)}
+
+
+class InMemoryMemories(Memories):
+    def open_store(self) -> Primary:
+        return InMemory(self.clock)
+
+
+class SqliteMemories(Memories):
+    def open_store(self) -> Primary:
+        return SqliteStore(Path(self.folder.name) / "commonplace.db", self.clock)
+
+    @rule()
+    def reopen(self) -> None:
+        self.run(self.subject.engine.close())
+        self.open()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [InMemoryMemories, SqliteMemories])
+def test_any_sequence_of_operations(machine: type[Memories]) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
