@@ -345,7 +345,7 @@ class MemoryInterface:
         >>> (await memory.graph_assert("Alice", "works at", "Globex"))["replaced"]["object"]
         'Initech'
         """
-        return await self._call(Document, "graph_assert", self._request(locals()))
+        return await self._call(Document, "kg_assert", self._request(locals()))
 
     async def graph_query(
         self, subject: str, *, predicate: str | None = None, as_of: int | None = None, agent_id: str | None = None
@@ -356,7 +356,7 @@ class MemoryInterface:
         >>> [triple["object"] for triple in (await memory.graph_query("Alice"))["triples"]]
         ['Initech']
         """
-        return await self._call(Document, "graph_query", self._request(locals()))
+        return await self._call(Document, "kg_query", self._request(locals()))
 
     async def graph_history(
         self, subject: str, *, predicate: str | None = None, agent_id: str | None = None
@@ -366,7 +366,7 @@ class MemoryInterface:
         >>> (await memory.graph_history("Alice"))["triples"]
         []
         """
-        return await self._call(Document, "graph_history", self._request(locals()))
+        return await self._call(Document, "kg_history", self._request(locals()))
 
     async def graph_path(
         self, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None, agent_id: str | None = None
@@ -377,7 +377,7 @@ class MemoryInterface:
         >>> len((await memory.graph_path("Alice", "Initech"))["triples"])
         1
         """
-        return await self._call(Document, "graph_path", self._request(locals()))
+        return await self._call(Document, "kg_path", self._request(locals()))
 
     async def graph_retract(self, subject: str, predicate: str, *, agent_id: str | None = None) -> Document:
         """End what holds now, with nothing in its place.
@@ -387,7 +387,7 @@ class MemoryInterface:
         >>> (await memory.graph_query("Alice"))["triples"]
         []
         """
-        return await self._call(Document, "graph_retract", self._request(locals()))
+        return await self._call(Document, "kg_retract", self._request(locals()))
 
     async def graph_erase(self, subject: str, *, mentions: bool = False, agent_id: str | None = None) -> Document:
         """Erase everything ever stated about a subject; with `mentions` also what names it as the object.
@@ -396,7 +396,7 @@ class MemoryInterface:
         >>> len((await memory.graph_erase("Initech", mentions=True))["erased"])
         1
         """
-        return await self._call(Document, "graph_erase", self._request(locals()))
+        return await self._call(Document, "kg_erase", self._request(locals()))
 
     async def preview_graph_erase(
         self, subject: str, *, mentions: bool = False, agent_id: str | None = None
@@ -406,7 +406,7 @@ class MemoryInterface:
         >>> (await memory.preview_graph_erase("Initech"))["triples"]
         []
         """
-        return await self._call(Document, "preview_graph_erase", self._request(locals()))
+        return await self._call(Document, "preview_kg_erase", self._request(locals()))
 
     would_graph_erase = preview_graph_erase
 
@@ -417,7 +417,7 @@ class MemoryInterface:
         []
         """
         request = self._request({"memory_id": id, "hops": hops, "agent_id": agent_id})
-        return await self._call(Document, "neighbors", request)
+        return await self._call(Document, "kg_neighbors", request)
 
     # reviews
 

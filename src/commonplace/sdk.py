@@ -9,41 +9,23 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 
 from commonplace import config as configuration, plugins
 from commonplace.__about__ import __version__
-from commonplace.dialects.memorywire import Memorywire
+from commonplace.dialects.memorywire import Memorywire, dispatch
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, Progress, Settings
 from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
-from commonplace.wire import models
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.models import DecideRequest, RememberRequest, RememberResponse
+from commonplace.wire.models import DecideRequest, RememberResponse, UpdateRequest
 from commonplace.wire.record import Clock, Principal, system_clock
 from commonplace.wire.validate import parse
 
 P = ParamSpec("P")
-
-#: Operations whose request is a message; the others take its fields.
-_REQUESTS: dict[str, type[models.Message]] = {
-    "remember": models.RememberRequest,
-    "recall": models.RecallRequest,
-    "forget": models.ForgetRequest,
-    "preview_forget": models.ForgetRequest,
-    "merge": models.MergeRequest,
-    "preview_merge": models.MergeRequest,
-    "expire": models.ExpireRequest,
-    "preview_expire": models.ExpireRequest,
-    "update": models.UpdateRequest,
-    "graph_assert": models.AssertRequest,
-    "graph_retract": models.RetractRequest,
-    "graph_erase": models.EraseRequest,
-    "preview_graph_erase": models.EraseRequest,
-}
 
 
 async def open_engine(
@@ -131,37 +113,22 @@ class Memory(MemoryInterface):
         return self._engine
 
     async def _call(self, answer: type[T], operation: str, request: Document) -> T:
-        model = _REQUESTS.get(operation)
-        path = (request.pop("id"),) if operation == "update" else ()
-        arguments = (*path, parse(model, request)) if model else ()  # what is wrong opens no store
-        method = getattr(Memorywire(await self.engine(), self._who), operation)
-        found: T = await (method(*arguments) if model else method(**request))
-        return found
+        if operation == "update":
+            id, change = request.pop("id"), parse(UpdateRequest, request)
+            found: Any = await Memorywire(await self.engine(), self._who).update(id, change)
+        else:
+            call = dispatch.prepare(operation, request)  # before the store is opened: what is wrong opens none
+            found = await call(Memorywire(await self.engine(), self._who))
+        return cast("T", found)
 
     async def _remember_batch(self, requests: Documents) -> list[RememberResponse | Fault]:
-        outcomes: list[RememberResponse | Fault | None] = []
-        valid: list[RememberRequest] = []
-        for request in requests:
-            try:
-                valid.append(parse(RememberRequest, request))
-                outcomes.append(None)
-            except ValidationError as fault:
-                outcomes.append(fault)
-        wire = Memorywire(await self.engine(), self._who)
-        answered = iter(await wire.remember_many(valid)) if valid or not requests else iter(())
-        return [outcome if outcome is not None else next(answered) for outcome in outcomes]
+        return list(await Memorywire(await self.engine(), self._who).remember_batch(requests))
 
     async def _decide(self, review_id: str, decision: Document) -> Document:
         given = parse(DecideRequest, decision)
         wire = Memorywire(await self.engine(), self._who)
         reviewer = given.reviewer or self._who.name
         return await wire.decide(review_id, given.approved, reviewer, given.reason, given.request, given.apply)
-
-    async def reviews(self, status: str | None = "pending") -> Documents:
-        return list(await (await self.engine()).reviews.list(self._who, status))
-
-    async def review(self, review_id: str) -> Document:
-        return await (await self.engine()).reviews.get(self._who, review_id)
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         return await Memorywire(await self.engine(), self._who).verify_audit(progress)

@@ -91,14 +91,6 @@ class RememberRequest(Request):
     reasoning: str | None = None
 
 
-class BatchRequest(Request):
-    """Items are looked at one by one, so that a wrong one does not keep the others out."""
-
-    schema_name = "memorywire/operations/remember.batch"
-
-    items: list[JsonObject]
-
-
 class StoreError(Message):
     """A store that did not do its part, and why."""
 

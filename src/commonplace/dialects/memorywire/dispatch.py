@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from commonplace.dialects.memorywire.operations import Document, Memorywire
 from commonplace.engine import Engine
+from commonplace.wire.errors import Fault
 from commonplace.wire.models import (
     AssertRequest,
     EraseRequest,
@@ -17,6 +18,7 @@ from commonplace.wire.models import (
     RecallRequest,
     RememberRequest,
     RetractRequest,
+    dump,
 )
 from commonplace.wire.record import Principal
 from commonplace.wire.validate import check, parse
@@ -63,16 +65,25 @@ OPERATIONS: Mapping[str, Operation] = {
 }
 
 
+def prepare(operation: str, request: Any) -> Callable[[Memorywire], Awaitable[Any]]:
+    """The call that a document asks for, without what its answer is wrapped in on the wire; raises ValidationError for
+    one that is wrong, so that a mistake opens no store."""
+    method, takes, _ = OPERATIONS[operation]
+    if takes is not None and not isinstance(takes, str):
+        message = parse(takes, request)
+        return lambda memorywire: method(memorywire, message)
+    if takes is not None:
+        check(f"memorywire/operations/{takes}", request)
+    arguments = {name: _whole(value) for name, value in request.items()}
+    return lambda memorywire: method(memorywire, **arguments)
+
+
 async def perform(engine: Engine, who: Principal, operation: str, request: Any) -> Message | Document:
     """The answer to a request that is still a document; raises ValidationError for one that is wrong."""
-    method, takes, field = OPERATIONS[operation]
-    memorywire = Memorywire(engine, who)
-    if isinstance(takes, str):
-        check(f"memorywire/operations/{takes}", request)
-    if takes is None or isinstance(takes, str):
-        answer = await method(memorywire, **{name: _whole(value) for name, value in request.items()})
-    else:
-        answer = await method(memorywire, parse(takes, request))
+    answer = await prepare(operation, request)(Memorywire(engine, who))
+    if operation == "remember_batch":
+        answer = [outcome.to_wire() if isinstance(outcome, Fault) else dump(outcome) for outcome in answer]
+    field = OPERATIONS[operation].field
     return {field: answer} if field else answer
 
 

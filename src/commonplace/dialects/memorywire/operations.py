@@ -47,7 +47,6 @@ from commonplace.wire.models import (
     StoreError,
     StoreOutcome,
     UpdateRequest,
-    dump,
 )
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
@@ -100,18 +99,17 @@ class Memorywire:
                 outcomes[i] = self._remembered(outcome) if isinstance(outcome, Receipt) else outcome
         return [outcomes[i] for i in range(len(requests))]
 
-    async def remember_batch(self, items: Sequence[Document]) -> Sequence[Document]:
+    async def remember_batch(self, items: Sequence[Document]) -> Sequence[RememberResponse | Fault]:
         """Each item its own outcome: what is wrong with one is said in its place."""
-        outcomes: list[Document | None] = []
-        requests: list[RememberRequest] = []
+        outcomes: list[RememberRequest | Fault] = []
         for item in items:
             try:
-                requests.append(parse(RememberRequest, item))
-                outcomes.append(None)
+                outcomes.append(parse(RememberRequest, item))
             except ValidationError as fault:
-                outcomes.append(fault.to_wire())
-        answers = iter(await self.remember_many(requests) if requests else ())
-        return [_to_document(next(answers)) if outcome is None else outcome for outcome in outcomes]
+                outcomes.append(fault)
+        requests = [outcome for outcome in outcomes if isinstance(outcome, RememberRequest)]
+        answers = iter(await self.remember_many(requests) if requests or not items else ())
+        return [outcome if isinstance(outcome, Fault) else next(answers) for outcome in outcomes]
 
     async def recall(self, request: RecallRequest) -> RecallResponse:
         where = filters.parse(request.filter)
@@ -329,16 +327,8 @@ class Memorywire:
     # the knowledge graph
 
     async def graph_assert(self, request: AssertRequest) -> Document:
-        stated = await self._engine.graph.assert_fact(
-            self._who,
-            request.agent_id,
-            subject=request.subject,
-            predicate=request.predicate,
-            object=request.object,
-            confidence=request.confidence,
-            provenance=request.provenance,
-            valid_from=request.valid_from,
-        )
+        fields = dict(request)
+        stated = await self._engine.graph.assert_fact(self._who, fields.pop("agent_id"), **fields)
         replaced = {} if stated.replaced is None else {"replaced": triple_to_wire(stated.replaced)}
         return {**triple_to_wire(stated.triple), **replaced}
 
@@ -396,33 +386,12 @@ class Memorywire:
         )
 
 
-def _to_document(answer: RememberResponse | Fault) -> Document:
-    return answer.to_wire() if isinstance(answer, Fault) else dump(answer)
-
-
 def to_forget(request: ForgetRequest) -> Forget:
-    return Forget(
-        request.agent_id,
-        request.ids or (),
-        request.filter,
-        request.user_id,
-        request.hard_delete,
-        request.cascade,
-        request.reason,
-        request.approval_required,
-        request.reasoning,
-    )
+    return Forget(**{**dict(request), "ids": request.ids or ()})
 
 
 def to_merge(request: MergeRequest) -> Merge:
-    return Merge(
-        request.agent_id,
-        request.canonical,
-        request.duplicates,
-        request.strategy,
-        request.approval_required,
-        request.reasoning,
-    )
+    return Merge(**dict(request))
 
 
 def to_expire(request: ExpireRequest) -> Expire:
