@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.engine import rate_limit
-from commonplace.engine.rate_limit import Budget, per_minute, refuse
+from commonplace.engine.rate_limit import TokenBucket, per_minute, rate_limited
 
 
 class ManualClock:
@@ -21,7 +21,7 @@ class ManualClock:
 
 def test_a_burst_then_the_rate() -> None:
     clock = ManualClock()
-    budget = Budget(2.0, 3, clock)
+    budget = TokenBucket(2.0, 3, clock)
     assert [budget.spend("a") for _ in range(3)] == [0.0, 0.0, 0.0]
     assert budget.spend("a") == pytest.approx(0.5)
     assert budget.spend("b") == 0.0
@@ -33,7 +33,7 @@ def test_a_burst_then_the_rate() -> None:
 @given(st.lists(st.floats(0, 2), max_size=60), st.floats(0.1, 20), st.integers(1, 10))
 def test_no_window_ever_gets_more_than_its_share(pauses: list[float], rate: float, burst: int) -> None:
     clock = ManualClock()
-    budget = Budget(rate, burst, clock)
+    budget = TokenBucket(rate, burst, clock)
     spent: list[float] = []
     for pause in pauses:
         clock.now += pause
@@ -49,7 +49,7 @@ def test_no_window_ever_gets_more_than_its_share(pauses: list[float], rate: floa
 
 def test_waiting_as_long_as_it_says_is_enough() -> None:
     clock = ManualClock()
-    budget = Budget(3.0, 1, clock)
+    budget = TokenBucket(3.0, 1, clock)
     budget.spend("k")
     clock.now += budget.spend("k") + 1e-9
     assert budget.spend("k") == 0.0
@@ -60,11 +60,11 @@ def test_nothing_is_no_limit() -> None:
 
 
 def test_retry_after_is_whole_seconds_never_too_few() -> None:
-    assert [refuse(s, "busy").details["retry_after"] for s in (0.01, 1.0, 1.2, 19.999)] == [1, 1, 2, 20]
+    assert [rate_limited(s, "busy").details["retry_after"] for s in (0.01, 1.0, 1.2, 19.999)] == [1, 1, 2, 20]
 
 
 def test_asking_how_long_costs_nothing() -> None:
-    budget = Budget(1.0, 1, ManualClock())
+    budget = TokenBucket(1.0, 1, ManualClock())
     assert [budget.wait("a") for _ in range(3)] == [0.0, 0.0, 0.0]
     assert budget.spend("a") == 0.0
     assert budget.wait("a") == budget.wait("a") == pytest.approx(1.0)
@@ -72,7 +72,7 @@ def test_asking_how_long_costs_nothing() -> None:
 
 
 def test_a_burst_is_never_less_than_one() -> None:
-    budget = Budget(1.0, 0.1, ManualClock())
+    budget = TokenBucket(1.0, 0.1, ManualClock())
     assert budget.spend("a") == 0.0
 
 
@@ -87,7 +87,7 @@ def test_so_many_a_minute_may_come_at_once() -> None:
 
 def test_who_is_longest_unheard_of_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "_REMEMBERED", 2)
-    budget = Budget(1.0, 1, ManualClock())
+    budget = TokenBucket(1.0, 1, ManualClock())
     for key in ("a", "b"):
         budget.spend(key)
     budget.wait("a")
@@ -98,5 +98,5 @@ def test_who_is_longest_unheard_of_is_forgotten_first(monkeypatch: pytest.Monkey
 
 
 def test_a_refusal_says_what_and_when() -> None:
-    assert refuse(2.5, "too many recalls").message == "too many recalls; try again in 3 s"
+    assert rate_limited(2.5, "too many recalls").message == "too many recalls; try again in 3 s"
     assert per_minute(-1) is None

@@ -25,7 +25,7 @@ from commonplace.engine.peers.peers import Peers as Peers, Requester as Requeste
 from commonplace.engine.peers.request_dedup import RequestIdReused as RequestIdReused, slot as slot
 from commonplace.engine.peers.trust import Peer as Peer, author_level as author_level
 from commonplace.engine.peers.vouches import VouchedTrust as VouchedTrust
-from commonplace.engine.rate_limit import Budget as Budget, refuse as refuse
+from commonplace.engine.rate_limit import TokenBucket as TokenBucket, rate_limited as rate_limited
 from commonplace.engine.recall.recall import shown_relevance as shown_relevance
 from commonplace.engine.runs.refs import MemoryScope as MemoryScope
 from commonplace.engine.runs.run_notes import RunNote as RunNote

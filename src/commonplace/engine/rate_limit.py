@@ -18,7 +18,7 @@ class _Level:
     at: float
 
 
-class Budget:
+class TokenBucket:
     """`per_second` on average, `burst` at once; kept apart for each key."""
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,11 +49,11 @@ class Budget:
         return max(0.0, amount - level.left) / self.per_second
 
 
-def per_minute(count: int, clock: Callable[[], float] = time.monotonic) -> Budget | None:
+def per_minute(count: int, clock: Callable[[], float] = time.monotonic) -> TokenBucket | None:
     """`count` a minute, all of them at once if need be; None when there is no limit."""
-    return Budget(count / 60, count, clock) if count > 0 else None
+    return TokenBucket(count / 60, count, clock) if count > 0 else None
 
 
-def refuse(seconds: float, what: str) -> RateLimited:
+def rate_limited(seconds: float, what: str) -> RateLimited:
     wait = max(1, int(seconds) + (seconds % 1 > 0))
     return RateLimited(f"{what}; try again in {wait} s", retry_after=wait)

@@ -7,7 +7,7 @@ import hmac
 import time
 from collections.abc import Mapping
 
-from commonplace.engine import Budget, Engine, Token, authenticate, refuse
+from commonplace.engine import Engine, Token, TokenBucket, authenticate, rate_limited
 from commonplace.wire.errors import Unauthenticated
 from commonplace.wire.record import Principal
 
@@ -37,7 +37,7 @@ class Authenticator:
         self._engine = engine
         self._shared = f"Bearer {shared_token}".encode() if shared_token else b""
         self._may_be_open = loopback and not token_required
-        self._budget = Budget(rate_limit, 2 * rate_limit) if rate_limit else None
+        self._budget = TokenBucket(rate_limit, 2 * rate_limit) if rate_limit else None
         self._rate_limit = rate_limit
         self._known: Mapping[str, Token] = {}
         self._loaded_at = float("-inf")
@@ -66,7 +66,7 @@ class Authenticator:
 
     def spend(self, who: Principal) -> None:
         if self._budget is not None and (wait := self._budget.spend((who.tenant, who.name))):
-            raise refuse(wait, f"{who.name} has made its {self._rate_limit} requests a second")
+            raise rate_limited(wait, f"{who.name} has made its {self._rate_limit} requests a second")
 
     async def usable(self) -> bool:
         """Whether anyone could get in with a token."""

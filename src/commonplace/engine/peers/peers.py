@@ -116,9 +116,11 @@ class Peers:
             return
         caller = who.name if authenticated else ""
         if wait := self._each.spend((who.tenant, caller, asking.known, asking.agent_id)):
-            raise rate_limit.refuse(wait, f"{asking.agent_id!r:.80} has made its {self._limit} requests a minute")
+            raise rate_limit.rate_limited(wait, f"{asking.agent_id!r:.80} has made its {self._limit} requests a minute")
         if not asking.known and (wait := self._strangers.spend((who.tenant, caller))):
-            raise rate_limit.refuse(wait, "agents that are not known here have made their requests of this minute")
+            raise rate_limit.rate_limited(
+                wait, "agents that are not known here have made their requests of this minute"
+            )
 
     async def ask(self, requester: Requester, query: PeerQuery, *, limit: int, show: int) -> PeerAnswer:
         """What the requester may see of what it asks for; of `limit` that are looked at `show` count as recalled."""

@@ -149,7 +149,7 @@ class Recaller:
             self._core.require(who, agent, "reader")  # nobody spends the budget of an agent that is not theirs
         for agent in agents:
             if wait := self._budget.wait((who.tenant, agent)):
-                raise rate_limit.refuse(wait, f"agent {agent!r} has used up its {self._limit} recalls a minute")
+                raise rate_limit.rate_limited(wait, f"agent {agent!r} has used up its {self._limit} recalls a minute")
         for agent in agents:  # only now that none refuses
             self._budget.spend((who.tenant, agent))
 
