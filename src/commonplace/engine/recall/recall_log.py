@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from dataclasses import dataclass
 
@@ -33,11 +34,17 @@ class RecallLog:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._waiting: list[RecallEntry] = []
+        self._writing: list[list[RecallEntry]] = []  # handed to the store and not answered yet
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    def unwritten(self, tenant: str) -> list[RecallEntry]:
+        """For those who only look, and must not wait for the write lock, to take into account."""
+        held = itertools.chain(*self._writing, self._waiting)
+        return [recalled for recalled in held if recalled.who.tenant == tenant]
 
     async def note(self, recalled: RecallEntry) -> None:
         self._waiting.append(recalled)
@@ -58,10 +65,13 @@ class RecallLog:
         for recalled in waiting:
             by_tenant.setdefault(recalled.who.tenant, []).append(recalled)
         for tenant, recalls in by_tenant.items():
+            self._writing.append(recalls)
             try:
                 await self._core.transact(tenant, lambda tx, recalls=recalls: _write(tx, recalls))  # type: ignore[misc]
             except Fault as fault:
                 log.warning("%d recalls could not be counted: %s", len(recalls), fault.message)
+            finally:
+                self._writing.remove(recalls)
 
     async def close(self) -> None:
         try:
