@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from commonplace.engine.core import Core
@@ -47,11 +49,29 @@ class RecallLog:
         return [recalled for recalled in held if recalled.who.tenant == tenant]
 
     async def note(self, recalled: RecallEntry) -> None:
-        self._waiting.append(recalled)
+        self.hold([recalled])
         if self._core.settings.recalls_at_once or len(self._waiting) >= _AT_MOST:
             await self.flush()
-        elif self._timer is None:
+
+    def hold(self, recalls: list[RecallEntry]) -> None:
+        """Until the next flush, or until a transaction that is made anyway takes them along."""
+        self._waiting += recalls
+        if self._waiting and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._due)
+
+    @contextmanager
+    def taken_along(self, tenant: str) -> Iterator[Callable[[Transaction], None]]:
+        """What a unit of work of this tenant's calls to write all that waits; if the work fails, it waits again."""
+        recalls = [recalled for recalled in self._waiting if recalled.who.tenant == tenant]
+        self._waiting = [recalled for recalled in self._waiting if recalled.who.tenant != tenant]
+        self._writing.append(recalls)
+        try:
+            yield lambda tx: _write(tx, recalls)
+        except BaseException:
+            self.hold(recalls)
+            raise
+        finally:
+            self._writing.remove(recalls)
 
     def _due(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self.flush())
