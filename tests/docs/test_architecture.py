@@ -254,6 +254,94 @@ def test_the_tokens_are_one_read_when_they_are_looked_at_again(
     assert server.reads == ["records", *documented["OpenWOP run read"].reads]
 
 
+# the same calls in other forms, as the remarks below the lists say
+
+
+@pytest.mark.parametrize(
+    ("path", "reads"),
+    [
+        ("/amp/records/lesson-1", ["agent_names", "find_alias"]),
+        ("/amp/records/lesson-1?agent=alice", ["find_alias"]),
+        ("/amp/records/MINTED", ["get"]),
+        ("/amp/records/lesson_MINTED", ["get"]),
+        ("/amp/records/MINTED?agent=alice", ["get"]),
+    ],
+)
+def test_an_amp_delete_reads_the_row_once(path: str, reads: list[str], tmp_path: Path) -> None:
+    async def call(server: Server) -> None:
+        record = {"type": "lesson", "title": "Pruning", "content": "above the bud", "agent": "alice", "id": "lesson-1"}
+        await server.send("POST", "/amp/store", {"record": record})
+        minted = await server.remember()
+        answer = await server.record("DELETE", path.replace("MINTED", minted))
+        assert answer["deleted"] is True
+
+    server = perform(call, tmp_path)
+    assert (server.reads, len(server.transactions)) == (reads, 1)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "&tag=food", "&tag=source:web", "&rank=relevance&query=peanuts", "&rank=relevance&query=peanuts&tag=food",
+     "&backend=scratchpad", "&backend=conversation&tag=food"],
+)  # fmt: skip
+def test_a_list_within_a_run_asks_the_store_three_times_at_most(query: str, tmp_path: Path) -> None:
+    async def call(server: Server) -> None:
+        await server.remember()
+        ref = (await server.send("POST", "/openwop/refs", {"agent": "alice"}))["memoryRef"]
+        run = (await server.send("POST", "/openwop/runs", {"memoryRef": ref}))["runId"]
+        await server.record("GET", f"/openwop/memory?runId={run}{query}")
+
+    server = perform(call, tmp_path)
+    assert (len(server.reads), server.transactions) == (3, [])
+
+
+@pytest.mark.parametrize("backend", ["longTerm", "scratchpad"])
+def test_an_entry_within_a_run_asks_the_store_three_times(backend: str, tmp_path: Path) -> None:
+    async def call(server: Server) -> None:
+        ref = (await server.send("POST", "/openwop/refs", {"agent": "alice"}))["memoryRef"]
+        run = (await server.send("POST", "/openwop/runs", {"memoryRef": ref}))["runId"]
+        body = {"runId": run, "backend": backend, "entry": {"content": "peanuts"}}
+        kept = (await server.send("POST", "/openwop/memory", body))["entry"]["id"]
+        if backend == "longTerm":  # a run does not see what was written after it began
+            run = (await server.send("POST", "/openwop/runs", {"memoryRef": ref}))["runId"]
+        await server.record("GET", f"/openwop/memory/{kept}?runId={run}&backend={backend}")
+
+    server = perform(call, tmp_path)
+    assert (len(server.reads), server.transactions) == (3, [])
+
+
+@pytest.mark.parametrize("token", [False, True])
+def test_a_question_to_the_whole_server_and_its_repetition(token: bool, tmp_path: Path) -> None:
+    first: list[list[str]] = []
+
+    async def call(server: Server) -> None:
+        await server.remember()
+        header = {"request_id": str(uuid.uuid4()), "timestamp": iso(server.clock())}
+        message = {"type": "memory_request", "version": "0.1", "header": header, "requester": {"agent_id": "bob"}}
+        asked = {**message, "query": {"natural": "what is Alice allergic to?"}}
+        await server.record("POST", "/mrp/request", asked)
+        first.append([*server.reads, *server.transactions])
+        await server.record("POST", "/mrp/request", asked)
+
+    server = perform(call, tmp_path, token=token)
+    tidying = "records"  # the first of a minute
+    kept = "engine.peers.request_dedup.RequestDedup.keep"
+    assert first == [["records", "records", "agent_names", "record", "context", "search", tidying, kept]]
+    assert server.reads == ["records", "records", "agent_names", "record", "record", "get"]
+    assert server.transactions == []
+
+
+def test_with_tokens_the_recall_of_a_peer_is_in_the_audit_before_the_answer(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def call(server: Server) -> None:
+        await mrp_ask(server)
+        told.extend(entry.operation for entry in await server.store.store.audit("local", operation="recall"))
+
+    perform(call, tmp_path, token=True)
+    assert told == ["recall", "recall"]
+
+
 # the tables
 
 
