@@ -14,10 +14,9 @@ from urllib.parse import quote
 import pytest
 from running import Running, environment, running, token
 
-from commonplace.serve.errors import error_reply
 from commonplace.serve.protocols.amp import PROTOCOLS
 from commonplace.serve.query import parse_query
-from commonplace.serve.routes import Call, Route
+from commonplace.serve.routes import Call, Route, error_reply
 from commonplace.testing.subject import Subject
 from commonplace.wire.errors import Fault, NotFound, PayloadTooLarge, RateLimited, ValidationError
 from commonplace.wire.record import Principal

@@ -11,10 +11,9 @@ from commonplace.config import DEFAULT_AGENT, MIB, Config
 from commonplace.engine import Engine
 from commonplace.serve import tracing
 from commonplace.serve.auth import Authenticator
-from commonplace.serve.errors import error_reply
 from commonplace.serve.host_check import HostCheck, is_loopback
 from commonplace.serve.metrics import Metrics
-from commonplace.serve.routes import Protocol, Reply
+from commonplace.serve.routes import Protocol, Reply, error_reply
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 RECORD = "commonplace.record"  # where a request's RequestRecord lies in its ASGI scope
@@ -59,7 +58,7 @@ class AppContext:
     agent: str = DEFAULT_AGENT  # meant by MCP calls that name none
     signpost: str = "/docs shows what there is"  # for whoever asks for what is not there
 
-    def refusal(self, scope: Any, fault: Fault, status: int | None = None, **headers: str) -> Reply:
+    def refusal(self, scope: Any, fault: Fault, status: int = 0, **headers: str) -> Reply:
         scope[RECORD].fault = fault.code
         return error_reply(self.protocols, scope["path"], fault, status, **headers)
 

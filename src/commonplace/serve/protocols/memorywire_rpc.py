@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.serve.errors import MalformedBody
 from commonplace.serve.protocols import memorywire
 from commonplace.serve.query import parse_query
-from commonplace.serve.routes import Call, Protocol, Reply, Route
+from commonplace.serve.routes import Call, MalformedBody, Protocol, Reply, Route
 from commonplace.wire import strict_json
 from commonplace.wire.errors import Fault, ValidationError
 
