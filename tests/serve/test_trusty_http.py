@@ -13,8 +13,7 @@ import pytest
 from running import SECONDS, Answer, cli, token
 from spawned_trusty import SIGNALS, Client, http_call, spawned
 
-from commonplace.serve.companion import parse_address
-from commonplace.serve.events import Events
+from commonplace.serve.companion import Events, parse_address
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from commonplace.config import DEFAULT_AGENT, MIB, Config
 from commonplace.engine import Engine
-from commonplace.serve import tracing
 from commonplace.serve.auth import Authenticator
 from commonplace.serve.host_check import HostCheck, is_loopback
-from commonplace.serve.metrics import Metrics
 from commonplace.serve.routes import Protocol, Reply, error_reply
+from commonplace.serve.telemetry import Metrics, Tracer, no_tracing
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 RECORD = "commonplace.record"  # where a request's RequestRecord lies in its ASGI scope
@@ -54,7 +53,7 @@ class AppContext:
     readiness: Readiness = field(default_factory=Readiness)
     max_body: int = 4 * MIB
     timeout: float = 60.0
-    tracer: tracing.Tracer = tracing.silent
+    tracer: Tracer = no_tracing
     agent: str = DEFAULT_AGENT  # meant by MCP calls that name none
     signpost: str = "/docs shows what there is"  # for whoever asks for what is not there
 

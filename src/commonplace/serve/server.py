@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.config import Config
 from commonplace.engine import Engine, Settings
 from commonplace.sdk import open_engine
-from commonplace.serve import logs, tracing
+from commonplace.serve import telemetry
 from commonplace.serve.app import application
 from commonplace.serve.context import AppContext, open_context
 from commonplace.serve.mcp import http as mcp_http
@@ -80,10 +80,10 @@ async def make_ready(context: AppContext) -> None:
         context.readiness.embedder = True
     except Fault as fault:
         context.readiness.problem = fault.message
-        logs.log.error("not ready: %s", fault.message)
+        telemetry.log.error("not ready: %s", fault.message)
     except Exception as error:
         context.readiness.problem = f"unexpected {type(error).__name__}"
-        logs.log_bug("make_ready", error)
+        telemetry.log_bug("make_ready", error)
 
 
 async def serve(config: Config, announce: Announce) -> None:
@@ -96,7 +96,7 @@ async def serve(config: Config, announce: Announce) -> None:
         try:
             advertisement = Advertisement(config.data)
             context = await server_context(config, engine, shared_token=advertisement.token)
-            context.tracer, end_traces = tracing.tracer(config.traces, engine.store_name)
+            context.tracer, end_traces = telemetry.open_tracer(config.traces, engine.store_name)
             server = _server(context, advertisement)
             ready = asyncio.create_task(make_ready(context))
             announce(url, context.authenticator.is_open)
@@ -158,7 +158,7 @@ def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server
 
 
 def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:
-    logs.configure(log_level)
+    telemetry.configure_logs(log_level)
     # uvicorn raises the signal again once it has stopped; by then there is nothing left for it to end.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)

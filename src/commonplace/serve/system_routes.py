@@ -7,10 +7,11 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
-from commonplace.serve import metrics, openapi
+from commonplace.serve import openapi
 from commonplace.serve.context import AppContext
 from commonplace.serve.http_io import encode
 from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
+from commonplace.serve.telemetry import METRICS_CONTENT_TYPE
 from commonplace.wire.errors import Forbidden
 from commonplace.wire.record import Role
 from commonplace.wire.validate import schema, schema_names
@@ -51,7 +52,7 @@ class _Handlers:
     async def metrics_page(self, call: Call) -> Reply:
         if not call.who.operates:
             raise Forbidden(f"{call.who.name} may not see what the whole server does; an admin of `local` may")
-        return Reply(await self._context.metrics.page(), headers={"Content-Type": metrics.CONTENT_TYPE})
+        return Reply(await self._context.metrics.page(), headers={"Content-Type": METRICS_CONTENT_TYPE})
 
     @cached_property
     def _openapi(self) -> bytes:

@@ -17,12 +17,12 @@ from starlette.types import Message, Receive, Scope, Send
 from commonplace.__about__ import __version__
 from commonplace.serve.context import RECORD, AppContext
 from commonplace.serve.http_io import CLIENT_GONE, read_body, send_reply
-from commonplace.serve.logs import log_bug
 from commonplace.serve.mcp.handler import McpHandler
 from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, JsonRpcError, decode
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.protocols import DEFAULT_TOOLS, load_tool_set, tool_set_names
 from commonplace.serve.routes import Protocol, Reply
+from commonplace.serve.telemetry import log_bug
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:

@@ -206,9 +206,9 @@ class StdioServer:
 
     async def _open(self) -> None:
         """Ahead of the first call, which would otherwise wait for it."""
-        from commonplace.serve import logs
+        from commonplace.serve.telemetry import configure_logs
 
-        logs.configure("warning")
+        configure_logs("warning")
         try:
             await self._session.engine()
         except Exception as error:  # said again, in words, to whoever calls a tool
@@ -249,7 +249,7 @@ class StdioServer:
 
 def report(operation: str, error: Exception) -> None:
     """What is our own fault, on stderr."""
-    from commonplace.serve.logs import log, log_bug
+    from commonplace.serve.telemetry import log, log_bug
     from commonplace.wire.errors import Fault
 
     if isinstance(error, Fault):

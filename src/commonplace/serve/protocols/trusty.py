@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commonplace.dialects.trusty.tools import NAME, TOOLS as PUBLISHED, VERSION, input_schema
-from commonplace.serve.events import Events
 from commonplace.serve.mcp.tools import (
     ADDS,
     CHANGES,
@@ -32,6 +31,7 @@ from commonplace.wire.validate import check
 if TYPE_CHECKING:
     from commonplace.dialects.trusty.operations import Trusty
     from commonplace.engine import Palace
+    from commonplace.serve.companion import Events
 
 POSITION = 6
 _INTERNAL_ERROR = -32603
