@@ -39,7 +39,12 @@ def application(context: AppContext) -> RequestMiddleware:
     served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
     if MCP in context.protocols:
         served += [AsgiRoute(path, endpoint) for path, endpoint in mcp_endpoints(context).items()]
-    return RequestMiddleware(context, Router(served, redirect_slashes=False, default=NotFoundApp(context)))
+
+    async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+        fault = NotFound(f"there is nothing at {scope['path'][:200]}; {context.signpost}")
+        await send_reply(scope, send, context.refusal(scope, fault))
+
+    return RequestMiddleware(context, Router(served, redirect_slashes=False, default=not_found))
 
 
 class RequestMiddleware:
@@ -95,17 +100,6 @@ class RequestMiddleware:
             access.info("request", extra={"fields": fields})
 
 
-class NotFoundApp:
-    """Every path that is not in a table."""
-
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fault = NotFound(f"there is nothing at {scope['path'][:200]}; {self._context.signpost}")
-        await send_reply(scope, send, self._context.refusal(scope, fault))
-
-
 class Endpoint:
     """One path, with a route for each method."""
 
@@ -131,7 +125,7 @@ class Endpoint:
     async def _reply(self, scope: Scope, receive: Receive, route: Route) -> Reply:
         context, id = self._context, scope[RECORD].id
         try:
-            async with asyncio.timeout(context.timeout):
+            async with asyncio.timeout(context.config.request_timeout):
                 return await route.handler(await self._call(scope, receive, route))
         except Fault as fault:
             return context.refusal(scope, fault)
@@ -154,22 +148,14 @@ class Endpoint:
             authenticator.spend(who)
         body: Any = None
         if route.has_body:
-            body = decode_body(await read_body(headers, receive, self._context.max_body))
+            body = decode_body(await read_body(headers, receive, self._context.config.max_body))
         path, text = scope["path_params"], scope["query_string"]
         query = parse_query(route.operation, route.parameters, dict(QueryParams(text)) if text else {})
         if body is None and route.needs_body:
             raise ValidationError(route.needs_body)
-        return Call(
-            engine,
-            who,
-            body if route.has_body else {**query, **path},
-            path,
-            query,
-            accept=headers.get("accept", ""),
-            is_open=is_open,
-            spend=lambda: authenticator.spend(who),
-            anonymous=who is anonymous,
-        )
+        document = body if route.has_body else {**query, **path}
+        accept, spend = headers.get("accept", ""), lambda: authenticator.spend(who)
+        return Call(engine, who, document, path, query, accept, is_open, spend, who is anonymous)
 
     def _wrong_method(self, scope: Scope) -> Reply:
         allowed = sorted(self.by_method.keys() | ({"HEAD"} if "GET" in self.by_method else set()))

@@ -117,7 +117,7 @@ class Companion:
         """Until `stop`; raises what keeps it from serving."""
         try:
             protocols = (companion_protocol(self._palace, self._events),)
-            context = await open_context(self._config, engine, protocols, host=self._host, flag="http")
+            context = await open_context(self._config, engine, protocols, self._host, "http")
             context.signpost = "/api/v1/status is a place to begin"
             print(f"commonplace: listening on {self.address}", file=sys.stderr, flush=True)
             app = _EventStreamApp(context, self._events)

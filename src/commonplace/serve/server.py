@@ -54,18 +54,10 @@ def address(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def server_context(config: Config, engine: Engine, *, shared_token: str = "") -> AppContext:
+async def server_context(config: Config, engine: Engine, shared_token: str = "") -> AppContext:
     """Everything a request needs, with every protocol."""
     protocols = (*http_protocols(config), mcp_http.PROTOCOL)
-    context = await open_context(
-        config,
-        engine,
-        protocols,
-        host=config.host,
-        flag="host",
-        make_token="commonplace token create --role admin",
-        shared_token=shared_token,
-    )
+    context = await open_context(config, engine, protocols, config.host, "host", shared_token=shared_token)
     context.protocols = (*protocols, system_protocol(context))
     return context
 
@@ -95,7 +87,7 @@ async def serve(config: Config, announce: Announce) -> None:
         engine = await open_engine(config, settings=settings)
         try:
             advertisement = Advertisement(config.data)
-            context = await server_context(config, engine, shared_token=advertisement.token)
+            context = await server_context(config, engine, advertisement.token)
             context.tracer, end_traces = telemetry.open_tracer(config.traces, engine.store_name)
             server = _server(context, advertisement)
             ready = asyncio.create_task(make_ready(context))

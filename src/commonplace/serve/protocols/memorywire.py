@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from commonplace.__about__ import __version__
+from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.prompts import PROMPTS
-from commonplace.serve.mcp.tools import (
-    ADDS,
-    CHANGES,
-    READS,
-    Document,
-    Handler as ToolHandler,
-    Hints,
-    Resource,
-    Session,
-    Tool,
-    ToolSet,
-    arguments_schema,
-    result_schema,
-    without_nulls,
-)
+from commonplace.serve.mcp.tools import ADDS, CHANGES, READS, Document, Resource, Session, without_nulls
 from commonplace.serve.query import parameters
-from commonplace.serve.routes import Call, Handler, NdjsonLines, Protocol, Reply, Route, dialect_handler
+from commonplace.serve.routes import NOTHING, Call, NdjsonLines, Protocol, Reply, Route, dialect_handler
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check, parse
 
 if TYPE_CHECKING:
     from commonplace.engine import Engine
     from commonplace.wire.models import RecallResponse
-    from commonplace.wire.record import Principal, Role
+    from commonplace.wire.record import Principal
 
 POSITION = 0
 NDJSON = "application/x-ndjson"
@@ -80,30 +67,16 @@ async def _decide(call: Call) -> Reply:
 
 
 def _route(
-    method: str,
-    path: str,
-    operation: str,
-    summary: str,
-    takes: str = "",
-    response: str = "",
-    *,
-    role: Role = "reader",
-    handler: Handler | None = None,
+    method: str, path: str, operation: str, summary: str, takes: str = "", response: str = "", **more: Any
 ) -> Route:
     """`takes` names the schema of the request, which GET carries in the query string."""
-    in_query = method == "GET" and takes
-    return Route(
-        method,
-        f"/v0/{path}",
-        handler or dialect_handler(perform, operation),
-        operation,
-        summary,
-        "memorywire",
-        role,
-        request=f"{_OPERATIONS}{takes}" if takes and not in_query else None,
-        response=f"memorywire/{response or f'operations/{takes}.response'}",
-        query=parameters(f"{_OPERATIONS}{takes}", described=False) if in_query else {},
-    )
+    if takes and method == "GET":
+        more["query"] = parameters(f"{_OPERATIONS}{takes}", described=False)
+    elif takes:
+        more["request"] = f"{_OPERATIONS}{takes}"
+    more["response"] = f"memorywire/{response or f'operations/{takes}.response'}"
+    handler = more.pop("handler", None) or dialect_handler(perform, operation)
+    return Route(method, f"/v0/{path}", handler, operation, summary, "memorywire", **more)
 
 
 ROUTES = (
@@ -158,7 +131,7 @@ PROTOCOLS = (Protocol("/v0", ROUTES),)
 # tools
 
 
-def _call(operation: str, *, agent: bool = True, **defaults: Any) -> ToolHandler:
+def _call(operation: str, agent: bool = True, defaults: Mapping[str, Any] = NOTHING) -> mcp.Handler:
     """One operation as a tool: models seldom name the agent, which is then the session's."""
 
     async def call(session: Session, arguments: Document) -> Document:
@@ -188,26 +161,13 @@ async def _query_tool(session: Session, arguments: Document) -> Document:
 
 
 def _tool(
-    name: str,
-    title: str,
-    takes: str,
-    hints: Hints,
-    description: str,
-    *,
-    response: str = "",
-    handler: ToolHandler | None = None,
-    **arguments: Any,
-) -> Tool:
-    defaults = arguments.get("defaults", {})
-    return Tool(
-        name,
-        description,
-        arguments_schema(f"{_OPERATIONS}{takes}", **arguments),
-        hints,
-        handler or _call(name, agent=arguments.get("agent", True), **defaults),
-        result_schema(f"memorywire/{response or f'operations/{takes}.response'}", nulls=False),
-        title,
-    )
+    name: str, title: str, takes: str, hints: mcp.Hints, description: str, *, response: str = "", **more: Any
+) -> mcp.Tool:
+    """`takes` names the schema of the request; `more` is its handler, or what its arguments are made with."""
+    handler = more.pop("handler", None) or _call(name, more.get("agent", True), more.get("defaults", {}))
+    arguments = mcp.arguments_schema(f"{_OPERATIONS}{takes}", **more)
+    result = mcp.result_schema(f"memorywire/{response or f'operations/{takes}.response'}", nulls=False)
+    return mcp.Tool(name, description, arguments, hints, handler, result, title)
 
 
 _MEMORY_ID = {"description": "The memory's id, as recall, list or remember gave it.", "type": "string", "minLength": 1}
@@ -340,34 +300,19 @@ async def _complete(session: Session, ref: Document, name: str, typed: str) -> l
 
 
 _RESOURCES = (
-    Resource(
-        "memory://status",
-        "status",
-        "What is in this memory",
-        "How many memories there are, of which agents, and what waits for review.",
-        r"memory://status",
-        _read_status,
-    ),
-    Resource(
-        "memory://{agent}/{id}",
-        "memory",
-        "One memory",
-        "A memory of an agent, by its id.",
-        r"memory://[^/?#]+/(?!recall(\?|\Z))[^/?#]+",
-        _read_memory,
-    ),
-    Resource(
-        "memory://{agent}/recall{?q}",
-        "recall",
-        "What is remembered about something",
-        "The memories of an agent that answer a question, as a recall response: memory://default/recall?q=deployment.",
-        r"memory://[^/?#]+/recall\?[^#]+",
-        _read_recall,
-    ),
-)
+    Resource("memory://status", "status", "What is in this memory",
+             "How many memories there are, of which agents, and what waits for review.",
+             r"memory://status", _read_status),
+    Resource("memory://{agent}/{id}", "memory", "One memory", "A memory of an agent, by its id.",
+             r"memory://[^/?#]+/(?!recall(\?|\Z))[^/?#]+", _read_memory),
+    Resource("memory://{agent}/recall{?q}", "recall", "What is remembered about something",
+             "The memories of an agent that answer a question, as a recall response: "
+             "memory://default/recall?q=deployment.",
+             r"memory://[^/?#]+/recall\?[^#]+", _read_recall),
+)  # fmt: skip
 
 
-TOOLS = ToolSet(
+TOOLS = mcp.ToolSet(
     "commonplace",
     _TOOLS,
     lambda session: {"name": "commonplace", "title": "Commonplace", "version": __version__},

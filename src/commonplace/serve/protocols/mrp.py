@@ -47,17 +47,8 @@ def _parameter(description: str, *, required: bool = False) -> Parameter:
 def _route(method: str, path: str, handler: Handler, operation: str, summary: str, response: str, **more: Any) -> Route:
     if method == "POST":
         more["needs_body"] = "this needs a JSON object as its body"
-    return Route(
-        method,
-        f"/mrp/{path}",
-        handler,
-        operation,
-        summary,
-        "MRP",
-        response=f"mrp/{response}",
-        anonymous=_anonymous,
-        **more,
-    )
+    more |= {"response": f"mrp/{response}", "anonymous": _anonymous}
+    return Route(method, f"/mrp/{path}", handler, operation, summary, "MRP", **more)
 
 
 _AGENT = {"agent": _parameter("Who answers; otherwise the agent set in [mrp], else the whole server.")}
