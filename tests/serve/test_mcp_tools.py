@@ -226,7 +226,9 @@ def test_a_failure_of_ours_is_reported_and_not_quoted() -> None:
 
     hints = Hints(read_only=True, destructive=False, idempotent=True)
     one = ToolSet(
-        "x", (Tool("breaks", "", {"type": "object"}, hints, breaks),), lambda s: {"name": "x", "version": "1"}
+        "x",
+        (Tool("breaks", "", lambda s: {"type": "object"}, hints, breaks, lambda s: {"type": "object"}),),
+        lambda s: {"name": "x", "version": "1"},
     )
     seen: list[str] = []
     handler = McpHandler(one, lambda operation, error: seen.append(f"{operation} {type(error).__name__}"))

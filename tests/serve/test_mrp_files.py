@@ -21,7 +21,7 @@ from running import SECONDS, command, environment
 from commonplace import Memory
 from commonplace.dialects.mrp import Mrp
 from commonplace.dialects.mrp.signatures import attestation_hash
-from commonplace.serve.mrp_files import LOOKS, Answered, Folder, watch
+from commonplace.serve.mrp_files import LOOKS, AnswerSummary, Folder, watch
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
@@ -72,9 +72,9 @@ class Post:
 
     def watch(
         self, looks: int = 1, between: Callable[[int], None] = lambda n: None, *, trusted: bool = False, **more: Any
-    ) -> list[Answered]:
-        async def run() -> list[Answered]:
-            answered: list[Answered] = []
+    ) -> list[AnswerSummary]:
+        async def run() -> list[AnswerSummary]:
+            answered: list[AnswerSummary] = []
             async with Memory(data=self.data, embedder="hashing") as memory:
                 mrp = Mrp(await memory.engine(), Principal(), agent="keeper", authenticated=trusted)
                 with Folder(self.folder, mrp.handle, responder="keeper", report=self.said.append, **more) as folder:

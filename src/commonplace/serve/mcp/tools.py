@@ -40,8 +40,8 @@ class Session(Protocol):
 
 
 Handler = Callable[[Session, Document], Awaitable[Document]]
-#: A schema as it is, or made for a session (what is required may depend on its defaults) when tools are listed.
-Schema = Document | Callable[[Session], Document]
+#: Made when tools are listed, for a session: what is required may depend on its defaults.
+Schema = Callable[[Session], Document]
 
 
 class Hints(NamedTuple):
@@ -68,21 +68,15 @@ REPLACES = Hints(read_only=False, destructive=True, idempotent=False)
 class Tool(NamedTuple):
     name: str
     description: str  # for a model: when to use it, what comes back
-    input: Schema
+    input_schema: Schema
     hints: Hints
     handler: Handler
-    output: Schema | None = None
+    output_schema: Schema
     title: str = ""
     #: A fault is a result with `isError` that the model reads, or a JSON-RPC error (-32603) that the client reads.
     faults: Literal["result", "error"] = "result"
     #: How a fault is said; without it, as the fault's own sentence and what to do next.
     explain: Callable[[Fault], str] | None = None
-
-    def input_schema(self, session: Session) -> Document:
-        return self.input(session) if callable(self.input) else self.input
-
-    def output_schema(self, session: Session) -> Document | None:
-        return self.output(session) if callable(self.output) else self.output
 
 
 class Resource(NamedTuple):
@@ -158,7 +152,7 @@ def arguments_schema(
     defaults: Mapping[str, Any] | None = None,
     agent: bool = True,
     also: Mapping[str, Document] | None = None,
-) -> Callable[[Session], Document]:
+) -> Schema:
     """A request as a tool's arguments: naming the agent becomes optional, and what a path says is `also` asked."""
 
     def make(session: Session) -> Document:
@@ -177,7 +171,7 @@ def arguments_schema(
     return make
 
 
-def result_schema(response: str, *, nulls: bool = True) -> Callable[[Session], Document]:
+def result_schema(response: str, *, nulls: bool = True) -> Schema:
     """A response as a tool's output. What may be null there may be left out here; without `nulls` it always is."""
 
     def make(session: Session) -> Document:

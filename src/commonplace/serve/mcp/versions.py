@@ -34,9 +34,9 @@ def titled(document: Document, title: str, version: str) -> Document:
     return {"name": document["name"], "title": title} | document if title and _knows(version, _STRUCTURED) else document
 
 
-def tool_document(tool: Tool, inputs: Document, outputs: Document | None, version: str) -> Document:
+def tool_document(tool: Tool, inputs: Document, outputs: Document, version: str) -> Document:
     document = titled({"name": tool.name, "description": tool.description, "inputSchema": inputs}, tool.title, version)
-    if _knows(version, _STRUCTURED) and outputs is not None:
+    if _knows(version, _STRUCTURED):
         document["outputSchema"] = outputs
     if _knows(version, _ANNOTATIONS):
         document["annotations"] = tool.hints.document(tool.title)

@@ -208,16 +208,10 @@ async def _palace_document(call: Call, palace: Palace) -> Document:
     name = palace.name
     count = await call.engine.count(call.who, (name,))
     facts = (await call.engine.graph.counts(call.who, name))["active"]
-    return {
-        "id": name,
-        "name": name,
-        "description": palace.description,
-        "drawer_count": count,
-        "vector_count": count if call.engine.embedder is not None else 0,
-        "kg_triple_count": facts,
-        "wing_count": 0,
-        "created_at": records.timestamp(palace.created_at),
-    }
+    vectors = count if call.engine.embedder is not None else 0
+    counts = {"drawer_count": count, "vector_count": vectors, "kg_triple_count": facts, "wing_count": 0}
+    document: Document = {"id": name, "name": name, "description": palace.description, **counts}
+    return document | {"created_at": records.timestamp(palace.created_at)}
 
 
 def _body(call: Call, schema: str) -> Document:
