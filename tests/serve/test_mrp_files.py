@@ -21,7 +21,7 @@ from running import SECONDS, command, environment
 from commonplace import Memory
 from commonplace.dialects.mrp import Mrp
 from commonplace.dialects.mrp.signatures import attestation_hash
-from commonplace.serve.mrp_files import LOOKS, AnswerSummary, Folder, watch
+from commonplace.serve.mrp_files import LOOKS, MOST_BYTES, AnswerSummary, Folder, watch
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
@@ -314,10 +314,10 @@ def test_upper_case_is_another_name_and_said_so(post: Post) -> None:
 
 
 def test_a_file_that_is_too_large_is_an_error(post: Post) -> None:
-    id = post.ask("tea " * 1000)
-    (answered,) = post.watch(most_bytes=1000)
+    id = post.ask("tea " * (MOST_BYTES // 4))
+    (answered,) = post.watch()
     assert answered.status == "error"
-    assert "at most 1,000 bytes" in post.response(id)["status"]["message"]
+    assert "at most 1,048,576 bytes" in post.response(id)["status"]["message"]
 
 
 def test_a_folder_that_goes_away_and_comes_back_is_told_of_once(post: Post) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from commonplace.__about__ import __version__
 from commonplace.serve.routes import Protocol, Route
-from commonplace.wire.validate import schema, schema_names
+from commonplace.wire.validate import rewrite_schema, schema, schema_names
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _REFUSALS = {
@@ -97,22 +97,18 @@ def _components(used: set[str]) -> dict[str, Any]:
     todo = sorted(used)
     while todo:
         name = todo.pop()
-        if _key(name) in found:
-            continue
-        rules = {key: value for key, value in schema(name).items() if key not in ("$schema", "$id")}
-        found[_key(name)] = _inside(rules, name, by_id, todo)
+        if _key(name) not in found:
+            rules = {key: value for key, value in schema(name).items() if key not in ("$schema", "$id")}
+            found[_key(name)] = rewrite_schema(rules, _reference_mover(by_id | {"": name}, todo))
     return dict(sorted(found.items()))
 
 
-def _inside(node: Any, home: str, by_id: dict[str, str], todo: list[str]) -> Any:
-    if isinstance(node, list):
-        return [_inside(item, home, by_id, todo) for item in node]
-    if not isinstance(node, dict):
-        return node
-    moved = {key: _inside(value, home, by_id, todo) for key, value in node.items()}
-    if isinstance(node.get("$ref"), str):
+def _reference_mover(by_id: dict[str, str], todo: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def move(node: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(node.get("$ref"), str):
+            return node
         address, _, pointer = node["$ref"].partition("#")
-        target = by_id[address] if address else home
-        todo.append(target)
-        moved["$ref"] = f"#/components/schemas/{_key(target)}{pointer}"
-    return moved
+        todo.append(by_id[address])
+        return node | {"$ref": f"#/components/schemas/{_key(by_id[address])}{pointer}"}
+
+    return move

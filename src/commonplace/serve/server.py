@@ -7,7 +7,7 @@ import gc
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from commonplace.config import Config
@@ -80,8 +80,7 @@ async def make_ready(context: AppContext) -> None:
 
 async def serve(config: Config, announce: Announce) -> None:
     """Until SIGTERM or SIGINT; what is in flight is finished and what was written behind is written."""
-    sock = listen(config.host, config.port)
-    try:
+    with closing(listen(config.host, config.port)) as sock:
         url = address(sock)
         settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget)
         engine = await open_engine(config, settings=settings)
@@ -101,8 +100,6 @@ async def serve(config: Config, announce: Announce) -> None:
             end_traces()
         finally:
             await engine.close()
-    finally:
-        sock.close()
 
 
 def _http_protocol() -> type[asyncio.Protocol]:

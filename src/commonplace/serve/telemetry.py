@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from commonplace.wire.errors import ValidationError
@@ -76,30 +77,22 @@ class Metrics:
         self._engine = engine
         self.registry = CollectorRegistry()
         store = engine.store_name
-        self._requests = Counter(
-            "commonplace_requests", "Requests answered.", ("operation", "store", "status"), registry=self.registry
-        )
-        self._seconds = Histogram(
-            "commonplace_request_seconds", "From the first byte to the last.", ("operation", "store"),
-            buckets=_BUCKETS, registry=self.registry,
-        )  # fmt: skip
-        self.in_flight = Gauge("commonplace_requests_in_flight", "Requests being answered.", registry=self.registry)
-        self._queue = Gauge("commonplace_queue_depth", "What waits.", ("queue",), registry=self.registry)
-        self._index = Gauge("commonplace_index_bytes", "Search index on disk.", ("store",), registry=self.registry)
-        self._size = Gauge("commonplace_store_bytes", "Everything on disk.", ("store",), registry=self.registry)
+        to: Any = {"registry": self.registry}
+        requests = Counter("commonplace_requests", "Requests answered.", ("operation", "store", "status"), **to)
+        described, labels = "From the first byte to the last.", ("operation", "store")
+        seconds = Histogram("commonplace_request_seconds", described, labels, buckets=_BUCKETS, **to)
+        self.in_flight = Gauge("commonplace_requests_in_flight", "Requests being answered.", **to)
+        self._queue = Gauge("commonplace_queue_depth", "What waits.", ("queue",), **to)
+        self._index = Gauge("commonplace_index_bytes", "Search index on disk.", ("store",), **to)
+        self._size = Gauge("commonplace_store_bytes", "Everything on disk.", ("store",), **to)
         self._store = store
-        self._counters: dict[tuple[str, int], Any] = {}
-        self._timers: dict[str, Any] = {}
+        # A series is looked up once: the client's own look-up takes a lock and makes a tuple at every request.
+        self._counter = cache(lambda operation, status: requests.labels(operation, store, str(status)))
+        self._timer = cache(lambda operation: seconds.labels(operation, store))
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
-        counter = self._counters.get((operation, status))
-        if counter is None:
-            counter = self._counters[operation, status] = self._requests.labels(operation, self._store, str(status))
-        timer = self._timers.get(operation)
-        if timer is None:
-            timer = self._timers[operation] = self._seconds.labels(operation, self._store)
-        counter.inc()
-        timer.observe(seconds)
+        self._counter(operation, status).inc()
+        self._timer(operation).observe(seconds)
 
     async def page(self) -> bytes:
         from prometheus_client import generate_latest

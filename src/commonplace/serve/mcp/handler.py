@@ -130,11 +130,7 @@ class McpHandler:
     # tools
 
     async def _list_tools(self, session: Session, version: str, params: Document) -> Document:
-        listed = [
-            versions.tool_document(tool, tool.input_schema(session), tool.output_schema(session), version)
-            for tool in self.tool_set.tools
-        ]
-        return {"tools": listed}
+        return {"tools": [versions.tool_document(tool, session, version) for tool in self.tool_set.tools]}
 
     async def _call_tool(self, session: Session, version: str, params: Document) -> Document:
         name, arguments = params.get("name"), params.get("arguments")
@@ -166,12 +162,11 @@ class McpHandler:
     # resources
 
     async def _list_resources(self, session: Session, version: str, params: Document) -> Document:
-        fixed = [resource for resource in self.tool_set.resources if not resource.is_template]
-        return {"resources": [_resource(resource, "uri", version) for resource in fixed]}
+        return {"resources": [_resource(r, "uri", version) for r in self.tool_set.resources if not r.is_template]}
 
     async def _list_templates(self, session: Session, version: str, params: Document) -> Document:
-        templates = [resource for resource in self.tool_set.resources if resource.is_template]
-        return {"resourceTemplates": [_resource(resource, "uriTemplate", version) for resource in templates]}
+        templates = [_resource(r, "uriTemplate", version) for r in self.tool_set.resources if r.is_template]
+        return {"resourceTemplates": templates}
 
     async def _read_resource(self, session: Session, version: str, params: Document) -> Document:
         uri = params.get("uri")
