@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from spawned_trusty import prefill, spawned
+from trusty_process import prefill, run_trusty
 
 from commonplace.engine.types import Draft
 
@@ -29,7 +29,7 @@ def test_a_deep_recall_among_many_drawers_is_fast(tmp_path: Path) -> None:
     ]
     for start in range(0, DRAWERS, 1000):
         prefill(tmp_path, *drafts[start : start + 1000])
-    with spawned(tmp_path, "--palace", "big") as client:
+    with run_trusty(tmp_path, "--palace", "big") as client:
         client.call("memory_recall_deep", query="what was deployed", top_k=20)  # which loads and maps what it needs
         taken = []
         for i in range(15):

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from running import SECONDS, Answer, command, environment
+from server_process import SECONDS, Answer, command, environment
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem
@@ -125,7 +125,7 @@ def mcp(*args: str) -> list[str]:
 
 
 @contextmanager
-def spawned(data: Path, *args: str, **settings: str) -> Iterator[Client]:
+def run_trusty(data: Path, *args: str, **settings: str) -> Iterator[Client]:
     process = subprocess.Popen(
         mcp(*args), env=environment(data, **settings), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
