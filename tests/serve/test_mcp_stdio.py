@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp_process import MODERN, McpProcess, enveloped, greeting, run_mcp
 from server_process import SECONDS, cli, command, environment
 
+from commonplace.config import load as configure
+from commonplace.serve.mcp import stdio
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
-
-STOP_SECONDS = 2.0
-SLACK = 8.0  # in which a busy machine may not have let it run at all
+from commonplace.serve.protocols import load_tool_set
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +246,31 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
 # the end
 
 
+def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever hangs: from the moment it is told to stop, a watchdog is set that ends the process, once."""
+    watchdogs: list[Any] = []
+
+    class RecordedTimer(threading.Timer):
+        def start(self) -> None:
+            watchdogs.append(self)
+
+    async def stop_twice() -> None:
+        reading, writing = os.pipe()
+        options = stdio.Options()
+        server = stdio.StdioServer(configure(data=tmp_path), load_tool_set("commonplace"), options, reading, writing)
+        server.stop()
+        server.stop()
+        os.close(reading)
+        os.close(writing)
+
+    monkeypatch.setattr(stdio.threading, "Timer", RecordedTimer)
+    asyncio.run(stop_twice())
+    (watchdog,) = watchdogs
+    assert watchdog.daemon
+    assert (watchdog.function, watchdog.args) == (os._exit, (0,))
+    assert stdio.GRACE_SECONDS < watchdog.interval < 2
+
+
 def _in_flight(one: McpProcess) -> None:
     one.greet()
     one.call("list")  # so that the store is open, whatever else this machine does
@@ -252,9 +280,7 @@ def _in_flight(one: McpProcess) -> None:
 def test_at_the_end_of_input_what_is_in_flight_is_finished(tmp_path: Path) -> None:
     with run_mcp(tmp_path) as one:
         _in_flight(one)
-        began = time.monotonic()
         assert one.hang_up() == 0
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
         kept = one.read()
         assert kept["id"] == 9
         assert cli(tmp_path, "list")["memories"][0]["content"] == "Alice moved to Lisbon"
@@ -265,9 +291,7 @@ def test_a_signal_finishes_what_is_in_flight(tmp_path: Path, number: signal.Sign
     with run_mcp(tmp_path) as one:
         _in_flight(one)
         assert one.result("ping") == {}  # so that the call has been read
-        began = time.monotonic()
         assert one.signal(number) == 0
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
         answered = [json.loads(line)["id"] for line in _all(one)]
         assert 9 in answered
         assert cli(tmp_path, "list")["memories"][0]["content"] == "Alice moved to Lisbon"
@@ -293,9 +317,7 @@ def test_a_client_that_stops_reading_does_not_keep_us(tmp_path: Path) -> None:
         process.stdin.flush()
         process.stdout.read(1)
         process.terminate()
-        began = time.monotonic()
         assert process.wait(SECONDS) == 0
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
     finally:
         process.kill()
         process.wait()
@@ -331,9 +353,7 @@ def test_no_process_survives_a_parent_that_was_killed(tmp_path: Path, kind: str)
         _until_it_runs(child)
         parent.kill()
         parent.wait()
-        began = time.monotonic()
         _wait_for_end(watched)
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
         os.close(watched)
     finally:
         parent.kill()
@@ -375,9 +395,7 @@ def test_it_ends_while_the_model_is_at_work(tmp_path: Path) -> None:
         one.call("remember", content="quick")
         one.send("tools/call", {"name": "remember", "arguments": {"content": "slow"}})
         assert one.result("ping") == {}
-        began = time.monotonic()
         assert one.hang_up() == 0
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
     assert [m["content"] for m in cli(tmp_path / "data", "list")["memories"]] == ["quick"]
 
 

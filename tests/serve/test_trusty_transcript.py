@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -307,33 +306,28 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
         client.ask(guide.INITIALIZE)
         client.call("memory_remember", text="x")
         client.call("memory_recall", query="x")
-        assert client.end() == (0, pytest.approx(0, abs=2))
+        assert client.end() == 0
         assert client.rest() == []
 
 
 # the end
 
 
-SLACK = 8  # seconds in which a busy machine may not have let it run at all
-
-
 @pytest.mark.parametrize("number", SIGNALS, ids=["EOF", "SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("used", [False, True])
-def test_it_ends_with_zero_within_two_seconds(tmp_path: Path, number: int | None, used: bool) -> None:
+def test_it_ends_with_zero(tmp_path: Path, number: int | None, used: bool) -> None:
     with run_trusty(tmp_path, "--palace", "p") as client:
         client.ask(guide.INITIALIZE)
         if used:
             client.call("memory_remember", text="x")
-        code, seconds = client.end(number)
-        assert code == 0
-        assert seconds < 2 + SLACK
+        assert client.end(number) == 0
 
 
 def test_half_a_line_at_the_end_is_a_parse_error_and_a_whole_one_is_answered(tmp_path: Path) -> None:
     for sent, code in ((guide.LIST[:20], PARSE_ERROR), (guide.LIST, None)):
         with run_trusty(tmp_path) as client:
             client.send(sent.encode())
-            assert client.end()[0] == 0
+            assert client.end() == 0
             (answer,) = client.rest()
             assert answer.get("error", {}).get("code") == code
 
@@ -344,8 +338,7 @@ def test_what_is_in_flight_is_finished_when_stdin_ends(tmp_path: Path) -> None:
         for i in range(5):
             client.send(json.dumps({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": {
                 "name": "memory_remember", "arguments": {"text": f"last words {i}"}}}))  # fmt: skip
-        code, seconds = client.end()
-        assert (code, seconds < 2) == (0, True)
+        assert client.end() == 0
         answers = client.rest()
         assert [answer["id"] for answer in answers] == list(range(5))
     with run_trusty(tmp_path, "--palace", "p") as again:
@@ -357,7 +350,7 @@ def test_what_was_answered_before_a_signal_is_kept(tmp_path: Path) -> None:
     with run_trusty(tmp_path, "--palace", "p") as client:
         stored = {client.call("memory_remember", text=f"note {i}")["drawer_id"] for i in range(3)}
         client.call("memory_recall", query="note")
-        assert client.end(SIGNALS[1])[0] == 0
+        assert client.end(SIGNALS[1]) == 0
     with run_trusty(tmp_path, "--palace", "p") as again:
         drawers = again.call("memory_list")["drawers"]
         assert {d["drawer_id"] for d in drawers} == stored
@@ -372,6 +365,4 @@ def test_a_second_server_sees_the_writes_of_the_first_at_once(tmp_path: Path) ->
         id = one.call("memory_remember", text="seen by both")["drawer_id"]
         assert [d["drawer_id"] for d in two.call("memory_list")["drawers"]] == [id]
         two.call("memory_forget", drawer_id=id)
-        started = time.monotonic()
         assert one.call("memory_list")["drawers"] == one.call("memory_recall", query="both")["results"] == []
-        assert time.monotonic() - started < 10

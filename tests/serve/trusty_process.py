@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -99,15 +98,14 @@ class Client:
                 return int(found[1])
         raise AssertionError(f"no server: {''.join(self.err)}")
 
-    def end(self, number: int | None = None) -> tuple[int, float]:
-        """By closing stdin, or by a signal: the exit code, and how long it took."""
-        started = time.monotonic()
+    def end(self, number: int | None = None) -> int:
+        """The exit code, after stdin was closed or a signal sent; a process that does not end is an error."""
         if number is None:
             assert self.process.stdin is not None
             self.process.stdin.close()
         else:
             self.process.send_signal(number)
-        return self.process.wait(SECONDS), time.monotonic() - started
+        return self.process.wait(SECONDS)
 
 
 def parsed(answer: dict[str, Any]) -> dict[str, Any]:
