@@ -93,10 +93,8 @@ class RequestMiddleware:
         if access.isEnabledFor(INFO):
             fields: dict[str, Any] = {"event": "request", "id": record.id, "method": method[:20]}
             fields |= {"operation": record.operation, "status": record.status, "ms": round(seconds * 1000, 2)}
-            if record.principal is not None:
-                fields["principal"] = record.principal
-            if record.fault is not None:
-                fields["fault"] = record.fault
+            known = {"principal": record.principal, "fault": record.fault}
+            fields |= {name: value for name, value in known.items() if value is not None}
             access.info("request", extra={"fields": fields})
 
 

@@ -32,19 +32,17 @@ def document(protocols: Iterable[Protocol]) -> dict[str, Any]:
         for route in protocol.routes:
             path = _PARAMETER.sub(r"{\1}", route.path)
             paths.setdefault(path, {})[route.method.lower()] = _operation(route, used)
+    info = {"title": "Commonplace", "version": __version__, "summary": "One memory for every agent."}
+    optional = "Not needed while the server is open (loopback, no tokens)."
+    token = {"type": "http", "scheme": "bearer", "description": optional}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Commonplace", "version": __version__, "summary": "One memory for every agent.",
-                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        "info": info | {"license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {
-            "schemas": _components(used),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer",
-                                          "description": "Not needed while the server is open (loopback, no tokens)."}},
-        },
-    }  # fmt: skip
+        "components": {"schemas": _components(used), "securitySchemes": {"token": token}},
+    }
 
 
 def _operation(route: Route, used: set[str]) -> dict[str, Any]:
@@ -53,18 +51,16 @@ def _operation(route: Route, used: set[str]) -> dict[str, Any]:
         answer["content"] = _json(route.response, used)
         if route.operation == "recall":
             answer["content"]["application/x-ndjson"] = {"schema": {"type": "string"}}
-    operation: dict[str, Any] = {
-        "operationId": route.operation, "summary": route.summary, "tags": [route.tag],
-        "responses": {str(route.status): answer},
-    }  # fmt: skip
-    if route.operation == "rpc":
-        operation["responses"]["204"] = {"description": "Nothing but notifications."}
+    responses: dict[str, Any] = {str(route.status): answer}
     error = f"{route.tag.lower()}/error"
     error = error if error in schema_names() else "memorywire/error"
     if route.operation == "rpc":
+        responses["204"] = {"description": "Nothing but notifications."}
         error = "memorywire/rpc.response"
     for status, why in _REFUSALS.items():
-        operation["responses"][status] = {"description": why, "content": _json(error, used)}
+        responses[status] = {"description": why, "content": _json(error, used)}
+    operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary, "tags": [route.tag]}
+    operation["responses"] = responses
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in _PARAMETER.findall(route.path)

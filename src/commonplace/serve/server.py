@@ -136,14 +136,8 @@ def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server
             advertisement.withdraw()  # before the address is given up: the next to have it may be anyone
             await super().shutdown(sockets)
 
-    config = uvicorn_config(
-        application(context),
-        http=_http_protocol(),
-        backlog=_BACKLOG,
-        timeout_graceful_shutdown=STOP_SECONDS,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-    )
-    return Server(config)
+    limits = {"timeout_graceful_shutdown": STOP_SECONDS, "timeout_keep_alive": _KEEP_ALIVE_SECONDS}
+    return Server(uvicorn_config(application(context), http=_http_protocol(), backlog=_BACKLOG, **limits))
 
 
 def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:

@@ -36,14 +36,10 @@ class _Handlers:
         state = self._context.readiness
         if time.monotonic() - self._health_at > _HEALTH_SECONDS:
             self._health, self._health_at = await self._context.engine.health(), time.monotonic()
-        store = self._health["status"]
+        checks = {"store": self._health["status"], "indexes": "ok" if state.indexes else "being verified"}
         embedder = "ok" if self._context.engine.embeds else "none: recall is by keywords only"
-        checks = {
-            "store": store,
-            "indexes": "ok" if state.indexes else "being verified",
-            "embedder": embedder if state.embedder else "loading",
-        }
-        ready = state.ready and store == "ok"
+        checks["embedder"] = embedder if state.embedder else "loading"
+        ready = state.ready and checks["store"] == "ok"
         answer = {"status": "ready" if ready else "starting", "checks": checks}
         if state.problem is not None:
             answer |= {"status": "failing", "problem": state.problem}

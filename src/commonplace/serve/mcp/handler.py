@@ -227,9 +227,8 @@ def _no_method(method: str) -> JsonRpcError:
 
 
 def advice(tool: str, fault: Fault) -> str:
-    if isinstance(fault, OperatorActionRequired):
-        return _NEEDS_A_PERSON
-    return _ADVICE.get(fault.code, "").format(tool=tool)
+    needs_a_person = isinstance(fault, OperatorActionRequired)
+    return _NEEDS_A_PERSON if needs_a_person else _ADVICE.get(fault.code, "").format(tool=tool)
 
 
 def _resource(resource: Resource, key: str, version: str) -> Document:

@@ -225,11 +225,8 @@ def companion_protocol(palace: str | None, events: Events) -> Protocol:
     api, one = "/api/v1", "/api/v1/palaces/{id}"
     text, count = Parameter({"type": "string"}), Parameter({"type": "integer", "minimum": 0, "maximum": MAX_INTEGER})
     subject = Parameter({"type": "string", "minLength": 1, "description": "What is asked about."}, required=True)
-    question = {
-        "q": Parameter({"type": "string"}, required=True),
-        "top_k": count,
-        "deep": Parameter({"enum": ["true", "false"]}),
-    }
+    question = {"q": Parameter({"type": "string"}, required=True), "top_k": count}
+    question["deep"] = Parameter({"enum": ["true", "false"]})
 
     def route(method: str, path: str, handler: Handler, summary: str, **more: Any) -> Route:
         if "request" in more:
