@@ -79,21 +79,24 @@ def _route(
     return Route(method, f"/v0/{path}", handler, operation, summary, "memorywire", **more)
 
 
+def _write(path: str, operation: str, summary: str, takes: str, response: str = "") -> Route:
+    return _route("POST", path, operation, summary, takes, response, role="writer")
+
+
 ROUTES = (
-    _route("POST", "remember", "remember", "Keep a memory.", "remember", role="writer"),
-    _route("POST", "remember/batch", "remember_batch", "Keep many, each with its own outcome.", "remember.batch",
-           role="writer"),
+    _write("remember", "remember", "Keep a memory.", "remember"),
+    _write("remember/batch", "remember_batch", "Keep many, each with its own outcome.", "remember.batch"),
     _route("POST", "recall", "recall", "Find memories; one a line when Accept says application/x-ndjson.", "recall",
            handler=_recall),
-    _route("POST", "forget", "forget", "Hide memories, or erase them.", "forget", role="writer"),
-    _route("POST", "merge", "merge", "Make one memory of several.", "merge", role="writer"),
-    _route("POST", "expire", "expire", "Forget, archive or demote what a policy says.", "expire", role="writer"),
-    _route("POST", "preview/forget", "preview_forget", "What the forget would touch; nothing is changed.", "forget",
-           "operations/preview.response", role="writer"),
-    _route("POST", "preview/merge", "preview_merge", "What the merge would touch; nothing is changed.", "merge",
-           "operations/preview.merge.response", role="writer"),
-    _route("POST", "preview/expire", "preview_expire", "What the expire would touch; nothing is changed.", "expire",
-           "operations/preview.response", role="writer"),
+    _write("forget", "forget", "Hide memories, or erase them.", "forget"),
+    _write("merge", "merge", "Make one memory of several.", "merge"),
+    _write("expire", "expire", "Forget, archive or demote what a policy says.", "expire"),
+    _write("preview/forget", "preview_forget", "What the forget would touch; nothing is changed.", "forget",
+           "operations/preview.response"),
+    _write("preview/merge", "preview_merge", "What the merge would touch; nothing is changed.", "merge",
+           "operations/preview.merge.response"),
+    _write("preview/expire", "preview_expire", "What the expire would touch; nothing is changed.", "expire",
+           "operations/preview.response"),
     _route("GET", "memories", "list", "A page of an agent's memories, newest first.", "list"),
     _route("GET", "memories/{id:path}", "get", "One memory.", "get", "types/memory"),
     _route("PATCH", "memories/{id:path}", "update", "Change a memory; the version before is kept.", "update",
@@ -107,22 +110,18 @@ ROUTES = (
     _route("GET", "audit/verify", "verify_audit", "Whether the audit chain is whole.",
            response="operations/audit.verify.response", role="reviewer"),
     _route("GET", "health", "health", "Whether the server can work.", response="operations/health.response"),
-    _route("GET", "status", "status", "What the caller may see of the store.",
-           response="operations/status.response"),
-    _route("POST", "kg/assert", "kg_assert", "State something; what held until then ends.", "kg.assert",
-           role="writer"),
+    _route("GET", "status", "status", "What the caller may see of the store.", response="operations/status.response"),
+    _write("kg/assert", "kg_assert", "State something; what held until then ends.", "kg.assert"),
     _route("GET", "kg", "kg_query", "What is stated about a subject, now or at an instant.", "graph_query",
            "operations/kg.response"),
     _route("GET", "kg/history", "kg_history", "Everything ever stated about a subject, oldest first.", "kg.history",
            "operations/kg.response"),
     _route("GET", "kg/path", "kg_path", "The fewest statements that lead from one thing to another.", "kg.path"),
     _route("GET", "kg/neighbors", "kg_neighbors", "The memories tied to one, nearest first.", "kg.neighbors"),
-    _route("POST", "kg/retract", "kg_retract", "End what holds of a subject and predicate now.", "kg.retract",
-           "types/triple", role="writer"),
-    _route("POST", "kg/erase", "kg_erase", "Erase everything ever stated about a subject.", "kg.erase",
-           role="writer"),
-    _route("POST", "preview/kg/erase", "preview_kg_erase", "What an erasure would remove; nothing is changed.",
-           "kg.erase", "operations/kg.response", role="writer"),
+    _write("kg/retract", "kg_retract", "End what holds of a subject and predicate now.", "kg.retract", "types/triple"),
+    _write("kg/erase", "kg_erase", "Erase everything ever stated about a subject.", "kg.erase"),
+    _write("preview/kg/erase", "preview_kg_erase", "What an erasure would remove; nothing is changed.", "kg.erase",
+           "operations/kg.response"),
 )  # fmt: skip
 
 PROTOCOLS = (Protocol("/v0", ROUTES),)
