@@ -125,9 +125,9 @@ def test_what_stays_open_tells_nothing(guarded: TokenServer) -> None:
 
 
 def test_an_expired_token_is_refused(tmp_path: Path) -> None:
-    soon = time.time_ns() // 1_000_000 + 6000
     with run_server(tmp_path, "--token-required") as server:
         assert server.get("/v0/health").status == 401, "required even while there are none"
+        soon = time.time_ns() // 1_000_000 + 10_000  # more than the command takes to start on a busy machine
         short = token(tmp_path, "--expires", str(soon))
         assert server.get("/v0/health", token=short).status == 200
         eventually(server, short, 401)
