@@ -17,11 +17,11 @@ PROCESSES, WRITES = 8, 50
 
 @pytest.mark.slow
 def test_eight_processes_write_at_once(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    script = Path(__file__).with_name("crowd.py")
-    crowd = [
+    data, events = tmp_path / "data", tmp_path / "events"
+    script = Path(__file__).with_name("concurrent_writer.py")
+    writers = [
         subprocess.Popen(
-            [sys.executable, str(script), str(data), str(n), str(WRITES)],
+            [sys.executable, str(script), str(data), str(n), str(WRITES), str(events)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -29,34 +29,40 @@ def test_eight_processes_write_at_once(tmp_path: Path) -> None:
         )
         for n in range(PROCESSES)
     ]
-    for process in crowd:
+    for process in writers:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     kept: set[str] = set()
-    turns: list[tuple[int, int]] = []
-    for process in crowd:
+    for process in writers:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    for process in crowd:
+    for process in writers:
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
-        for line in out.splitlines():
-            word, *rest = line.split()
-            if word == "kept":
-                kept.add(rest[0])
-            elif word == "turn":
-                turns.append((int(rest[0]), int(rest[1])))
+        kept |= {line.removeprefix("kept ") for line in out.splitlines()}
     assert len(kept) == PROCESSES * WRITES
     assert asyncio.run(_stored(data)) == kept
 
+    asked: dict[tuple[str, str], int] = {}
+    turns: list[tuple[int, int]] = []
+    tickets: list[int] = []
+    for place, line in enumerate(events.read_text().splitlines()):
+        event, name, number, *ticket = line.split()
+        if event == "asked":
+            asked[name, number] = place
+        else:
+            turns.append((asked[name, number], place))
+            tickets += map(int, ticket)
+    assert len(turns) >= PROCESSES
+    assert tickets == sorted(set(tickets)), "someone was served before an earlier ticket"
     # Overtaken: someone who asked later was served earlier.
     worst = max(sum(a > asked and s < served for a, s in turns) for asked, served in turns)
     assert worst <= 2 * PROCESSES
 
 
 async def _stored(data: Path) -> set[str]:
-    async with Memory("crowd", data=data, embedder=open_embedder("hashing")) as memory:
+    async with Memory("writer", data=data, embedder=open_embedder("hashing")) as memory:
         found: set[str] = set()
         cursor = None
         while True:
