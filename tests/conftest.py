@@ -24,7 +24,7 @@ from commonplace.testing.subject import FakeClock, Subject, open_subject
 settings.register_profile("commonplace", max_examples=50, deadline=None)
 settings.load_profile("commonplace")
 
-collected_key = pytest.StashKey[frozenset[str]]()
+collected_key = pytest.StashKey[dict[str, bool]]()
 
 
 def pytest_configure() -> None:
@@ -36,7 +36,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.Function) and starts_process(item):
             item.add_marker("process")
-    config.stash[collected_key] = frozenset(item.nodeid.split("[")[0] for item in items)
+    config.stash[collected_key] = found = {}
+    for item in items:
+        name = item.nodeid.split("[")[0]
+        found[name] = found.get(name, False) or not any(map(item.get_closest_marker, ("slow", "process")))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -49,8 +52,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def collected_tests(pytestconfig: pytest.Config) -> frozenset[str]:
-    """path::name of each test that this run found, those that it was told to leave out included."""
+def collected_tests(pytestconfig: pytest.Config) -> dict[str, bool]:
+    """path::name of each test that this run found, even if it leaves it out, and whether `make test-fast` runs it."""
     return pytestconfig.stash[collected_key]
 
 

@@ -1,4 +1,4 @@
-"""Tests neither wait nor time: a busy machine must not fail them, and a quiet one must not idle."""
+"""Tests neither wait nor time, so that a busy machine cannot fail them; and every folder has quick ones."""
 
 from __future__ import annotations
 
@@ -92,6 +92,12 @@ def test_no_test_waits_or_times(path: Path) -> None:
     found = [f"tests/{where}:{line} {wrong}" for line, wrong in offences(source)
              if f"{where}:{lines[line - 1].strip()}" not in ALLOWED]  # fmt: skip
     assert found == []
+
+
+def test_every_folder_has_a_test_that_is_quick(collected_tests: dict[str, bool]) -> None:
+    folders = {str(Path(name.split("::")[0]).parent) for name in collected_tests}
+    quick = {str(Path(name.split("::")[0]).parent) for name, is_quick in collected_tests.items() if is_quick}
+    assert folders == quick, "make test-fast would leave these folders out"
 
 
 def test_every_allowance_is_used_and_says_why() -> None:

@@ -1,4 +1,4 @@
-"""Eight processes write to one file: nothing lost, no error, and nobody waits while others go again and again."""
+"""Many write to one file at once: nothing lost, no error, and nobody waits while others go again and again."""
 
 from __future__ import annotations
 
@@ -59,6 +59,21 @@ def test_eight_processes_write_at_once(tmp_path: Path) -> None:
     # Overtaken: someone who asked later was served earlier.
     worst = max(sum(a > asked and s < served for a, s in turns) for asked, served in turns)
     assert worst <= 2 * PROCESSES
+
+
+def test_two_stores_of_one_process_write_at_once(tmp_path: Path) -> None:
+    async def write(memory: Memory, name: str) -> set[str]:
+        return {(await memory.remember(f"store {name} wrote line {n}")).id for n in range(WRITES)}
+
+    async def both() -> set[str]:
+        first, second = (Memory("writer", data=tmp_path, embedder=open_embedder("hashing")) for _ in range(2))
+        async with first, second:
+            kept = await asyncio.gather(write(first, "one"), write(second, "two"))
+        return kept[0] | kept[1]
+
+    kept = asyncio.run(both())
+    assert len(kept) == 2 * WRITES
+    assert asyncio.run(_stored(tmp_path)) == kept
 
 
 async def _stored(data: Path) -> set[str]:

@@ -23,10 +23,10 @@ def rows(manifest: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def every_test(collected_tests: frozenset[str]) -> frozenset[str]:
+def every_test(collected_tests: dict[str, bool]) -> frozenset[str]:
     """Every test there is, parameters left out, inherited ones included."""
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
-    return collected_tests if files <= {name.split("::")[0] for name in collected_tests} else collect()
+    return frozenset(collected_tests) if files <= {name.split("::")[0] for name in collected_tests} else collect()
 
 
 def collect() -> frozenset[str]:
