@@ -199,7 +199,7 @@ HOSTILE = (
 
 
 UNITS = sorted({*HOSTILE, *(trigger for rule in (*TOKENS, *PHRASES) for trigger in rule.triggers)})
-SIZE = 400_000  # characters: seconds at most for what is linear, minutes for what reads the rest again at every unit
+SIZE = 700_000  # characters: seconds at most for what is linear, minutes for what reads the rest again at every unit
 
 
 def repeated(unit: str, size: int) -> str:
