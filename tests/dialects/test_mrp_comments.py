@@ -216,6 +216,7 @@ def test_no_text_breaks_the_reading(text: str) -> None:
 SIZE = 1_000_000  # characters: a second at most for what is linear, minutes for what reads the rest again at every unit
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "pattern",

@@ -101,6 +101,7 @@ def test_any_string_is_analysed(any_text: str) -> None:
 SIZE = 500_000  # characters: seconds at most for what is linear, minutes for what reads the rest again at every unit
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("unit", ["a\ud800\0", "a.", "aA", "東", "👍", "1,000", "a'", "\u0301\u0316", "-", "é", "_"])
 def test_hostile_text_takes_linear_time(unit: str) -> None:

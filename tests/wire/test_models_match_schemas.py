@@ -227,6 +227,7 @@ def test_every_schema_has_its_smallest_document() -> None:
     assert set(MODELS) <= set(SMALLEST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 @RELAXED
 @given(data=st.data())
@@ -240,6 +241,7 @@ def test_valid_documents_are_accepted_by_both_and_round_trip(name: str, data: st
         assert parse(MODELS[name], again) == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 @RELAXED
 @given(data=st.data())
