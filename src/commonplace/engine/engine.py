@@ -183,9 +183,11 @@ class Engine:
         return merge.merge_preview(self._core, canonical, duplicates, request)
 
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
-        await self._recall_log.flush()
         now = self._core.clock()
-        return [forget.preview_of(m, now) for m in await expire.select_expired(self._core, who, request)]
+        # A preview waits for nobody's write lock, so what the log has not written yet is counted here.
+        recalled = {id: r.at for r in self._recall_log.unwritten(who.tenant) if r.counted for id in r.ids}
+        found = await expire.select_expired(self._core, who, request, recalled)
+        return [forget.preview_of(m, now) for m in found]
 
     # reading
 

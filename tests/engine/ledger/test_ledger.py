@@ -104,6 +104,8 @@ def test_a_recall_of_a_moment_ago_is_in_the_ledger(subject: Subject, run: Any) -
     run(subject.recall("anything"))
     assert [entry.operation for entry in run(subject.engine.ledger.entries(WHO))] == ["recall"]
     run(subject.recall("anything"))
+    assert run(subject.engine.ledger.verify(WHO)).entries == 1, "verifying writes nothing"
+    run(subject.engine.flush())
     assert run(subject.engine.ledger.verify(WHO)).entries == 2
 
 

@@ -153,3 +153,54 @@ def test_closing_writes_what_is_still_held_back(clock: FakeClock) -> None:
         assert len(await store.audit("local", operation="recall")) == 1
 
     asyncio.run(scenario())
+
+
+def test_a_transaction_that_is_made_anyway_takes_its_tenants_recalls_along(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("x"))
+    log, other = RecallLog(subject.engine._core), Principal("eve", "acme")
+    for who in (WHO, other):
+        run(log.note(entry([id], who=who)))
+
+    async def take_along() -> None:
+        with log.taken_along("local") as write_recalls:
+            assert [len(log.unwritten(tenant)) for tenant in ("local", "acme")] == [1, 1]
+            await subject.store.transact("local", write_recalls)
+
+    run(take_along())
+    assert (len(log), log.unwritten("local"), len(log.unwritten("acme"))) == (1, [], 1)
+    assert [told["ids"] for told in recalls(subject, run)] == [[id]]
+    assert run(subject.get(id)).recalls == 1
+
+
+def test_what_a_failed_transaction_took_along_waits_again(subject: Subject, run: Any) -> None:
+    log = RecallLog(subject.engine._core)
+    run(log.note(entry([])))
+
+    def work(tx: Any, write_recalls: Any) -> None:
+        write_recalls(tx)
+        raise Unavailable("the disk is full")
+
+    async def fail() -> None:
+        with log.taken_along("local") as write_recalls:
+            await subject.store.transact("local", lambda tx: work(tx, write_recalls))
+
+    with pytest.raises(Unavailable):
+        run(fail())
+    assert (len(log), recalls(subject, run)) == (1, [])
+    run(log.flush())
+    assert len(recalls(subject, run)) == 1
+
+
+def test_a_recall_that_is_being_written_is_still_known(subject: Subject, run: Any) -> None:
+    log = RecallLog(subject.engine._core)
+    seen: list[int] = []
+    transact = subject.store.transact
+
+    async def observed(tenant: str, work: Any) -> Any:
+        seen.append(len(log.unwritten("local")))
+        return await transact(tenant, work)
+
+    subject.store.transact = observed  # type: ignore[method-assign]
+    run(log.note(entry([])))
+    run(log.flush())
+    assert (seen, log.unwritten("local")) == ([1], [])

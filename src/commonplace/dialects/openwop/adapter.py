@@ -20,7 +20,7 @@ from commonplace.dialects.openwop.entries import (
 )
 from commonplace.engine import BACKENDS, Engine, Forget, MemoryScope, Query, Run, tagged
 from commonplace.wire.errors import Forbidden, ValidationError
-from commonplace.wire.filters import Condition, Where
+from commonplace.wire.filters import Condition, Where, any_of
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.validate import check
 
@@ -166,11 +166,8 @@ class Entries:
         if tag is None or not tag.startswith(SOURCE):
             return await self._through(where if tag is None else (*where, tagged(tag)), lambda _: True, limit)
         # As a tag of its own, or as the source that is shown as one.
-        found: dict[str, Memory] = {}
-        for condition in (tagged(tag), Condition(("source",), "eq", tag.removeprefix(SOURCE))):
-            for memory in await self._through((*where, condition), lambda m: tag in shown_tags(m), limit):
-                found[memory.id] = memory
-        return sorted(found.values(), key=lambda m: (m.created_at, m.id), reverse=True)[:limit]
+        either = any_of(tagged(tag), Condition(("source",), "eq", tag.removeprefix(SOURCE)))
+        return await self._through((*where, either), lambda m: tag in shown_tags(m), limit)
 
     async def _through(self, where: Where, keep: Callable[[Memory], bool], limit: int) -> Sequence[Memory]:
         """The newest that are kept, however many pages that takes."""

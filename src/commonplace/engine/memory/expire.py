@@ -15,7 +15,7 @@ from commonplace.engine.types import Expire
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import Memory, Principal, altered
 from commonplace.wire.times import DAY_MS
 
 DEMOTION = 0.25
@@ -41,8 +41,10 @@ def not_recalled_lately(memory: Memory, policy: Expire, now: int) -> bool:
     return last < now - policy.no_recall_in_days * DAY_MS
 
 
-async def select_expired(core: Core, who: Principal, request: Expire) -> list[Memory]:
-    """What an expire policy means right now."""
+async def select_expired(
+    core: Core, who: Principal, request: Expire, recalled: Mapping[str, int] | None = None
+) -> list[Memory]:
+    """What an expire policy means right now; `recalled` are times of recalls, by id, that the store has yet to hear."""
     core.require(who, request.agent_id, "writer")
     given = (request.older_than_days, request.type, request.confidence_below, request.no_recall_in_days)
     if all(condition is None for condition in given):
@@ -53,6 +55,8 @@ async def select_expired(core: Core, who: Principal, request: Expire) -> list[Me
         raise ValidationError("no_recall_in_days needs a store that tracks recalls; this one does not", field="policy")
     now = core.clock()
     found = await read_all(core, Reach(who.tenant, (request.agent_id,), conditions(request, now)))
+    lately = recalled or {}
+    found = [altered(m, last_recalled_at=lately[m.id]) if m.id in lately else m for m in found]
     return [m for m in found if not_recalled_lately(m, request, now)]
 
 

@@ -73,7 +73,7 @@ class Peers:
         self._core = core
         self._recaller = recaller
         self.identity = Identity(core.settings.folder)
-        self.dedup = RequestDedup(core)
+        self.dedup = RequestDedup(core, recaller)
         limit = core.settings.mrp.requests_per_minute
         self._limit = limit
         self._each = rate_limit.per_minute(limit)
@@ -134,7 +134,8 @@ class Peers:
         if len(left) < len(agents):
             found.cut = found.cut or "some agents have used up their recalls of this minute"
         text = query.text if query.text is not None else " ".join(query.keywords)
-        await self._recaller.log(who, agents, text, [match.memory.id for match in found.matches[:show]])
+        # Not written by itself: every answer is kept for repetition, and that transaction takes it along.
+        self._recaller.log_with_next_write(who, agents, text, [match.memory.id for match in found.matches[:show]])
         return found
 
     async def find(self, requester: Requester, ref: str, agent: str | None) -> Memory | None:

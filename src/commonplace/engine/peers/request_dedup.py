@@ -6,11 +6,12 @@ that erasing one of them takes the answer with it; it is given again only while 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import readable
+from commonplace.engine.recall.recall import Recaller
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import canonical, new_salt, sha256_hex
 
@@ -26,8 +27,9 @@ class RequestIdReused(Exception):
 
 
 class RequestDedup:
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, recaller: Recaller) -> None:
         self._core = core
+        self._recaller = recaller
         self._tidied: dict[str, int] = {}
 
     async def earlier(self, tenant: str, slot: str, asked: bytes, under: Any) -> dict[str, Any] | None:
@@ -53,7 +55,8 @@ class RequestDedup:
         known = {"salt": salt, "hash": _hash(salt, asked), "until": until}
         value = {"response": response, "under": under, "until": until, "versions": dict(versions or {})}
 
-        def work(tx: Transaction) -> dict[str, Any]:
+        def work(tx: Transaction, write_recalls: Callable[[Transaction], None]) -> dict[str, Any]:
+            write_recalls(tx)
             seen, answer = tx.record(SEEN, slot), tx.record(ANSWER, slot)
             if seen is not None and seen.value["until"] > tx.now:
                 if _hash(seen.value["salt"], asked) != seen.value["hash"]:
@@ -68,7 +71,8 @@ class RequestDedup:
                 tx.put_record(Record(ANSWER, slot, value, tuple(versions)))
             return response
 
-        given = await self._core.transact(tenant, work)
+        with self._recaller.written_along(tenant) as write_recalls:
+            given = await self._core.transact(tenant, lambda tx: work(tx, write_recalls))
         await self._tidy(tenant)
         return given
 

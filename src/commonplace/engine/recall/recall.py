@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, Parts
 from commonplace.engine.types import Hit, Query, RecallResult, SearchResult
-from commonplace.stores.base import Reach
+from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
 
@@ -156,5 +157,17 @@ class Recaller:
     async def log(
         self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], *, counted: bool = True
     ) -> None:
+        await self._log.note(self._entry(who, agents, text, ids, counted))
+
+    def log_with_next_write(self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str]) -> None:
+        """As `log`, for whoever writes something of its own before it answers: `written_along`."""
+        self._log.hold([self._entry(who, agents, text, ids, True)])
+
+    def written_along(self, tenant: str) -> AbstractContextManager[Callable[[Transaction], None]]:
+        return self._log.taken_along(tenant)
+
+    def _entry(
+        self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], counted: bool
+    ) -> RecallEntry:
         agent = agents[0] if len(agents) == 1 else "*"
-        await self._log.note(RecallEntry(who, agent, text, list(ids), self._core.clock(), counted))
+        return RecallEntry(who, agent, text, list(ids), self._core.clock(), counted)

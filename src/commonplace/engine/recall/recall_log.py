@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from commonplace.engine.core import Core
@@ -33,18 +36,42 @@ class RecallLog:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._waiting: list[RecallEntry] = []
+        self._writing: list[list[RecallEntry]] = []  # handed to the store and not answered yet
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def unwritten(self, tenant: str) -> list[RecallEntry]:
+        """For those who only look, and must not wait for the write lock, to take into account."""
+        held = itertools.chain(*self._writing, self._waiting)
+        return [recalled for recalled in held if recalled.who.tenant == tenant]
+
     async def note(self, recalled: RecallEntry) -> None:
-        self._waiting.append(recalled)
+        self.hold([recalled])
         if self._core.settings.recalls_at_once or len(self._waiting) >= _AT_MOST:
             await self.flush()
-        elif self._timer is None:
+
+    def hold(self, recalls: list[RecallEntry]) -> None:
+        """Until the next flush, or until a transaction that is made anyway takes them along."""
+        self._waiting += recalls
+        if self._waiting and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._due)
+
+    @contextmanager
+    def taken_along(self, tenant: str) -> Iterator[Callable[[Transaction], None]]:
+        """What a unit of work of this tenant's calls to write all that waits; if the work fails, it waits again."""
+        recalls = [recalled for recalled in self._waiting if recalled.who.tenant == tenant]
+        self._waiting = [recalled for recalled in self._waiting if recalled.who.tenant != tenant]
+        self._writing.append(recalls)
+        try:
+            yield lambda tx: _write(tx, recalls)
+        except BaseException:
+            self.hold(recalls)
+            raise
+        finally:
+            self._writing.remove(recalls)
 
     def _due(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self.flush())
@@ -58,10 +85,13 @@ class RecallLog:
         for recalled in waiting:
             by_tenant.setdefault(recalled.who.tenant, []).append(recalled)
         for tenant, recalls in by_tenant.items():
+            self._writing.append(recalls)
             try:
                 await self._core.transact(tenant, lambda tx, recalls=recalls: _write(tx, recalls))  # type: ignore[misc]
             except Fault as fault:
                 log.warning("%d recalls could not be counted: %s", len(recalls), fault.message)
+            finally:
+                self._writing.remove(recalls)
 
     async def close(self) -> None:
         try:

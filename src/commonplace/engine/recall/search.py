@@ -11,7 +11,7 @@ from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, WEIGHTS, RankedCandidate, Shortlist
 from commonplace.engine.recall.understanding import ALL, Parts, Question, analyse
 from commonplace.engine.types import Snapshot
-from commonplace.stores.base import Reach, Search
+from commonplace.stores.base import AgentContext, Reach, Search
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 15
@@ -50,7 +50,10 @@ async def search(
 async def _search_once(
     core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float], asked_at: int
 ) -> SearchOutcome:
-    context = await core.primary.context(reach.tenant, reach.agents, reach.now)
+    # The past had other replacements, and its sessions are not indexed.
+    now = reach.as_of is None
+    wants_context = now or parts.names
+    context = await core.primary.context(reach.tenant, reach.agents, reach.now) if wants_context else AgentContext()
     question = analyse(text, context, asked_at, parts)
     vectors, info = await core.embed_with_info([question.sought]) if question.telling else (None, core.embedder_info)
     wanted = Search(
@@ -63,8 +66,6 @@ async def _search_once(
     candidates = await core.primary.search(wanted)
     if not question.telling:
         candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
-    # The past had other replacements, and its sessions are not indexed.
-    now = reach.as_of is None
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MOST_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))

@@ -41,7 +41,7 @@ class Upkeep:
 
     async def status(self, who: Principal) -> dict[str, Any]:
         core = self._core
-        await self._log.flush()
+        waiting = len(self._log.unwritten(who.tenant))  # counted and not written: a status needs no write lock
         agents = {a: n for a, n in (await core.primary.agents(who.tenant)).items() if who.may_use(a)}
         info = await core.primary.embedder()
         staged = await core.primary.records(who.tenant, REVIEW)
@@ -54,7 +54,7 @@ class Upkeep:
             "without_vectors": 0,
             "note": core.note,
             "pending_reviews": sum(r.value["status"] == "pending" and may_see(who, r.value) for r in staged),
-            "audit_entries": (await core.primary.audit_head(who.tenant))[0],
+            "audit_entries": (await core.primary.audit_head(who.tenant))[0] + waiting,
             "redaction": {"mode": core.redactor.mode, "registered": len(core.redactor.secrets)},
         }
         if isinstance(core.primary, FileUpkeep):
