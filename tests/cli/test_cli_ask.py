@@ -19,11 +19,11 @@ from commonplace.wire.times import iso
 from commonplace.wire.validate import check
 
 sys.path.append(str(Path(__file__).parents[1] / "serve"))
-from running import Running, cli as command, running, token
+from server_process import ServerProcess, cli as command, run_server, token
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Asks for tokens, and lets peers in without one."""
     data = tmp_path_factory.mktemp("server")
     for args in (
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         ("Alice keeps the good tea behind the flour",),
     ):
         command(data, "remember", *args, "--agent", "keeper")
-    with running(data, COMMONPLACE_MRP_PUBLIC="true", COMMONPLACE_TOKEN_REQUIRED="true") as server:
+    with run_server(data, COMMONPLACE_MRP_PUBLIC="true", COMMONPLACE_TOKEN_REQUIRED="true") as server:
         yield server
 
 
@@ -40,7 +40,7 @@ def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COMMONPLACE_TOKEN", raising=False)
 
 
-def test_an_answer_for_people(cli, server: Running) -> None:
+def test_an_answer_for_people(cli, server: ServerProcess) -> None:
     ran = cli("ask", server.url, "what", "about", "tea?", "--responder-agent", "keeper", "--agent", "bob")
     assert ran.code == 0
     first, second, third = ran.out.splitlines()
@@ -57,7 +57,7 @@ def test_an_answer_for_people(cli, server: Running) -> None:
     assert "known as keeper's" in again.out
 
 
-def test_an_answer_for_programs(cli, server: Running) -> None:
+def test_an_answer_for_programs(cli, server: ServerProcess) -> None:
     ran = cli(
         "ask", server.url, "tea", "--domain", "drinks", "--keyword", "green", "--max", "3", "--after", "1d",
         "--before", "2099-01-01", "--agent", "bob", "--verify", "--json",
@@ -75,7 +75,7 @@ def test_an_answer_for_programs(cli, server: Running) -> None:
     check("mrp/verify-result", verification)
 
 
-def test_what_is_kept_is_found(cli, server: Running) -> None:
+def test_what_is_kept_is_found(cli, server: ServerProcess) -> None:
     ran = cli("ask", server.url, "tea", "--agent", "bob", "--verify", "--keep")
     assert "   kept as " in ran.out
     assert "   responder: accept" in ran.out
@@ -84,7 +84,7 @@ def test_what_is_kept_is_found(cli, server: Running) -> None:
     assert memory["content"] == "Alice drinks green tea\x1b[2J in the morning"
 
 
-def test_what_was_kept_before_can_be_shared_later(cli, server: Running) -> None:
+def test_what_was_kept_before_can_be_shared_later(cli, server: ServerProcess) -> None:
     args = ("ask", server.url, "tea", "--agent", "bob", "--keep")
     id = cli(*args, "--json").json["kept"][0]["memory_id"]
 
@@ -105,7 +105,7 @@ def test_what_was_kept_before_can_be_shared_later(cli, server: Running) -> None:
 
 def test_ones_own_memory_is_not_shared_by_asking_for_it(cli, data: Path) -> None:
     id = cli("remember", "Alice hides the tea", "--agent", "bob", "--json").json["id"]
-    with running(data) as own:
+    with run_server(data) as own:
         ran = cli("ask", own.url, "tea", "--agent", "bob", "--keep", "--share-with", "*")
     assert (
         f"not kept: it is our own memory, {id}, and was not changed; to share it: `commonplace update {id}" in ran.out
@@ -115,7 +115,7 @@ def test_ones_own_memory_is_not_shared_by_asking_for_it(cli, data: Path) -> None
     assert ran.err.endswith(", signed with our own key\n"), "there is nobody to bind"
 
 
-def test_the_key_bound_to_a_server_makes_what_it_signed_known(cli, server: Running) -> None:
+def test_the_key_bound_to_a_server_makes_what_it_signed_known(cli, server: ServerProcess) -> None:
     ran = cli("ask", server.url, "tea", "--agent", "bob")
     assert ", not known here" in ran.out
     assert "every server without `name` in [mrp] of its settings is called commonplace" in ran.err
@@ -148,7 +148,7 @@ def test_who_gives_tokens_is_said_where_one_is_asked_for(cli, tmp_path: Path) ->
     theirs = tmp_path / "theirs"
     command(theirs, "remember", "Alice drinks green tea")
     vouch = ("--subject", "keeper", "--domain", "tea", "--statement", "It knows tea")
-    with running(theirs, COMMONPLACE_TOKEN_REQUIRED="true") as closed:
+    with run_server(theirs, COMMONPLACE_TOKEN_REQUIRED="true") as closed:
         token(theirs, "--role", "admin")
         for args in (("ask", closed.url, "tea"), ("mrp", "vouch", closed.url, *vouch)):
             ran = cli(*args)
@@ -195,13 +195,13 @@ def test_a_key_is_replaced_only_on_purpose(cli, monkeypatch: pytest.MonkeyPatch)
     assert "everyone who had bound the old one" in ran.err
 
 
-def test_nothing_found_is_no_failure(cli, server: Running) -> None:
+def test_nothing_found_is_no_failure(cli, server: ServerProcess) -> None:
     ran = cli("ask", server.url, "--keyword", "zebra", "--keep")
     assert (ran.code, ran.out) == (0, "")
     assert ran.err == "answer of commonplace: no_match, no memory matches\n"
 
 
-def test_with_a_token_it_hears_everything(cli, server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_token_it_hears_everything(cli, server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     made = token(server.data, "--role", "reader")
     args = ("ask", server.url, "tea", "--responder-agent", "keeper", "--json")
     assert len(cli(*args).json["response"]["results"]) == 1
@@ -213,7 +213,7 @@ def test_with_a_token_it_hears_everything(cli, server: Running, monkeypatch: pyt
     assert "Traceback" not in ran.err
 
 
-def test_an_answer_by_someone_else_is_neither_shown_nor_kept(cli, server: Running) -> None:
+def test_an_answer_by_someone_else_is_neither_shown_nor_kept(cli, server: ServerProcess) -> None:
     other = public_of(new_private())
     ran = cli("ask", server.url, "tea", "--agent", "bob", "--keep", "--key-pin", other)
     assert (ran.code, ran.out) == (2, "")
@@ -238,7 +238,9 @@ def test_an_answer_by_someone_else_is_neither_shown_nor_kept(cli, server: Runnin
         (("{url}", "tea", "--timeout", "-1"), 1, "--timeout takes"),
     ],
 )
-def test_what_goes_wrong_is_one_sentence(cli, server: Running, args: tuple[str, ...], code: int, says: str) -> None:
+def test_what_goes_wrong_is_one_sentence(
+    cli, server: ServerProcess, args: tuple[str, ...], code: int, says: str
+) -> None:
     ran = cli("ask", *(arg.format(url=server.url) for arg in args))
     assert (ran.code, ran.out) == (code, "")
     assert says in ran.err
@@ -257,7 +259,9 @@ def test_a_long_wait_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
         assert said.wait(10)
 
 
-def test_a_vouch_that_nobody_trusts_is_refused_and_one_of_a_voucher_counts(cli, server: Running, data: Path) -> None:
+def test_a_vouch_that_nobody_trusts_is_refused_and_one_of_a_voucher_counts(
+    cli, server: ServerProcess, data: Path
+) -> None:
     args = ("mrp", "vouch", server.url, "--subject", "keeper", "--domain", "tea", "--statement", "It knows tea")
     ran = cli(*args, "--agent", "bob")
     assert ran.code == 1

@@ -16,7 +16,7 @@ from commonplace.dialects.amp.records import to_draft, to_record
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
-from commonplace.serve.errors import STATUS
+from commonplace.serve.routes import STATUS
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, Subject, open_subject
 from commonplace.wire import errors

@@ -18,7 +18,7 @@ from commonplace.dialects.openwop.entries import ending, shown_tags, to_draft, t
 from commonplace.engine import Expire, Forget
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.runs.refs import MemoryScope
-from commonplace.serve.errors import STATUS
+from commonplace.serve.routes import STATUS
 from commonplace.testing.subject import DAY_MS, START, Subject
 from commonplace.wire import errors
 from commonplace.wire.errors import Forbidden, PayloadTooLarge, ValidationError

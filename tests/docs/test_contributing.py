@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from code_blocks import ROOT, blocks_of, files_of
-from running import SECONDS, cli, environment, running
+from server_process import SECONDS, cli, environment, run_server
 
 import commonplace
 from commonplace.embedders.registry import open_embedder
@@ -140,7 +140,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.process
 def test_the_protocol_is_served_over_http_and_mcp(extended: Path, tmp_path: Path) -> None:
-    with running(tmp_path, PYTHONPATH=str(extended / "src")) as server:
+    with run_server(tmp_path, PYTHONPATH=str(extended / "src")) as server:
         note = {"agent": "alice", "key": "tea", "value": "Assam"}
         assert server.post("/kv", note).json == {"key": "tea", "created": True}
         assert server.post("/kv", {**note, "value": "Darjeeling"}).json == {"key": "tea", "created": False}

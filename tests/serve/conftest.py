@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from running import Running, running, token
+from server_process import ServerProcess, run_server, token
 
 
 @pytest.fixture(scope="session")
-def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("open")) as server:
+def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with run_server(tmp_path_factory.mktemp("open")) as server:
         yield server
 
 
 @dataclass
-class Guarded:
+class TokenServer:
     """A server for two tenants, and the tokens that were made for it, by name."""
 
-    server: Running
+    server: ServerProcess
     tokens: dict[str, str] = field(default_factory=dict)
 
 
@@ -42,8 +42,8 @@ def make_tokens(data: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenServer]:
     data = tmp_path_factory.mktemp("guarded")
     made = make_tokens(data)
-    with running(data) as server:
-        yield Guarded(server, made)
+    with run_server(data) as server:
+        yield TokenServer(server, made)

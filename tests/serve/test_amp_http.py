@@ -12,12 +12,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from running import Running, environment, running, token
+from server_process import ServerProcess, environment, run_server, token
 
-from commonplace.serve.errors import error_reply
 from commonplace.serve.protocols.amp import PROTOCOLS
 from commonplace.serve.query import parse_query
-from commonplace.serve.routes import Call, Route
+from commonplace.serve.routes import Call, Route, error_reply
 from commonplace.testing.subject import Subject
 from commonplace.wire.errors import Fault, NotFound, PayloadTooLarge, RateLimited, ValidationError
 from commonplace.wire.record import Principal
@@ -31,7 +30,7 @@ ROUTES = {
 }  # fmt: skip
 
 
-class Served:
+class HandlerCaller:
     """Handlers called as a server calls them: a fault becomes the protocol's envelope."""
 
     def __init__(self, subject: Subject, run: Callable[[Any], Any]) -> None:
@@ -55,8 +54,8 @@ class Served:
 
 
 @pytest.fixture
-def served(over: tuple[Subject, Callable[[Any], Any]]) -> Served:
-    return Served(*over)
+def served(over: tuple[Subject, Callable[[Any], Any]]) -> HandlerCaller:
+    return HandlerCaller(*over)
 
 
 def test_every_route_of_the_document_is_in_the_table() -> None:
@@ -74,7 +73,7 @@ def test_each_route_names_schemas_and_the_least_role(route: Route) -> None:
         assert parameter.rules["description"]
 
 
-def test_a_record_lives_over_the_routes(served: Served) -> None:
+def test_a_record_lives_over_the_routes(served: HandlerCaller) -> None:
     status, stored = served("POST", "/amp/store", {"record": LESSON})
     assert (status, stored["created"]) == (200, True)
     id = stored["id"]
@@ -113,14 +112,14 @@ def test_a_record_lives_over_the_routes(served: Served) -> None:
     ],
 )
 def test_bad_requests(
-    served: Served, method: str, template: str, body: Any, query: dict[str, str], status: int, code: str
+    served: HandlerCaller, method: str, template: str, body: Any, query: dict[str, str], status: int, code: str
 ) -> None:
     answered, document = served(method, template, body, **query)
     assert (answered, document["success"], document["error"]["code"]) == (status, False, code)
     assert served("GET", "/amp/status")[1]["stats"]["total_records"] == 0
 
 
-def test_an_ambiguous_id_is_a_conflict_and_a_foreign_one_is_not_found(served: Served) -> None:
+def test_an_ambiguous_id_is_a_conflict_and_a_foreign_one_is_not_found(served: HandlerCaller) -> None:
     for agent in ("alice", "bob"):
         served("POST", "/amp/store", {"record": {**LESSON, "id": "x", "agent": agent}})
     assert served("GET", "/amp/records/{id:path}", path={"id": "x"})[0] == 409
@@ -144,19 +143,19 @@ def test_the_envelope_says_code_and_message_and_nothing_else(fault: Fault, statu
 
 
 def ask(
-    server: Running, method: str, path: str, body: Any = None, *, token: str | None = None
+    server: ServerProcess, method: str, path: str, body: Any = None, *, token: str | None = None
 ) -> tuple[int, Any]:  # fmt: skip
     answer = server.call(method, path, body, token=token)
     return answer.status, answer.json
 
 
-def amp(server: Running, *args: str) -> subprocess.CompletedProcess[str]:
+def amp(server: ServerProcess, *args: str) -> subprocess.CompletedProcess[str]:
     arguments = [sys.executable, "-m", "commonplace.cli.amp", *args, "--url", server.url]
     return subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment(server.data))
 
 
 @pytest.mark.slow
-def test_the_process_answers_every_route(open_server: Running) -> None:
+def test_the_process_answers_every_route(open_server: ServerProcess) -> None:
     status, stored = ask(
         open_server, "POST", "/amp/store", {"operation": "store", "record": {**LESSON, "agent": "routes"}}
     )
@@ -183,7 +182,7 @@ def test_the_process_answers_every_route(open_server: Running) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("id", ["a/b", "..%", "päth ?#&=+", "日本", "-x", "a//b/", "lesson_a1b2c3d4"])
-def test_an_id_of_any_spelling_can_be_read_and_deleted(open_server: Running, id: str) -> None:
+def test_an_id_of_any_spelling_can_be_read_and_deleted(open_server: ServerProcess, id: str) -> None:
     assert ask(open_server, "POST", "/amp/store", {"record": {**LESSON, "id": id, "agent": "spelling"}})[1]["id"] == id
     path = f"/amp/records/{quote(id, safe='')}?agent=spelling"
     assert ask(open_server, "GET", path)[1]["record"]["id"] == id
@@ -213,7 +212,7 @@ def test_an_id_of_any_spelling_can_be_read_and_deleted(open_server: Running, id:
     ],
 )
 def test_bad_input_gets_amps_envelope_and_writes_nothing(
-    open_server: Running, method: str, path: str, raw: bytes | None, status: int, code: str
+    open_server: ServerProcess, method: str, path: str, raw: bytes | None, status: int, code: str
 ) -> None:
     before = ask(open_server, "GET", "/amp/status")[1]["stats"]["total_records"]
     answered, document = ask(open_server, method, path, raw)
@@ -224,7 +223,7 @@ def test_bad_input_gets_amps_envelope_and_writes_nothing(
 
 
 @pytest.mark.slow
-def test_the_command_against_a_server_says_what_it_says_locally(open_server: Running) -> None:
+def test_the_command_against_a_server_says_what_it_says_locally(open_server: ServerProcess) -> None:
     project = ("--project", "session")
     lesson = ("--type", "lesson", "--title", "PostgreSQL connection pooling", "--content", "Always pool connections.")
     stored = amp(open_server, "store", *lesson, "--tags", "postgresql,devops", *project)
@@ -248,7 +247,7 @@ def test_the_command_against_a_server_says_what_it_says_locally(open_server: Run
 
 
 @pytest.mark.slow
-def test_what_was_asked_is_not_in_the_log(open_server: Running) -> None:
+def test_what_was_asked_is_not_in_the_log(open_server: ServerProcess) -> None:
     ask(open_server, "POST", "/amp/search", {"query": "xyzzyplugh frobnicate"})
     ask(open_server, "POST", "/amp/store", {"record": {**LESSON, "content": "xyzzyplugh kept", "agent": "logs"}})
     logged = "".join(open_server.err)
@@ -258,7 +257,7 @@ def test_what_was_asked_is_not_in_the_log(open_server: Running) -> None:
 
 @pytest.mark.slow
 def test_tokens_decide_whose_records_are_seen(tmp_path: Path) -> None:
-    with running(tmp_path, "--token-required") as server:
+    with run_server(tmp_path, "--token-required") as server:
         status, document = ask(server, "GET", "/amp/status")
         assert (status, document["error"]["code"]) == (401, "unauthenticated")
         check("amp/error", document)

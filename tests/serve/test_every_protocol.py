@@ -1,6 +1,7 @@
 """What is written through any protocol is found through every other, its fields intact; one set of rules holds on all.
 
-The ways in and out are in ways_in.py and ways_out.py; how much each can carry is read from docs/protocols.md.
+Writers are in protocol_writers.py and readers in protocol_readers.py; how much each protocol can carry is read from
+docs/protocols.md.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from protocols_in_turn import At, Document, Kept, mint, saying
-from running import Running, running, token
-from spawned import Spawned, spawned
-from ways_in import REMOVERS, WRITERS, attestation, complete
-from ways_out import READERS, SHOW_ARCHIVED, amiss, asked, openwop_list
+from mcp_process import McpProcess, run_mcp
+from protocol_caller import Caller, Document, StoredMemory, mint, saying
+from protocol_readers import READERS, SHOW_ARCHIVED, amiss, asked, openwop_list
+from protocol_writers import REMOVERS, WRITERS, attestation, complete
+from server_process import ServerProcess, run_server, token
 
 from commonplace.config import load as configure
 from commonplace.dialects.mrp import Mrp
@@ -43,18 +44,18 @@ PRINCIPALS = {"MRP kept": "keeper", **{name: "local" for name in (*WRITERS, *REM
 
 
 @dataclass
-class Harbour:
+class Deployment:
     """A server, a session on stdio with its companion server, and an asking agent, all on one data directory."""
 
-    server: Running
-    stdio: Spawned
-    companion: Running
+    server: ServerProcess
+    stdio: McpProcess
+    companion: ServerProcess
     asking: SyncMemory
     tokens: dict[str, str]
 
-    def at(self, agent: str = "", who: str = "owner") -> At:
+    def at(self, agent: str = "", who: str = "owner") -> Caller:
         """A caller, with an agent that nobody has used yet unless one is named."""
-        return At(
+        return Caller(
             self.server, self.tokens[who], agent or f"pier-{mint()[:8]}", self.stdio, self.companion, self.keep
         )  # fmt: skip
 
@@ -67,46 +68,46 @@ class Harbour:
 
 
 @pytest.fixture(scope="module")
-def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    data = tmp_path_factory.mktemp("harbour")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    data = tmp_path_factory.mktemp("deployment")
     made = {
         "owner": token(data, "--role", "admin", "--name", "owner"),
         "elsewhere": token(data, "--role", "reviewer", "--agents", "elsewhere", "--name", "elsewhere"),
         "stranger": token(data, "--role", "admin", "--tenant", "globex", "--name", "stranger"),
     }
     with (
-        running(data, COMMONPLACE_MRP_REQUESTS_PER_MINUTE="1000000") as server,
-        spawned(data, "--tools", "all", "--http", "127.0.0.1:0") as stdio,
+        run_server(data, COMMONPLACE_MRP_REQUESTS_PER_MINUTE="1000000") as server,
+        run_mcp(data, "--tools", "all", "--http", "127.0.0.1:0") as stdio,
         SyncMemory(data=data, embedder="hashing", principal=KEEPER) as asking,
     ):
         stdio.greet()
-        yield Harbour(server, stdio, _companion(stdio, data), asking, made)
+        yield Deployment(server, stdio, _companion(stdio, data), asking, made)
 
 
-def _companion(stdio: Spawned, data: Path) -> Running:
+def _companion(stdio: McpProcess, data: Path) -> ServerProcess:
     """The HTTP server of a session on stdio says on stderr where it is."""
     assert stdio.process.stderr is not None
     for line in stdio.process.stderr:
         if found := re.search(rb"http://127\.0\.0\.1:\d+", line):
-            return Running(None, found[0].decode(), data, [], [])  # type: ignore[arg-type]
+            return ServerProcess(None, found[0].decode(), data, [], [])  # type: ignore[arg-type]
     raise AssertionError("the companion server did not start")
 
 
-def write(at: At, writer: str, **changes: Any) -> Kept:
+def write(at: Caller, writer: str, **changes: Any) -> StoredMemory:
     more = {name: changes.pop(name) for name in ("approval_required",) if name in changes}
     said = saying(mint()[:8], at.now(), **changes)
     return WRITERS[writer][0](at, said, **more)
 
 
-def written(at: At, writer: str, **changes: Any) -> Kept:
+def written(at: Caller, writer: str, **changes: Any) -> StoredMemory:
     return complete(at, write(at, writer, **changes))
 
 
-def found_by(at: At, kept: Kept, readers: Any = READERS) -> set[str]:
+def found_by(at: Caller, kept: StoredMemory, readers: Any = READERS) -> set[str]:
     return {name for name, (_, reader, _) in readers.items() if reader(at, kept) is not None}
 
 
-def wrong_with(at: At, kept: Kept, readers: Any = READERS) -> dict[str, list[str]]:
+def wrong_with(at: Caller, kept: StoredMemory, readers: Any = READERS) -> dict[str, list[str]]:
     """Reader by reader: that it does not find the memory, or what it shows otherwise than it was said."""
     wrong = {}
     for name, (_, reader, _) in readers.items():
@@ -120,15 +121,15 @@ def wrong_with(at: At, kept: Kept, readers: Any = READERS) -> dict[str, list[str
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_found_through_every_protocol_with_its_fields(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_found_through_every_protocol_with_its_fields(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     assert wrong_with(at, written(at, writer)) == {}
 
 
 @thorough
 @pytest.mark.parametrize("writer", WRITERS)
-def test_found_by_project_tag_and_room(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_found_by_project_tag_and_room(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = written(at, writer)
     other = written(at, "memorywire", tags=["else"], project="else", room="Testing")
     tag, project, room = kept.said.get("tags", [None])[0], kept.said.get("project"), kept.said.get("room", "General")
@@ -159,12 +160,12 @@ def test_found_by_project_tag_and_room(harbour: Harbour, writer: str) -> None:
         assert [hit["id"] for hit in at.call("POST", "/v0/recall", recall).json["results"]] == [kept.id]
 
 
-def test_amps_shared_space_is_the_agent_shared_everywhere(harbour: Harbour) -> None:
-    at = harbour.at("shared")
+def test_amps_shared_space_is_the_agent_shared_everywhere(deployment: Deployment) -> None:
+    at = deployment.at("shared")
     record = {"type": "note", "content": f"The ferry {mint()[:8]} is everybody's"}
     shown = at.call("POST", "/amp/store", {"record": record}).json["id"]
     said = {"content": record["content"], "type": "semantic", "kind": "note", "amp_id": shown}
-    assert wrong_with(at, complete(at, Kept(shown[-36:], said))) == {}
+    assert wrong_with(at, complete(at, StoredMemory(shown[-36:], said))) == {}
 
 
 # changed
@@ -172,8 +173,8 @@ def test_amps_shared_space_is_the_agent_shared_everywhere(harbour: Harbour) -> N
 
 @thorough
 @pytest.mark.parametrize("writer", WRITERS)
-def test_changed_through_memorywire_it_is_changed_everywhere(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_changed_through_memorywire_it_is_changed_everywhere(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = written(at, writer)
     new = {"content": f"The ferry {mint()[:8]} leaves at eight", "confidence": 0.5, "tags": ["moved"],
            "expires_at": at.now() + 5_000_000}  # fmt: skip
@@ -182,15 +183,15 @@ def test_changed_through_memorywire_it_is_changed_everywhere(harbour: Harbour, w
     assert wrong_with(at, complete(at, kept)) == {}
 
 
-def _ours_now(kept: Kept) -> Document:
+def _ours_now(kept: StoredMemory) -> Document:
     """What MRP says of a received attestation once it says something else: it is ours, and it came from someone."""
     return {"attested_at": iso(kept.said["created_at"]), "attested_source": "received"}
 
 
 @thorough
 @pytest.mark.parametrize("writer", WRITERS)
-def test_metadata_sent_back_as_it_was_read_changes_nothing(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_metadata_sent_back_as_it_was_read_changes_nothing(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = written(at, writer)
     path = f"/amp/records/{quote(kept.said['amp_id'], safe='')}"
     before = at.call("GET", path).json["record"]
@@ -202,8 +203,8 @@ def test_metadata_sent_back_as_it_was_read_changes_nothing(harbour: Harbour, wri
     assert after == {**before, "updated_at": after["updated_at"]}
 
 
-def test_how_long_something_received_is_kept_changes_nothing_its_author_signed(harbour: Harbour) -> None:
-    at = harbour.at()
+def test_how_long_something_received_is_kept_changes_nothing_its_author_signed(deployment: Deployment) -> None:
+    at = deployment.at()
     kept = written(at, "MRP kept")
     change = {"agent_id": at.agent, "expires_at": at.now() + 5_000_000, "tags": ["kept longer"]}
     assert at.call("PATCH", f"/v0/memories/{kept.id}", change).status == 200
@@ -216,8 +217,8 @@ def test_how_long_something_received_is_kept_changes_nothing_its_author_signed(h
 
 @thorough
 @pytest.mark.parametrize("writer", WRITERS)
-def test_stored_again_through_amp_as_it_was_read_nothing_is_lost(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_stored_again_through_amp_as_it_was_read_nothing_is_lost(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = written(at, writer)
     path = f"/amp/records/{quote(kept.said['amp_id'], safe='')}"
     record = at.call("GET", path).json["record"]
@@ -231,12 +232,12 @@ def test_stored_again_through_amp_as_it_was_read_nothing_is_lost(harbour: Harbou
     assert now == {**record, "updated_at": now["updated_at"]}
 
 
-def test_an_id_that_amp_shows_is_never_that_of_another_memory(harbour: Harbour) -> None:
+def test_an_id_that_amp_shows_is_never_that_of_another_memory(deployment: Deployment) -> None:
     """What one agent here attests another may keep: it is received under the id of the first one's memory."""
-    one, other = harbour.at(), harbour.at()
+    one, other = deployment.at(), deployment.at()
     original = written(one, "memorywire")
     made = {**attestation(original.said), "id": original.id, "agent": one.agent}
-    copy = Kept(harbour.keep(other.agent, made)["memory_id"], {"content": original.content})
+    copy = StoredMemory(deployment.keep(other.agent, made)["memory_id"], {"content": original.content})
     (record,) = other.call("GET", f"/amp/records?agent={other.agent}").json["records"]
     path = f"/amp/records/{record['id']}"
     assert other.call("GET", path).json["record"] == record
@@ -250,15 +251,15 @@ def test_an_id_that_amp_shows_is_never_that_of_another_memory(harbour: Harbour) 
 
 @thorough
 @pytest.mark.parametrize("remover", REMOVERS)
-def test_taken_away_it_is_gone_everywhere_at_once(harbour: Harbour, remover: str) -> None:
+def test_taken_away_it_is_gone_everywhere_at_once(deployment: Deployment, remover: str) -> None:
     for writer in WRITERS:
-        at = harbour.at()
+        at = deployment.at()
         kept = written(at, writer)
         run = at.call("POST", "/openwop/runs", {"memoryRef": at.agent}).json["runId"]
         REMOVERS[remover](at, kept)
-        at.heard.clear()
+        at.transcript.clear()
         assert found_by(at, kept) == set(), writer
-        assert not [said for said in at.heard if kept.content in _answered(said)], writer
+        assert not [said for said in at.transcript if kept.content in _answered(said)], writer
         in_run = openwop_list(at, kept, runId=run)
         erased = remover == "memorywire hard delete"
         assert (in_run is None) if erased else (in_run and in_run["content"] == kept.content), writer
@@ -271,8 +272,8 @@ def _answered(said: str) -> str:
 
 @thorough
 @pytest.mark.parametrize("writer", WRITERS)
-def test_archived_it_is_looked_up_and_not_recalled(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_archived_it_is_looked_up_and_not_recalled(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = written(at, writer)
     policy = {"type": kept.said["type"]}
     archived = at.call("POST", "/v0/expire", {"agent_id": at.agent, "policy": policy, "action": "archive"})
@@ -284,7 +285,7 @@ def test_archived_it_is_looked_up_and_not_recalled(harbour: Harbour, writer: str
 
 
 @contextmanager
-def held(data: Path, clock: FakeClock) -> Iterator[At]:
+def held(data: Path, clock: FakeClock) -> Iterator[Caller]:
     """The server's own application on a socket of its own, over an engine with that clock."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -293,7 +294,7 @@ def held(data: Path, clock: FakeClock) -> Iterator[At]:
     def run(work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
-    async def start() -> tuple[Engine, str, Any, Any, Running]:
+    async def start() -> tuple[Engine, str, Any, Any, ServerProcess]:
         import uvicorn
 
         config = configure(data=data, embedder="hashing")
@@ -303,7 +304,7 @@ def held(data: Path, clock: FakeClock) -> Iterator[At]:
         app = application(await server_context(config, engine))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", ws="none"))
         serving = asyncio.create_task(server.serve(sockets=[sock]))
-        return engine, secret, server, serving, Running(None, address(sock), data, [], [])  # type: ignore[arg-type]
+        return engine, secret, server, serving, ServerProcess(None, address(sock), data, [], [])  # type: ignore[arg-type]
 
     engine, secret, server, serving, place = run(start())
 
@@ -317,7 +318,7 @@ def held(data: Path, clock: FakeClock) -> Iterator[At]:
         await engine.close()
 
     try:
-        yield At(place, secret, "pier", keep=keep, now=clock)
+        yield Caller(place, secret, "pier", keep=keep, now=clock)
     finally:
         run(stop())
         loop.call_soon_threadsafe(loop.stop)
@@ -329,12 +330,12 @@ def held(data: Path, clock: FakeClock) -> Iterator[At]:
 def test_when_its_time_is_over_it_is_gone_everywhere_and_in_every_run(tmp_path: Path) -> None:
     clock = FakeClock()
     with held(tmp_path, clock) as here:
-        kept: dict[str, tuple[At, Kept, str]] = {}
+        kept: dict[str, tuple[Caller, StoredMemory, str]] = {}
         ends = clock() + 60_000
         for writer in WRITERS:
             if "stdio" in writer or "companion" in writer:
                 continue
-            at = replace(here, agent=f"pier-{mint()[:8]}", heard=[])
+            at = replace(here, agent=f"pier-{mint()[:8]}", transcript=[])
             memory = written(at, writer, expires_at=ends)
             if "expires_at" not in memory.said:  # what a protocol cannot say is said of its memories by another
                 change = {"agent_id": at.agent, "expires_at": ends}
@@ -348,10 +349,10 @@ def test_when_its_time_is_over_it_is_gone_everywhere_and_in_every_run(tmp_path: 
             assert openwop_list(at, memory, runId=run), writer
         clock.advance(1)
         for writer, (at, memory, run) in kept.items():
-            at.heard.clear()
+            at.transcript.clear()
             assert found_by(at, memory, OVER_HTTP) == set(), writer
             assert openwop_list(at, memory, runId=run) is None, writer
-            assert not [said for said in at.heard if memory.content in _answered(said)], writer
+            assert not [said for said in at.transcript if memory.content in _answered(said)], writer
 
 
 # approval
@@ -359,16 +360,16 @@ def test_when_its_time_is_over_it_is_gone_everywhere_and_in_every_run(tmp_path: 
 
 @thorough
 @pytest.mark.parametrize("writer", STAGING)
-def test_until_it_is_approved_nobody_finds_it(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_until_it_is_approved_nobody_finds_it(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = write(at, writer, approval_required=True)
     reviews = at.call("GET", "/v0/reviews?status=pending").json["reviews"]
     (review,) = [each for each in reviews if each["agent_id"] == at.agent]
     kept.id = review["memory_id"]
     run = at.call("POST", "/openwop/runs", {"memoryRef": at.agent}).json["runId"]
-    at.heard.clear()
+    at.transcript.clear()
     assert found_by(at, kept) == set()
-    assert not [said for said in at.heard if kept.content in _answered(said)]
+    assert not [said for said in at.transcript if kept.content in _answered(said)]
     assert at.call("POST", "/v0/forget", {"agent_id": at.agent, "ids": [kept.id]}).json["forgotten_ids"] == []
     assert at.call("DELETE", f"/amp/records/{kept.id}").json["deleted"] is False
     assert at.call("DELETE", f"/openwop/memory/{kept.id}?memoryRef={at.agent}").json["removed"] is False
@@ -379,8 +380,8 @@ def test_until_it_is_approved_nobody_finds_it(harbour: Harbour, writer: str) -> 
 
 @thorough
 @pytest.mark.parametrize("writer", STAGING)
-def test_edited_by_a_reviewer_it_keeps_all_else(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_edited_by_a_reviewer_it_keeps_all_else(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = write(at, writer, approval_required=True)
     reviews = at.call("GET", "/v0/reviews?status=pending").json["reviews"]
     (review,) = [each for each in reviews if each["agent_id"] == at.agent]
@@ -393,8 +394,8 @@ def test_edited_by_a_reviewer_it_keeps_all_else(harbour: Harbour, writer: str) -
 
 @thorough
 @pytest.mark.parametrize("writer", STAGING)
-def test_what_is_turned_down_is_never_found(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_what_is_turned_down_is_never_found(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = write(at, writer, approval_required=True)
     reviews = at.call("GET", "/v0/reviews?status=pending").json["reviews"]
     (review,) = [each for each in reviews if each["agent_id"] == at.agent]
@@ -412,8 +413,8 @@ def secret(seed: str) -> str:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_secret_is_taken_out_before_anyone_can_read_it(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_a_secret_is_taken_out_before_anyone_can_read_it(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     hidden = secret(writer)
     told = {"content": f"The ferry's key is {hidden}", "tags": [hidden], "title": hidden, "metadata": hidden,
             "source": f"log/{hidden}", "speaker": hidden}  # fmt: skip
@@ -423,24 +424,24 @@ def test_a_secret_is_taken_out_before_anyone_can_read_it(harbour: Harbour, write
         assert at.call("GET", f"/v0/memories?agent_id={at.agent}").json["memories"] == []
         return
     clean = {name: _clean(value, hidden) for name, value in kept.said.items()}
-    kept = complete(at, Kept(kept.id, clean))
-    at.heard.clear()
+    kept = complete(at, StoredMemory(kept.id, clean))
+    at.transcript.clear()
     assert wrong_with(at, kept) == {}
     _look_around(at, kept)
-    assert not [said for said in at.heard if hidden in said]
+    assert not [said for said in at.transcript if hidden in said]
 
 
 @pytest.mark.parametrize("writer", STAGING)
-def test_a_secret_is_taken_out_before_a_reviewer_can_read_it(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_a_secret_is_taken_out_before_a_reviewer_can_read_it(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     hidden = secret(f"staged {writer}")
     write(at, writer, content=f"The ferry's key is {hidden}", tags=[hidden], approval_required=True)
     _look_around(at)
-    assert "REDACTED" in at.heard[-2], "the reviews"
-    assert not [said for said in at.heard if hidden in said]
+    assert "REDACTED" in at.transcript[-2], "the reviews"
+    assert not [said for said in at.transcript if hidden in said]
 
 
-def _look_around(at: At, kept: Kept | None = None) -> None:
+def _look_around(at: Caller, kept: StoredMemory | None = None) -> None:
     """Wherever else a memory leaves words."""
     if kept is not None:
         at.call("GET", f"/v0/memories/{kept.id}/history?agent_id={at.agent}")
@@ -460,23 +461,23 @@ def _clean(value: Any, hidden: str) -> Any:
 @thorough
 @pytest.mark.parametrize("who", ["stranger", "elsewhere"])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_who_may_not_read_it_learns_nothing(harbour: Harbour, writer: str, who: str) -> None:
-    at = harbour.at()
+def test_who_may_not_read_it_learns_nothing(deployment: Deployment, writer: str, who: str) -> None:
+    at = deployment.at()
     kept = written(at, writer)
-    outside = replace(harbour.at(at.agent, who), stdio=None)
+    outside = replace(deployment.at(at.agent, who), stdio=None)
     readers = {name: reader for name, reader in READERS.items() if "stdio" not in name}
     assert found_by(outside, kept, readers) == set()
-    assert not [said for said in outside.heard if kept.content in _answered(said)]
+    assert not [said for said in outside.transcript if kept.content in _answered(said)]
     # The same questions about a memory and an agent that never were.
-    never = replace(outside, agent=f"pier-{mint()[:8]}", heard=[])
-    absent = Kept(mint(), {**kept.said, "amp_id": f"{kept.said['kind']}_{mint()}"})
+    never = replace(outside, agent=f"pier-{mint()[:8]}", transcript=[])
+    absent = StoredMemory(mint(), {**kept.said, "amp_id": f"{kept.said['kind']}_{mint()}"})
     assert found_by(never, absent, readers) == set()
-    assert [_normal(said, at.agent, kept) for said in outside.heard] == [
-        _normal(said, never.agent, absent) for said in never.heard
+    assert [_normal(said, at.agent, kept) for said in outside.transcript] == [
+        _normal(said, never.agent, absent) for said in never.transcript
     ]
 
 
-def _normal(said: str, agent: str, kept: Kept) -> str:
+def _normal(said: str, agent: str, kept: StoredMemory) -> str:
     """An answer without what the caller put into it, and without times and durations."""
     for mark in (kept.said["amp_id"], kept.id, agent):
         said = said.replace(mark, "…")
@@ -487,13 +488,13 @@ def _normal(said: str, agent: str, kept: Kept) -> str:
 @thorough
 @pytest.mark.parametrize("who", ["stranger", "elsewhere"])
 @pytest.mark.parametrize("remover", REMOVERS)
-def test_who_may_not_read_it_cannot_take_it_away(harbour: Harbour, remover: str, who: str) -> None:
+def test_who_may_not_read_it_cannot_take_it_away(deployment: Deployment, remover: str, who: str) -> None:
     if "stdio" in remover:
         return  # whoever may start a process on the data directory owns it
-    at = harbour.at()
+    at = deployment.at()
     kept = written(at, "AMP, id chosen")
     with suppress(AssertionError, KeyError, TypeError):  # refused; trusty says of what is not there that it is gone
-        REMOVERS[remover](harbour.at(at.agent, who), kept)
+        REMOVERS[remover](deployment.at(at.agent, who), kept)
     assert wrong_with(at, kept) == {}
 
 
@@ -501,30 +502,30 @@ def test_who_may_not_read_it_cannot_take_it_away(harbour: Harbour, remover: str,
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_every_write_is_in_the_audit_under_its_authors_name(harbour: Harbour, writer: str) -> None:
-    at = harbour.at()
+def test_every_write_is_in_the_audit_under_its_authors_name(deployment: Deployment, writer: str) -> None:
+    at = deployment.at()
     kept = written(at, writer)
     assert _entries(at, "remember", kept) == [PRINCIPALS.get(writer, "owner")]
 
 
 @pytest.mark.parametrize("remover", REMOVERS)
-def test_every_removal_is_in_the_audit_under_its_authors_name(harbour: Harbour, remover: str) -> None:
-    at = harbour.at()
+def test_every_removal_is_in_the_audit_under_its_authors_name(deployment: Deployment, remover: str) -> None:
+    at = deployment.at()
     kept = written(at, "OpenWOP")
     REMOVERS[remover](at, kept)
     operation = "merge" if "merge" in remover else "forget"
     assert _entries(at, operation, kept) == [PRINCIPALS.get(remover, "owner")]
 
 
-def _entries(at: At, operation: str, kept: Kept) -> list[str]:
+def _entries(at: Caller, operation: str, kept: StoredMemory) -> list[str]:
     """Who did it to this memory, by the audit."""
     entries = at.call("GET", f"/v0/audit?agent_id={at.agent}&operation={operation}").json["entries"]
     about = [e for e in entries if any(kept.id in (p.get("memory_id"), p.get("id")) for p in e["payload"])]
     return [entry["principal"] for entry in about]
 
 
-def test_the_audit_chain_is_whole_after_all_of_it(harbour: Harbour) -> None:
-    at = harbour.at()
+def test_the_audit_chain_is_whole_after_all_of_it(deployment: Deployment) -> None:
+    at = deployment.at()
     for writer in WRITERS:
         write(at, writer)
     verdict = at.call("GET", "/v0/audit/verify").json

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from conftest import Guarded
-from running import Answer, Running
+from conftest import TokenServer
+from server_process import Answer, ServerProcess
 
 from commonplace import Memory, RemoteMemory
 from commonplace.wire.errors import NotFound
@@ -23,17 +23,17 @@ def ok(answer: Answer, name: str) -> Any:
     return answer.json
 
 
-def state(server: Running, agent: str, subject: str, predicate: str, object: str, **more: Any) -> Any:
+def state(server: ServerProcess, agent: str, subject: str, predicate: str, object: str, **more: Any) -> Any:
     body = {"agent_id": agent, "subject": subject, "predicate": predicate, "object": object, **more}
     made = ok(server.post("/v0/kg/assert", body), "operations/kg.assert.response")
     return {name: value for name, value in made.items() if name != "replaced"}
 
 
-def ask(server: Running, path: str, name: str, **query: Any) -> Any:
+def ask(server: ServerProcess, path: str, name: str, **query: Any) -> Any:
     return ok(server.get(f"/v0/{path}?{urlencode(query)}"), f"operations/{name}.response")
 
 
-def test_a_statement_lives(open_server: Running) -> None:
+def test_a_statement_lives(open_server: ServerProcess) -> None:
     first = state(open_server, "kg", "Alice", "works_at", "Acme", valid_from=1000, confidence=0.5, provenance="cv")
     assert (first["valid_from"], first["valid_to"], first["confidence"], first["provenance"]) == (1000, None, 0.5, "cv")
     second = state(open_server, "kg", "Alice", "works_at", "Bolt", valid_from=2000)
@@ -60,7 +60,7 @@ def test_a_statement_lives(open_server: Running) -> None:
     assert ask(open_server, "kg/history", "kg", agent_id="kg", subject="Alice")["triples"] == []
 
 
-def test_hops_over_http(open_server: Running) -> None:
+def test_hops_over_http(open_server: ServerProcess) -> None:
     ids = []
     for content, metadata in (
         ("a glaze for the kiln", {"entity_name": "Kiln"}),
@@ -93,7 +93,7 @@ def test_hops_over_http(open_server: Running) -> None:
     ({"subject": "x", "predicate": "y", "object": "z", "valid_from": 10**15}, "valid_from"),
     ({"subject": "x", "predicate": "y", "object": "z", "until": 1}, "until"),
 ])  # fmt: skip
-def test_what_is_wrong_is_named(open_server: Running, body: dict[str, Any], field: str) -> None:
+def test_what_is_wrong_is_named(open_server: ServerProcess, body: dict[str, Any], field: str) -> None:
     refused = open_server.post("/v0/kg/assert", {"agent_id": "wrong", **body})
     assert (refused.status, refused.code) == (400, "validation_error")
     assert field in refused.json["error"]["message"]
@@ -104,12 +104,12 @@ def test_what_is_wrong_is_named(open_server: Running, body: dict[str, Any], fiel
     "subject=x", "agent_id=a", "agent_id=a&subject=", "agent_id=a&subject=x&as_of=-1",
     "agent_id=a&subject=x&as_of=soon", "agent_id=a&subject=x&when=1", f"agent_id=a&subject={'x' * 1025}",
 ])  # fmt: skip
-def test_a_question_that_cannot_be_asked_is_refused(open_server: Running, query: str) -> None:
+def test_a_question_that_cannot_be_asked_is_refused(open_server: ServerProcess, query: str) -> None:
     refused = open_server.get(f"/v0/kg?{query}")
     assert (refused.status, refused.code) == (400, "validation_error")
 
 
-def test_an_answer_says_what_it_replaced(open_server: Running) -> None:
+def test_an_answer_says_what_it_replaced(open_server: ServerProcess) -> None:
     fact = {"agent_id": "replaced", "subject": "Bob", "predicate": "likes"}
     tea = open_server.post("/v0/kg/assert", {**fact, "object": "tea", "valid_from": 1000}).json
     assert "replaced" not in tea
@@ -118,7 +118,7 @@ def test_an_answer_says_what_it_replaced(open_server: Running) -> None:
     assert "replaced" not in state(open_server, "replaced", "Bob", "likes_also", "tea")
 
 
-def test_json_rpc_has_the_same_operations(open_server: Running) -> None:
+def test_json_rpc_has_the_same_operations(open_server: ServerProcess) -> None:
     def call(method: str, **params: Any) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": f"memory.{method}", "params": {"agent_id": "rpc-kg", **params}}
         return open_server.post("/v0/rpc", body).json
@@ -130,7 +130,7 @@ def test_json_rpc_has_the_same_operations(open_server: Running) -> None:
     assert call("kg_erase", subject="Alice")["result"]["erased"] == [made["id"]]
 
 
-def test_a_reader_asks_and_does_not_state(guarded: Guarded) -> None:
+def test_a_reader_asks_and_does_not_state(guarded: TokenServer) -> None:
     fact = {"agent_id": "ada", "subject": "Alice", "predicate": "sees", "object": "Bob"}
     reader, writer = guarded.tokens["acme/reader"], guarded.tokens["acme/writer"]
     for path in ("assert", "retract", "erase"):
@@ -143,7 +143,7 @@ def test_a_reader_asks_and_does_not_state(guarded: Guarded) -> None:
     guarded.server.post("/v0/kg/erase", {"agent_id": "ada", "subject": "Alice"}, token=writer)
 
 
-def test_remote_memory_tells_the_same(open_server: Running, tmp_path: Any) -> None:
+def test_remote_memory_tells_the_same(open_server: ServerProcess, tmp_path: Any) -> None:
     async def story(memory: Any) -> list[Any]:
         made = await memory.graph_assert("Alice", "works_at", "Acme", valid_from=1000, agent_id="remote-kg")
         await memory.graph_assert("Acme", "located_in", "Oslo", agent_id="remote-kg")

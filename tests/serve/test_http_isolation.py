@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import pytest
-from conftest import AGENTS, TENANTS, Guarded
-from running import PROTOCOLS, Answer
+from conftest import AGENTS, TENANTS, TokenServer
+from server_process import PROTOCOLS, Answer
 
 from commonplace.serve.routes import Route
 
@@ -23,7 +23,7 @@ NOBODY = "zoe"  # an agent that exists nowhere
 
 
 @dataclass
-class Holding:
+class AgentData:
     """What one agent of one tenant has."""
 
     tenant: str
@@ -48,7 +48,7 @@ class Attempt:
 
 
 #: Given the caller's own agent, and the agent, memory, review and record to go for.
-Make = Callable[[str, str, Holding], Attempt]
+Make = Callable[[str, str, AgentData], Attempt]
 
 
 def by_id(**more: Any) -> Make:
@@ -56,22 +56,22 @@ def by_id(**more: Any) -> Make:
 
 
 def posted(**body: Any) -> Make:
-    def make(own: str, agent: str, at: Holding) -> Attempt:
+    def make(own: str, agent: str, at: AgentData) -> Attempt:
         filled = {k: v(at) if callable(v) else v for k, v in body.items()}
         return Attempt(body={"agent_id": agent, **filled})
 
     return make
 
 
-def word(at: Holding) -> str:
+def word(at: AgentData) -> str:
     return at.word
 
 
-def memory(at: Holding) -> str:
+def memory(at: AgentData) -> str:
     return at.memory
 
 
-def memories(at: Holding) -> list[str]:
+def memories(at: AgentData) -> list[str]:
     return [at.memory]
 
 
@@ -160,25 +160,25 @@ OWN_AGENT_IS_FINE = {"remember", "remember_batch", "expire", "preview_expire", "
                      "amp_search", "amp_list", "amp_agent_status", "openwop_ref", "kg_assert"}  # fmt: skip
 
 
-def send(guarded: Guarded, token: str, route: Route, attempt: Attempt) -> Answer:
+def send(guarded: TokenServer, token: str, route: Route, attempt: Attempt) -> Answer:
     path = re.sub(r"\{(\w+)(?::\w+)?\}", lambda m: quote(attempt.path[m[1]], safe=""), route.path)
     query = f"?{urlencode(attempt.query)}" if attempt.query else ""
     return guarded.server.call(route.method, path + query, attempt.body, token=token)
 
 
-def send_rpc(guarded: Guarded, token: str, route: Route, attempt: Attempt) -> Answer:
+def send_rpc(guarded: TokenServer, token: str, route: Route, attempt: Attempt) -> Answer:
     params = {**attempt.path, **attempt.query, **(attempt.body or {})}
     call = {"jsonrpc": "2.0", "id": 1, "method": f"memory.{route.operation}", "params": params}
     return guarded.server.post("/v0/rpc", call, token=token)
 
 
 @pytest.fixture(scope="module")
-def holdings(guarded: Guarded) -> list[Holding]:
+def holdings(guarded: TokenServer) -> list[AgentData]:
     """Each agent has two memories, an AMP record and something that waits for approval, all with a word of its own."""
     made = []
     for tenant in TENANTS:
         for agent in AGENTS:
-            it = Holding(tenant, agent, f"quartz{tenant}{agent}")
+            it = AgentData(tenant, agent, f"quartz{tenant}{agent}")
             token = guarded.tokens[f"{tenant}/{agent}"]
             body = {"agent_id": agent, "type": "semantic", "content": f"the {it.word} is under the mat"}
             it.memory = guarded.server.post("/v0/remember", body, token=token).json["id"]
@@ -199,7 +199,7 @@ def holdings(guarded: Guarded) -> list[Holding]:
     return made
 
 
-def snapshot(guarded: Guarded) -> Any:
+def snapshot(guarded: TokenServer) -> Any:
     """Everything both tenants hold, but for how often it was recalled."""
     seen = []
     for tenant in TENANTS:
@@ -213,7 +213,7 @@ def snapshot(guarded: Guarded) -> Any:
     return seen
 
 
-def marks(holding: Holding) -> list[str]:
+def marks(holding: AgentData) -> list[str]:
     kept = [holding.memory, holding.other, holding.review, holding.record, holding.ref, holding.run]
     return [holding.word, holding.triple, *kept]
 
@@ -233,7 +233,7 @@ def test_every_operation_has_its_attempt() -> None:
 
 @pytest.mark.parametrize("operation", ATTEMPTS)
 def test_nothing_outside_is_seen_changed_or_learnt(
-    guarded: Guarded, holdings: list[Holding], operation: str
+    guarded: TokenServer, holdings: list[AgentData], operation: str
 ) -> None:  # fmt: skip
     route, make = ROUTES[operation], ATTEMPTS[operation]
     before = snapshot(guarded)
@@ -243,7 +243,7 @@ def test_nothing_outside_is_seen_changed_or_learnt(
         for target in holdings:
             if target is own:
                 continue
-            absent = Holding(
+            absent = AgentData(
                 target.tenant, target.agent, target.word, MISSING, MISSING, MISSING, MISSING, NO_REF, NO_RUN
             )
             # The same agent name in another tenant names the caller's own agent.
@@ -265,7 +265,7 @@ def test_nothing_outside_is_seen_changed_or_learnt(
 
 @pytest.mark.parametrize("operation", ["recall", "amp_search"])
 def test_searching_ones_own_for_anothers_words_finds_nothing_of_theirs(
-    guarded: Guarded, holdings: list[Holding], operation: str
+    guarded: TokenServer, holdings: list[AgentData], operation: str
 ) -> None:  # fmt: skip
     for own in holdings:
         token = guarded.tokens[f"{own.tenant}/{own.agent}"]
@@ -280,7 +280,7 @@ def test_searching_ones_own_for_anothers_words_finds_nothing_of_theirs(
 
 
 @pytest.mark.parametrize("operation", ["list", "reviews", "audit", "status", "amp_list", "amp_status"])
-def test_what_is_listed_is_ones_own(guarded: Guarded, holdings: list[Holding], operation: str) -> None:
+def test_what_is_listed_is_ones_own(guarded: TokenServer, holdings: list[AgentData], operation: str) -> None:
     for own in holdings:
         token = guarded.tokens[f"{own.tenant}/{own.agent}"]
         query = {"agent_id": own.agent} if operation == "list" else {}
@@ -293,7 +293,9 @@ def test_what_is_listed_is_ones_own(guarded: Guarded, holdings: list[Holding], o
                 assert other.agent == own.agent or f'"{other.agent}"' not in said
 
 
-def test_agents_that_exist_and_agents_that_do_not_are_refused_alike(guarded: Guarded, holdings: list[Holding]) -> None:
+def test_agents_that_exist_and_agents_that_do_not_are_refused_alike(
+    guarded: TokenServer, holdings: list[AgentData]
+) -> None:
     token = guarded.tokens["acme/ada"]
     for operation in ("recall", "list", "audit", "remember", "amp_agent_status", "amp_list"):
         there = send(guarded, token, ROUTES[operation], ATTEMPTS[operation]("ada", "bea", holdings[1]))

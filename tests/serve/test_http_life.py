@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import SECONDS, Answer, Running, command, environment, running, token
+from server_process import SECONDS, Answer, ServerProcess, command, environment, run_server, token
 
 SECRET_WORDS = ("marzipan", "albatross", "tambourine")
 
 
-def remember(server: Running, content: str, **more: Any) -> Answer:
+def remember(server: ServerProcess, content: str, **more: Any) -> Answer:
     return server.post("/v0/remember", {"agent_id": "life", "type": "semantic", "content": content}, **more)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_what_is_in_flight_is_finished(tmp_path: Path, number: int) -> None:
     answers: list[Answer] = []
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         batch = {"items": [{"agent_id": "life", "type": "semantic", "content": f"fact {i}"} for i in range(1000)]}
         arrived = threading.Thread(target=lambda: answers.append(server.post("/v0/remember/batch", batch)))
         arrived.start()
@@ -34,13 +34,13 @@ def test_what_is_in_flight_is_finished(tmp_path: Path, number: int) -> None:
         (answer,) = answers
         assert answer.status == 200
         assert len(answer.json["results"]) == 1000
-    with running(tmp_path) as again:
+    with run_server(tmp_path) as again:
         ids = [result["id"] for result in answer.json["results"]]
         page = again.get("/v0/memories?agent_id=life&limit=1000").json["memories"]
         assert sorted(m["id"] for m in page) == sorted(ids)
 
 
-def _in_flight(server: Running) -> float:
+def _in_flight(server: ServerProcess) -> float:
     for line in server.get("/metrics").body.decode().splitlines():
         if line.startswith("commonplace_requests_in_flight "):
             return float(line.split()[1])
@@ -48,17 +48,17 @@ def _in_flight(server: Running) -> float:
 
 
 def test_recalls_written_behind_are_kept_by_a_clean_stop(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         id = remember(server, "the kettle is on").json["id"]
         assert server.post("/v0/recall", {"agent_id": "life", "query": "kettle"}).json["results"]
         assert server.stop() == 0
-    with running(tmp_path) as again:
+    with run_server(tmp_path) as again:
         assert again.get(f"/v0/memories/{id}?agent_id=life").json["recalls"] == 1
 
 
 def test_the_log_never_says_what_was_said(tmp_path: Path) -> None:
     secret = token(tmp_path, "--role", "admin", "--name", "alice")
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         id = remember(server, SECRET_WORDS[0], token=secret).json["id"]
         server.post("/v0/recall", {"agent_id": "life", "query": SECRET_WORDS[1]}, token=secret)
         server.get(f"/v0/memories?agent_id=life&tag={SECRET_WORDS[2]}", token=secret)
@@ -77,7 +77,7 @@ def test_the_log_never_says_what_was_said(tmp_path: Path) -> None:
 
 
 def test_what_is_printed_works_as_it_is(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         printed = "".join(server.out)
         assert str(tmp_path) in printed
         while "Ctrl-C" not in printed:
@@ -105,7 +105,7 @@ def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
 
 def test_each_token_has_its_rate(tmp_path: Path) -> None:
     secrets = [token(tmp_path, "--name", name) for name in ("alice", "bob")]
-    with running(tmp_path, COMMONPLACE_RATE_LIMIT="2") as server:
+    with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="2") as server:
         answers = [server.get("/v0/health", token=secrets[0]) for _ in range(12)]
         limited = [a for a in answers if a.status == 429]
         assert {a.status for a in answers} == {200, 429}
@@ -116,7 +116,7 @@ def test_each_token_has_its_rate(tmp_path: Path) -> None:
 
 def test_every_call_of_a_batch_is_paid_for(tmp_path: Path) -> None:
     secret = token(tmp_path, "--name", "alice")
-    with running(tmp_path, COMMONPLACE_RATE_LIMIT="1") as server:
+    with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="1") as server:
         calls = [{"jsonrpc": "2.0", "id": i, "method": "memory.health"} for i in range(200)]
         answers = server.post("/v0/rpc", calls, token=secret).json
         assert [a["id"] for a in answers] == list(range(200))
@@ -127,7 +127,7 @@ def test_every_call_of_a_batch_is_paid_for(tmp_path: Path) -> None:
 
 
 def test_each_agent_has_its_recalls(tmp_path: Path) -> None:
-    with running(tmp_path, COMMONPLACE_RECALL_BUDGET="3") as server:
+    with run_server(tmp_path, COMMONPLACE_RECALL_BUDGET="3") as server:
         recall = {"agent_id": "life", "query": "tea"}
         answers = [server.post("/v0/recall", recall) for _ in range(4)]
         assert [a.status for a in answers] == [200, 200, 200, 429]
@@ -140,7 +140,7 @@ def test_each_agent_has_its_recalls(tmp_path: Path) -> None:
 
 
 def test_limits_and_names_can_be_set(tmp_path: Path) -> None:
-    with running(tmp_path, "--max-body", "1000", "--allow-host", "memory.example") as server:
+    with run_server(tmp_path, "--max-body", "1000", "--allow-host", "memory.example") as server:
         assert remember(server, "x" * 900).status == 200
         assert remember(server, "x" * 1100).status == 413
         assert server.get("/v0/health", headers={"Host": "memory.example"}).status == 200
@@ -149,7 +149,7 @@ def test_limits_and_names_can_be_set(tmp_path: Path) -> None:
 
 def test_a_request_that_never_ends_is_given_up(tmp_path: Path) -> None:
     with (
-        running(tmp_path, COMMONPLACE_REQUEST_TIMEOUT="1") as server,
+        run_server(tmp_path, COMMONPLACE_REQUEST_TIMEOUT="1") as server,
         socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as line,
     ):
         line.sendall(b"POST /v0/remember HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from running import PROTOCOLS, Answer, Running
+from server_process import PROTOCOLS, Answer, ServerProcess
 
 from commonplace.wire.validate import check, schema, schema_names
 
@@ -22,12 +22,12 @@ def ok(answer: Answer, name: str) -> Any:
     return answer.json
 
 
-def remember(server: Running, content: str, agent: str, **fields: Any) -> Any:
+def remember(server: ServerProcess, content: str, agent: str, **fields: Any) -> Any:
     body = {"agent_id": agent, "type": "semantic", "content": content, **fields}
     return ok(server.post("/v0/remember", body), OPERATIONS + "remember.response")
 
 
-def test_a_memory_lives(open_server: Running) -> None:
+def test_a_memory_lives(open_server: ServerProcess) -> None:
     kept = remember(open_server, "Alice is allergic to peanuts", "life", metadata={"tags": ["food"]}, user_id="alice")
     found = ok(open_server.post("/v0/recall", {"agent_id": "life", "query": "peanuts"}), OPERATIONS + "recall.response")
     assert [hit["id"] for hit in found["results"]] == [kept["id"]]
@@ -48,7 +48,7 @@ def test_a_memory_lives(open_server: Running) -> None:
     assert open_server.get(f"/v0/memories/{kept['id']}?agent_id=life").status == 404
 
 
-def test_pages_follow_each_other(open_server: Running) -> None:
+def test_pages_follow_each_other(open_server: ServerProcess) -> None:
     ids = [remember(open_server, f"page fact {i}", "pages", metadata={"tags": ["p"], "n": i})["id"] for i in range(5)]
     seen, cursor = [], ""
     while True:
@@ -63,7 +63,7 @@ def test_pages_follow_each_other(open_server: Running) -> None:
     assert [m["id"] for m in filtered["memories"]] == [ids[4], ids[3]]
 
 
-def test_previews_change_nothing(open_server: Running) -> None:
+def test_previews_change_nothing(open_server: ServerProcess) -> None:
     one, two = (remember(open_server, text, "previews")["id"] for text in ("Bob likes tea", "Bob likes green tea"))
     would = ok(
         open_server.post("/v0/preview/forget", {"agent_id": "previews", "ids": [one]}), OPERATIONS + "preview.response"
@@ -80,7 +80,7 @@ def test_previews_change_nothing(open_server: Running) -> None:
     assert ok(open_server.post("/v0/expire", expire), OPERATIONS + "expire.response")["matched_count"] == 1
 
 
-def test_each_item_of_a_batch_has_its_own_outcome(open_server: Running) -> None:
+def test_each_item_of_a_batch_has_its_own_outcome(open_server: ServerProcess) -> None:
     items = [
         {"agent_id": "batch", "type": "semantic", "content": "kept"},
         {"agent_id": "batch", "type": "fact", "content": "wrong type"},
@@ -98,7 +98,7 @@ def test_each_item_of_a_batch_has_its_own_outcome(open_server: Running) -> None:
     )
 
 
-def test_recall_streams_one_hit_a_line(open_server: Running) -> None:
+def test_recall_streams_one_hit_a_line(open_server: ServerProcess) -> None:
     for i in range(150):
         remember(open_server, f"harbour log entry {i}", "stream")
     body = {"agent_id": "stream", "query": "harbour log", "k": 150, "min_score": 0}
@@ -109,7 +109,7 @@ def test_recall_streams_one_hit_a_line(open_server: Running) -> None:
     check(OPERATIONS + "recall.response", {**rest, "results": hits})
 
 
-def test_reviews_are_decided_once(open_server: Running) -> None:
+def test_reviews_are_decided_once(open_server: ServerProcess) -> None:
     pending = remember(open_server, "Carol moved to Lyon", "review", approval_required=True, reasoning="she said so")
     assert (pending["pending_approval"], pending["stores"]) == (True, [])
     found = ok(open_server.get("/v0/reviews?status=pending"), OPERATIONS + "reviews.response")["reviews"]
@@ -125,7 +125,7 @@ def test_reviews_are_decided_once(open_server: Running) -> None:
     assert open_server.get("/v0/reviews?status=approved").json["reviews"]
 
 
-def test_an_approval_may_merge_or_supersede(open_server: Running) -> None:
+def test_an_approval_may_merge_or_supersede(open_server: ServerProcess) -> None:
     old = remember(open_server, "Dan lives in Porto", "apply")["id"]
     new = remember(open_server, "Dan moved to Faro", "apply", approval_required=True)
     (review,) = [r for r in open_server.get("/v0/reviews").json["reviews"] if r["agent_id"] == "apply"]
@@ -147,14 +147,14 @@ def test_an_approval_may_merge_or_supersede(open_server: Running) -> None:
     assert (left["id"], left["content"]) == (new["id"], "Dan moved to Faro\nDan likes Faro")
 
 
-def test_the_audit_trail_is_whole(open_server: Running) -> None:
+def test_the_audit_trail_is_whole(open_server: ServerProcess) -> None:
     id = remember(open_server, "an audited fact", "audited")["id"]
     page = ok(open_server.get("/v0/audit?agent_id=audited&limit=10"), OPERATIONS + "audit.response")
     assert [(e["operation"], e["payload"][0]["memory_id"]) for e in page["entries"]] == [("remember", id)]
     assert ok(open_server.get("/v0/audit/verify"), OPERATIONS + "audit.verify.response")["ok"] is True
 
 
-def test_idempotency_keys_give_the_first_answer_again(open_server: Running) -> None:
+def test_idempotency_keys_give_the_first_answer_again(open_server: ServerProcess) -> None:
     one, two = (remember(open_server, "once", "keys", idempotency_key="k1") for _ in range(2))
     assert one == two
     body = {"agent_id": "keys", "type": "semantic", "content": "other", "idempotency_key": "k1"}
@@ -164,7 +164,7 @@ def test_idempotency_keys_give_the_first_answer_again(open_server: Running) -> N
 # JSON-RPC
 
 
-def rpc(server: Running, body: Any) -> Answer:
+def rpc(server: ServerProcess, body: Any) -> Answer:
     return server.post("/v0/rpc", body)
 
 
@@ -172,7 +172,7 @@ def call(method: str, number: Any = 1, /, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": f"memory.{method}", "params": params}
 
 
-def test_json_rpc_has_the_same_operations(open_server: Running) -> None:
+def test_json_rpc_has_the_same_operations(open_server: ServerProcess) -> None:
     answer = rpc(open_server, call("remember", "a", agent_id="rpc", type="semantic", content="Eve plays chess"))
     kept = ok(answer, "memorywire/rpc.response")
     check(OPERATIONS + "remember.response", kept["result"])
@@ -186,7 +186,7 @@ def test_json_rpc_has_the_same_operations(open_server: Running) -> None:
     assert rpc(open_server, call("health")).json["result"]["status"] == "ok"
 
 
-def test_json_rpc_batches_and_notifications(open_server: Running) -> None:
+def test_json_rpc_batches_and_notifications(open_server: ServerProcess) -> None:
     silent = {
         k: v for k, v in call("remember", agent_id="quiet", type="semantic", content="noted").items() if k != "id"
     }
@@ -213,14 +213,14 @@ def test_json_rpc_batches_and_notifications(open_server: Running) -> None:
         (call("list", agent_id="x", limit="many"), -32602, "validation_error"),
     ],
 )
-def test_json_rpc_faults_carry_our_code(open_server: Running, body: Any, number: int, code: str) -> None:
+def test_json_rpc_faults_carry_our_code(open_server: ServerProcess, body: Any, number: int, code: str) -> None:
     answer = rpc(open_server, body)
     assert answer.status == 200
     check("memorywire/rpc.response", answer.json)
     assert (answer.json["error"]["code"], answer.json["error"]["data"]["code"]) == (number, code)
 
 
-def test_json_rpc_that_is_not_json_is_a_parse_error(open_server: Running) -> None:
+def test_json_rpc_that_is_not_json_is_a_parse_error(open_server: ServerProcess) -> None:
     answer = open_server.post("/v0/rpc", b'{"jsonrpc"')
     assert (answer.status, answer.json["id"], answer.json["error"]["code"]) == (400, None, -32700)
 
@@ -228,7 +228,7 @@ def test_json_rpc_that_is_not_json_is_a_parse_error(open_server: Running) -> Non
 # around the protocols
 
 
-def test_embeddings_speak_openai(open_server: Running) -> None:
+def test_embeddings_speak_openai(open_server: ServerProcess) -> None:
     one = ok(open_server.post("/v1/embeddings", {"input": "tea", "model": "any"}), "openai/embeddings.response")
     assert (one["model"], len(one["data"][0]["embedding"])) == ("hashing-256", 256)
     body = {"input": ["tea", "coffee"], "encoding_format": "base64", "dimensions": 256}
@@ -239,7 +239,7 @@ def test_embeddings_speak_openai(open_server: Running) -> None:
     assert open_server.post("/v1/embeddings", {"input": "x", "dimensions": 3}).status == 400
 
 
-def test_the_server_tells_how_it_is(open_server: Running) -> None:
+def test_the_server_tells_how_it_is(open_server: ServerProcess) -> None:
     assert open_server.get("/healthz").json == {"status": "ok"}
     assert open_server.get("/readyz").json["checks"] == {"store": "ok", "indexes": "ok", "embedder": "ok"}
     ok(open_server.get("/v0/health"), OPERATIONS + "health.response")
@@ -253,7 +253,7 @@ def test_the_server_tells_how_it_is(open_server: Running) -> None:
         assert name in page
 
 
-def test_the_api_describes_itself_offline(open_server: Running) -> None:
+def test_the_api_describes_itself_offline(open_server: ServerProcess) -> None:
     described = open_server.get("/openapi.json").json
     assert described["openapi"] == "3.1.0"
     listed = {op["operationId"] for methods in described["paths"].values() for op in methods.values()}
@@ -265,7 +265,7 @@ def test_the_api_describes_itself_offline(open_server: Running) -> None:
     assert open_server.get("/").headers["location"] == "/docs"
 
 
-def test_every_schema_is_served(open_server: Running) -> None:
+def test_every_schema_is_served(open_server: ServerProcess) -> None:
     listed = open_server.get("/schemas").json["schemas"]
     assert listed == [f"/schemas/{name}.json" for name in schema_names()]
     for path in listed:
@@ -273,13 +273,13 @@ def test_every_schema_is_served(open_server: Running) -> None:
     assert open_server.get("/schemas/../models.json").status == 404
 
 
-def test_requests_have_ids(open_server: Running) -> None:
+def test_requests_have_ids(open_server: ServerProcess) -> None:
     assert open_server.get("/healthz", headers={"X-Request-Id": "mine-1"}).headers["x-request-id"] == "mine-1"
     minted = open_server.get("/healthz", headers={"X-Request-Id": "not ok!"}).headers["x-request-id"]
     assert minted != open_server.get("/healthz").headers["x-request-id"]
 
 
-def test_head_is_get_without_the_body(open_server: Running) -> None:
+def test_head_is_get_without_the_body(open_server: ServerProcess) -> None:
     get, head = open_server.get("/v0/health"), open_server.call("HEAD", "/v0/health")
     assert (head.status, head.body) == (200, b"")
     assert head.headers["content-length"] == get.headers["content-length"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from running import Running, running
+from server_process import ServerProcess, run_server
 
 HEX = "0123456789abcdef"
 
@@ -17,13 +17,13 @@ def made(seed: int) -> str:
     return "gh" + "p_" + "".join(Random(seed).choices(HEX, k=36))
 
 
-def remember(server: Running, content: str, **more: Any) -> Any:
+def remember(server: ServerProcess, content: str, **more: Any) -> Any:
     return server.post("/v0/remember", {"agent_id": "ada", "type": "semantic", "content": content, **more})
 
 
 def test_every_protocol_on_the_port_replaces_secrets(tmp_path: Path) -> None:
     secret, value = made(1), "words only the operator knows"
-    with running(tmp_path, COMMONPLACE_REDACTION_SECRETS_ENV="BANK", BANK=value) as server:
+    with run_server(tmp_path, COMMONPLACE_REDACTION_SECRETS_ENV="BANK", BANK=value) as server:
         kept = remember(server, f"use {secret}, or {value}", metadata={"tags": [secret]})
         assert kept.status == 200
         assert kept.json["redacted"] == ["github_token", "BANK"]
@@ -56,7 +56,7 @@ def test_every_protocol_on_the_port_replaces_secrets(tmp_path: Path) -> None:
 
 def test_a_server_that_refuses_secrets_says_so_and_logs_none(tmp_path: Path) -> None:
     secret = made(2)
-    with running(tmp_path, COMMONPLACE_REDACTION_MODE="reject") as server:
+    with run_server(tmp_path, COMMONPLACE_REDACTION_MODE="reject") as server:
         refused = remember(server, f"use {secret}", metadata={"tags": [secret]})
         assert (refused.status, refused.code) == (422, "secret_leakage")
         assert refused.json["error"]["details"] == {

@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 import pytest
-from running import PROTOCOLS, Answer, Running
+from server_process import PROTOCOLS, Answer, ServerProcess
 
 from commonplace.wire.validate import check
 
@@ -53,7 +53,7 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "status", "code", "words"), [c[1:] for c in BODIES], ids=[c[0] for c in BODIES])
-def test_a_bad_body_is_refused(open_server: Running, body: Any, status: int, code: str, words: str) -> None:
+def test_a_bad_body_is_refused(open_server: ServerProcess, body: Any, status: int, code: str, words: str) -> None:
     assert words in refused(open_server.post("/v0/remember", body), status, code)
     assert open_server.get("/v0/memories?agent_id=bad").json["memories"] == []
 
@@ -86,14 +86,14 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("method", "path", "status", "code"), PATHS)
-def test_a_bad_request_is_refused(open_server: Running, method: str, path: str, status: int, code: str) -> None:
+def test_a_bad_request_is_refused(open_server: ServerProcess, method: str, path: str, status: int, code: str) -> None:
     answer = open_server.call(method, path)
     refused(answer, status, code)
     if status == 405:
         assert answer.headers["allow"]
 
 
-def test_what_cannot_be_read_as_http_is_refused_in_the_same_words(open_server: Running) -> None:
+def test_what_cannot_be_read_as_http_is_refused_in_the_same_words(open_server: ServerProcess) -> None:
     refused(open_server.get("/v0/memories?agent_id=x&filter=" + "%F0%9F%8D%B5" * 6000), 400, "validation_error")
     with socket.create_connection(("127.0.0.1", open_server.port), timeout=10) as line:
         line.sendall(b"tea, please\r\n\r\n")
@@ -102,11 +102,11 @@ def test_what_cannot_be_read_as_http_is_refused_in_the_same_words(open_server: R
     assert json.loads(body)["error"]["code"] == "validation_error"
 
 
-def test_allow_names_every_method(open_server: Running) -> None:
+def test_allow_names_every_method(open_server: ServerProcess) -> None:
     assert open_server.call("PUT", "/v0/memories/x").headers["allow"] == "GET, HEAD, PATCH"
 
 
-def test_amp_paths_answer_in_amps_own_envelope(open_server: Running) -> None:
+def test_amp_paths_answer_in_amps_own_envelope(open_server: ServerProcess) -> None:
     for method, path, status in [("GET", "/amp/nothing", 404), ("PUT", "/amp/store", 405), ("POST", "/amp/store", 400)]:
         answer = open_server.call(method, path)
         assert answer.status == status
@@ -115,23 +115,23 @@ def test_amp_paths_answer_in_amps_own_envelope(open_server: Running) -> None:
 
 @pytest.mark.parametrize("route", [b for p in PROTOCOLS for b in p.routes if b.request], ids=lambda b: b.operation)
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'{"unknown": true}', b"5", b""])
-def test_no_route_fails_on_a_bad_body(open_server: Running, route: Any, body: bytes) -> None:
+def test_no_route_fails_on_a_bad_body(open_server: ServerProcess, route: Any, body: bytes) -> None:
     answer = open_server.call(route.method, route.path.replace("{id:path}", "x").replace("{id}", "x"), body)
     assert 400 <= answer.status < 500 or (route.operation == "rpc" and answer.status == 200)
     assert "error" in answer.json or "error" in answer.json[0]
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1"])
-def test_a_name_that_is_not_ours_is_refused(open_server: Running, host: str) -> None:
+def test_a_name_that_is_not_ours_is_refused(open_server: ServerProcess, host: str) -> None:
     refused(open_server.get("/v0/health", headers={"Host": host}), 403, "forbidden")
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1", "[::1]:8420", "my.localhost"])
-def test_names_of_this_machine_are_ours(open_server: Running, host: str) -> None:
+def test_names_of_this_machine_are_ours(open_server: ServerProcess, host: str) -> None:
     assert open_server.get("/v0/health", headers={"Host": host}).status == 200
 
 
-def test_pages_of_other_sites_are_refused(open_server: Running) -> None:
+def test_pages_of_other_sites_are_refused(open_server: ServerProcess) -> None:
     own = f"http://127.0.0.1:{open_server.port}"
     for origin, status in [
         ("https://evil.example", 403),
@@ -144,7 +144,7 @@ def test_pages_of_other_sites_are_refused(open_server: Running) -> None:
     assert open_server.post("/v0/recall", {}, headers={"Sec-Fetch-Site": "cross-site"}).status == 403
 
 
-def test_a_body_that_says_it_is_huge_is_refused_unread(open_server: Running) -> None:
+def test_a_body_that_says_it_is_huge_is_refused_unread(open_server: ServerProcess) -> None:
     with socket.create_connection(("127.0.0.1", open_server.port), timeout=10) as line:
         line.sendall(b"POST /v0/remember HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
         answer = line.recv(4096)
@@ -152,7 +152,7 @@ def test_a_body_that_says_it_is_huge_is_refused_unread(open_server: Running) -> 
     assert b"connection: close" in answer.lower()
 
 
-def test_a_body_without_a_length_is_counted(open_server: Running) -> None:
+def test_a_body_without_a_length_is_counted(open_server: ServerProcess) -> None:
     with socket.create_connection(("127.0.0.1", open_server.port), timeout=10) as line:
         line.sendall(b"POST /v0/remember HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
-from running import PROTOCOLS, Running
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
     status_code_conformance,
 )
+from server_process import PROTOCOLS, ServerProcess
 
 from commonplace.serve import openapi
 
@@ -26,7 +26,7 @@ SCHEMA = schemathesis.openapi.from_dict(openapi.document(PROTOCOLS))
 OPERATIONS = {result.ok().definition.raw["operationId"]: result.ok() for result in SCHEMA.get_all_operations()}
 
 
-def hammer(server: Running, operation: Any, cases: int) -> None:
+def hammer(server: ServerProcess, operation: Any, cases: int) -> None:
     @settings(
         max_examples=cases, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
@@ -41,11 +41,11 @@ def hammer(server: Running, operation: Any, cases: int) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_generated_requests(open_server: Running, name: str) -> None:
+def test_generated_requests(open_server: ServerProcess, name: str) -> None:
     hammer(open_server, OPERATIONS[name], 20)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_many_generated_requests(open_server: Running, name: str) -> None:
+def test_many_generated_requests(open_server: ServerProcess, name: str) -> None:
     hammer(open_server, OPERATIONS[name], 200)

@@ -4,25 +4,66 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import Guarded
-from running import PROTOCOLS, SECONDS, Running, cli, command, environment, running, token
+from conftest import TokenServer
+from server_process import PROTOCOLS, SECONDS, ServerProcess, cli, command, environment, run_server, token
 
-from commonplace.serve.auth import REFRESH_SECONDS
+from commonplace.config import load as configure
+from commonplace.serve import auth
+from commonplace.testing.subject import Subject
+from commonplace.wire.errors import Unauthenticated
+from commonplace.wire.record import Principal
 
 
-def eventually(server: Running, secret: str, status: int) -> float:
-    """How long the server took to answer this token so."""
-    started = time.monotonic()
-    while (answer := server.get("/v0/health", token=secret)).status != status:
-        assert time.monotonic() - started < SECONDS, answer.body
-    return time.monotonic() - started
+def eventually(server: ServerProcess, secret: str, status: int) -> None:
+    """Until the server answers this token so; a server that never does is stopped by the limit on every test."""
+    while server.get("/v0/health", token=secret).status != status:
+        pass
+
+
+def test_a_revoked_token_is_refused_once_the_view_of_tokens_is_too_old(
+    over: tuple[Subject, Callable[[Any], Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, run = over
+    now, reads = 1000.0, 0
+    monkeypatch.setattr(auth.time, "monotonic", lambda: now)
+    read_all = subject.engine.tokens.all
+
+    async def read() -> Any:
+        nonlocal reads
+        reads += 1
+        return await read_all()
+
+    monkeypatch.setattr(subject.engine.tokens, "all", read)
+    authenticator = auth.Authenticator(subject.engine, configure(data=tmp_path), loopback=True)
+    operator = Principal("operator", role="admin")
+    made, secret = run(subject.engine.tokens.create(operator, role="reader"))
+
+    def admit(presented: str) -> Principal:
+        who: Principal = run(authenticator.admit(f"Bearer {presented}"))[0]
+        return who
+
+    assert admit(secret).role == "reader"
+    run(subject.engine.tokens.revoke(operator, made.id))
+    now += auth.REFRESH_SECONDS
+    assert admit(secret).role == "reader"
+    assert reads == 1, "the view was young enough"
+    now += 0.001
+    with pytest.raises(Unauthenticated):
+        admit(secret)
+    seen = reads
+    for _ in range(100):
+        with pytest.raises(Unauthenticated):
+            admit("cp_ffffffffffff_x")
+    assert reads == seen, "guessing must cost the store nothing"
 
 
 def test_a_running_server_notices_every_change(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         assert server.get("/v0/health").status == 200
         made = cli(tmp_path, "token", "create", "--role", "admin", "--agents", "a,b-*", "--expires", "1d")
         assert set(made) == {"id", "token", "tenant", "role", "agents", "expires_at"}
@@ -34,7 +75,7 @@ def test_a_running_server_notices_every_change(tmp_path: Path) -> None:
         assert server.get("/v0/health", token=rotated["token"]).status == 200
         eventually(server, made["token"], 401)
         cli(tmp_path, "token", "revoke", made["id"])
-        assert eventually(server, rotated["token"], 401) <= REFRESH_SECONDS + 1  # a second for a busy machine
+        eventually(server, rotated["token"], 401)
         assert server.get("/v0/health").status == 401, "revoking the last token must not open the server"
         (kept,) = cli(tmp_path, "token", "list")["tokens"]
         assert kept["status"] == "revoked"
@@ -53,14 +94,14 @@ def test_the_secret_is_nowhere_on_disk(tmp_path: Path) -> None:
     None, "", "Bearer", "Bearer ", "Bearer cp", "Bearer cp__", "Bearer cp_ffffffffffff_x", "Bearer \u00e9",
     "Basic YTpi", "Bearer " + "x" * 4000,
 ])  # fmt: skip
-def test_bad_tokens_are_all_refused(guarded: Guarded, authorization: str | None) -> None:
+def test_bad_tokens_are_all_refused(guarded: TokenServer, authorization: str | None) -> None:
     headers = {} if authorization is None else {"Authorization": authorization}
     answer = guarded.server.get("/v0/health", headers=headers)
     assert (answer.status, answer.code) == (401, "unauthenticated")
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_a_known_id_with_a_wrong_secret_sounds_like_an_unknown_one(guarded: Guarded) -> None:
+def test_a_known_id_with_a_wrong_secret_sounds_like_an_unknown_one(guarded: TokenServer) -> None:
     prefix, id, secret = guarded.tokens["acme"].split("_", 2)
     near = guarded.server.get("/v0/health", token=f"{prefix}_{id}_{secret[:-2]}zz")
     far = guarded.server.get("/v0/health", token=f"{prefix}_000000000000_{secret}")
@@ -68,12 +109,12 @@ def test_a_known_id_with_a_wrong_secret_sounds_like_an_unknown_one(guarded: Guar
 
 
 @pytest.mark.parametrize("route", [b for p in PROTOCOLS for b in p.routes if b.role], ids=lambda b: b.operation)
-def test_every_route_asks_for_a_token(guarded: Guarded, route: object) -> None:
+def test_every_route_asks_for_a_token(guarded: TokenServer, route: object) -> None:
     path = route.path.replace("{id:path}", "x").replace("{id}", "x").replace("{agent:path}", "x")  # type: ignore[attr-defined]
     assert guarded.server.call(route.method, path).status == 401  # type: ignore[attr-defined]
 
 
-def test_what_stays_open_tells_nothing(guarded: Guarded) -> None:
+def test_what_stays_open_tells_nothing(guarded: TokenServer) -> None:
     assert guarded.server.get("/healthz").json == {"status": "ok"}
     assert set(guarded.server.get("/readyz").json) == {"status", "checks"}
     assert guarded.server.get("/metrics").status == 401
@@ -84,9 +125,9 @@ def test_what_stays_open_tells_nothing(guarded: Guarded) -> None:
 
 
 def test_an_expired_token_is_refused(tmp_path: Path) -> None:
-    soon = time.time_ns() // 1_000_000 + 6000
-    with running(tmp_path, "--token-required") as server:
+    with run_server(tmp_path, "--token-required") as server:
         assert server.get("/v0/health").status == 401, "required even while there are none"
+        soon = time.time_ns() // 1_000_000 + 10_000  # more than the command takes to start on a busy machine
         short = token(tmp_path, "--expires", str(soon))
         assert server.get("/v0/health", token=short).status == 200
         eventually(server, short, 401)
@@ -94,7 +135,7 @@ def test_an_expired_token_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("role", "allowed"), [("reader", {"recall"}), ("writer", {"recall", "remember"})])
-def test_roles_are_floors(guarded: Guarded, role: str, allowed: set[str]) -> None:
+def test_roles_are_floors(guarded: TokenServer, role: str, allowed: set[str]) -> None:
     body = {"agent_id": "roles", "type": "semantic", "content": "x"}
     calls = {
         "recall": ("POST", "/v0/recall", {"agent_id": "roles", "query": "x"}),
@@ -108,7 +149,7 @@ def test_roles_are_floors(guarded: Guarded, role: str, allowed: set[str]) -> Non
         assert status in (200, 403)
 
 
-def test_the_reviewer_is_whoever_the_token_says(guarded: Guarded) -> None:
+def test_the_reviewer_is_whoever_the_token_says(guarded: TokenServer) -> None:
     server, who = guarded.server, guarded.tokens["acme/ada"]
     body = {"agent_id": "ada", "type": "semantic", "content": "whose review?", "approval_required": True}
     kept = server.post("/v0/remember", body, token=who).json
@@ -131,7 +172,7 @@ def test_other_machines_are_not_served_without_tokens(tmp_path: Path) -> None:
     assert "commonplace token create" in said
     assert "Traceback" not in said
     made = cli(tmp_path, "token", "create")
-    with running(tmp_path, "--host", "0.0.0.0") as server:
+    with run_server(tmp_path, "--host", "0.0.0.0") as server:
         assert server.get("/v0/health").status == 401
         assert server.get("/v0/health", token=made["token"], headers={"Host": "memory.example"}).status == 200
     cli(tmp_path, "token", "revoke", made["id"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Running, command, environment, running
+from server_process import ServerProcess, command, environment, run_server
 
 mcp = pytest.importorskip("mcp")
 from mcp import Client, StdioServerParameters  # noqa: E402
@@ -30,7 +30,7 @@ def over_stdio(data: Path, mode: str, use: Callable[[Any], Awaitable[None]], *ar
     asyncio.run(run())
 
 
-def over_http(server: Running, mode: str, use: Callable[[Any], Awaitable[None]], path: str = "/mcp") -> None:
+def over_http(server: ServerProcess, mode: str, use: Callable[[Any], Awaitable[None]], path: str = "/mcp") -> None:
     async def run() -> None:
         async with Client(f"{server.url}{path}", mode=mode) as client:
             await use(client)
@@ -79,7 +79,7 @@ def test_the_sdk_client_over_stdio(tmp_path: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_sdk_client_over_http(tmp_path: Path, mode: str) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         over_http(server, mode, _our_day)
         over_http(server, mode, _many_at_once)
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from running import SECONDS
+from server_process import SECONDS
 
 from commonplace.config import load as configure
 from commonplace.serve import shared_embedder
@@ -24,7 +24,7 @@ from commonplace.serve.protocols import load_tool_set
 from commonplace.wire.errors import Unavailable
 
 
-class Gates:
+class GatedHandler:
     """A speaker whose answers wait until they are let go."""
 
     def __init__(self, *, in_order: bool) -> None:
@@ -44,7 +44,7 @@ class Gates:
         self.gates.setdefault(name, asyncio.Event()).set()
 
 
-class Said:
+class RecordedOutput:
     def __init__(self) -> None:
         self.names: list[str] = []
 
@@ -52,7 +52,7 @@ class Said:
         self.names.append(json.loads(line)["result"]["name"])
 
 
-def conversation(gates: Gates, said: Said) -> Connection:
+def conversation(gates: GatedHandler, said: RecordedOutput) -> Connection:
     return Connection(cast(Any, gates), cast(Any, None), cast(Any, said), 1000)
 
 
@@ -72,7 +72,7 @@ async def settle() -> None:
 
 def test_a_call_that_is_cancelled_lets_none_overtake_the_one_before_it() -> None:
     async def run() -> None:
-        gates, said = Gates(in_order=True), Said()
+        gates, said = GatedHandler(in_order=True), RecordedOutput()
         talk = conversation(gates, said)
         for n, name in enumerate(("first", "second", "third")):
             talk.receive(call(name, n))
@@ -92,7 +92,7 @@ def test_a_call_that_is_cancelled_lets_none_overtake_the_one_before_it() -> None
 @pytest.mark.parametrize("in_order", [False, True])
 def test_an_id_used_twice_loses_no_call(in_order: bool) -> None:
     async def run() -> None:
-        gates, said = Gates(in_order=in_order), Said()
+        gates, said = GatedHandler(in_order=in_order), RecordedOutput()
         talk = conversation(gates, said)
         talk.receive(call("one", 7))
         talk.receive(call("other", 7))

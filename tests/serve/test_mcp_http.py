@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from running import Answer, Running, running
-from spawned import MODERN, enveloped, greeting
+from mcp_process import MODERN, enveloped, greeting
+from server_process import Answer, ServerProcess, run_server
 
 if TYPE_CHECKING:
-    from conftest import Guarded
+    from conftest import TokenServer
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 PATHS = ["/mcp", "/mcp/amp", "/mcp/trusty", "/mcp/all"]
 
 
-def post(server: Running, path: str, method: str, params: Any = None, era: str = "2025-11-25", **more: Any) -> Answer:
+def post(
+    server: ServerProcess, path: str, method: str, params: Any = None, era: str = "2025-11-25", **more: Any
+) -> Answer:
     headers = {**HEADERS, "Mcp-Protocol-Version": era, **more.pop("headers", {})}
     if era == MODERN:
         headers["Mcp-Method"] = method
@@ -28,14 +30,14 @@ def post(server: Running, path: str, method: str, params: Any = None, era: str =
     return server.post(path, message, headers=headers, **more)
 
 
-def call(server: Running, tool: str, arguments: dict[str, Any], path: str = "/mcp", **more: Any) -> Any:
+def call(server: ServerProcess, tool: str, arguments: dict[str, Any], path: str = "/mcp", **more: Any) -> Any:
     answer = post(server, path, "tools/call", {"name": tool, "arguments": arguments}, **more)
     assert answer.status == 200, answer.body
     return answer.json["result"]
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_set_has_its_address(open_server: Running, path: str) -> None:
+def test_every_set_has_its_address(open_server: ServerProcess, path: str) -> None:
     answer = post(open_server, path, "initialize", greeting("2025-06-18"))
     assert answer.status == 200
     assert answer.headers["content-type"] == "application/json"
@@ -44,7 +46,7 @@ def test_every_set_has_its_address(open_server: Running, path: str) -> None:
     assert post(open_server, path, "tools/list").json["result"]["tools"]
 
 
-def test_the_stateless_era(open_server: Running) -> None:
+def test_the_stateless_era(open_server: ServerProcess) -> None:
     found = post(open_server, "/mcp", "server/discover", era=MODERN)
     assert (found.status, found.json["result"]["supportedVersions"]) == (200, [MODERN])
     result = call(open_server, "list", {}, era=MODERN)
@@ -55,7 +57,7 @@ def test_the_stateless_era(open_server: Running) -> None:
     assert (future.status, future.json["error"]["code"]) in ((400, -32602), (400, -32022))
 
 
-def test_a_notification_is_taken_and_not_answered(open_server: Running) -> None:
+def test_a_notification_is_taken_and_not_answered(open_server: ServerProcess) -> None:
     message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     answer = open_server.post("/mcp", message, headers=HEADERS)
     assert (answer.status, answer.body) == (202, b"")
@@ -63,7 +65,7 @@ def test_a_notification_is_taken_and_not_answered(open_server: Running) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
 @pytest.mark.parametrize("path", PATHS)
-def test_there_is_no_stream_to_open(open_server: Running, path: str, method: str) -> None:
+def test_there_is_no_stream_to_open(open_server: ServerProcess, path: str, method: str) -> None:
     answer = open_server.call(method, path, headers={"Accept": "text/event-stream"})
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
@@ -84,14 +86,14 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_bad_input_gets_the_code_it_gets_on_stdio(open_server: Running, what: str) -> None:
+def test_bad_input_gets_the_code_it_gets_on_stdio(open_server: ServerProcess, what: str) -> None:
     body, status, code = BAD[what]
     answer = open_server.post("/mcp", body, headers=HEADERS)
     assert (answer.status, answer.json["error"]["code"]) == (status, code)
     assert post(open_server, "/mcp", "ping").json["result"] == {}
 
 
-def test_what_the_sdk_asks_of_headers(open_server: Running) -> None:
+def test_what_the_sdk_asks_of_headers(open_server: ServerProcess) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert open_server.post("/mcp", message, headers={**HEADERS, "Accept": "text/html"}).status == 406
     for sent in ("text/plain", "application/jsonp", ""):
@@ -105,13 +107,13 @@ def test_what_the_sdk_asks_of_headers(open_server: Running) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Host": "evil.example"}])
-def test_foreign_pages_and_names_are_refused(open_server: Running, path: str, headers: dict[str, str]) -> None:
+def test_foreign_pages_and_names_are_refused(open_server: ServerProcess, path: str, headers: dict[str, str]) -> None:
     answer = post(open_server, path, "tools/list", headers=headers)
     assert answer.status == 403
     assert answer.json["error"]["data"]["code"] == "forbidden"
 
 
-def test_a_token_is_needed_and_says_who_asks(guarded: Guarded) -> None:
+def test_a_token_is_needed_and_says_who_asks(guarded: TokenServer) -> None:
     server, tokens = guarded.server, guarded.tokens
     missing = post(server, "/mcp", "tools/list")
     assert missing.status == 401
@@ -124,7 +126,7 @@ def test_a_token_is_needed_and_says_who_asks(guarded: Guarded) -> None:
     assert found["agent_id"] == "ada", "whoever may use one agent means that one"
 
 
-def test_tenants_and_agents_stay_apart(guarded: Guarded) -> None:
+def test_tenants_and_agents_stay_apart(guarded: TokenServer) -> None:
     server, tokens = guarded.server, guarded.tokens
     id = call(server, "remember", {"content": "Cid likes rain"}, token=tokens["acme/cid"])["structuredContent"]["id"]
     for other in ("acme/bea", "globex/cid", "globex"):
@@ -156,7 +158,7 @@ def _beyond_the_wall(id: str) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
-def test_no_tool_resource_or_completion_reaches_another_agent(guarded: Guarded) -> None:
+def test_no_tool_resource_or_completion_reaches_another_agent(guarded: TokenServer) -> None:
     server, tokens = guarded.server, guarded.tokens
     mine, other = tokens["acme/cid"], tokens["acme/bea"]
     kept = call(server, "remember", {"content": "Cid walks in the rain", "metadata": {"tags": ["wet"]}}, token=mine)
@@ -186,7 +188,7 @@ def test_no_tool_resource_or_completion_reaches_another_agent(guarded: Guarded) 
     assert call(server, "history", {"id": id}, token=mine)["structuredContent"] == before, "nor changes it"
 
 
-def test_the_address_may_name_the_agent_and_the_palace(open_server: Running) -> None:
+def test_the_address_may_name_the_agent_and_the_palace(open_server: ServerProcess) -> None:
     id = call(open_server, "remember", {"content": "Bob moved"}, "/mcp?agent=bob")["structuredContent"]["id"]
     assert call(open_server, "get", {"id": id, "agent_id": "bob"})["structuredContent"]["agent_id"] == "bob"
     greeted = post(open_server, "/mcp/trusty?palace=atlas", "initialize", greeting("2024-11-05"))
@@ -197,7 +199,7 @@ def test_the_address_may_name_the_agent_and_the_palace(open_server: Running) -> 
     assert (wrong.status, wrong.json["error"]["code"]) == (400, -32600)
 
 
-def test_what_one_protocol_writes_another_finds(open_server: Running) -> None:
+def test_what_one_protocol_writes_another_finds(open_server: ServerProcess) -> None:
     call(open_server, "remember", {"content": "The staging port is 5433", "agent_id": "mixed"})
     body = {"agent_id": "mixed", "query": "staging port"}
     assert open_server.post("/v0/recall", body).json["results"][0]["content"] == "The staging port is 5433"
@@ -209,7 +211,7 @@ def test_what_one_protocol_writes_another_finds(open_server: Running) -> None:
 
 
 def test_starting_the_server_does_not_load_the_sdk(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         assert server.get("/v0/health").status == 200
         mapped = Path(f"/proc/{server.process.pid}/maps")
         if not mapped.exists():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from node import CONFORMANCE, INSPECTOR, run
-from running import command, environment, running
+from server_process import command, environment, run_server
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,7 @@ def test_the_inspector_over_stdio(tmp_path: Path) -> None:
 
 
 def test_the_inspector_over_http(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         for name in SETS:
             listed, _ = _inspect([f"{server.url}{_PATHS[name]}"], "--transport", "http", "--method", "tools/list")
             assert listed["tools"]
@@ -66,7 +66,7 @@ def test_the_inspector_over_http(tmp_path: Path) -> None:
 )
 def test_the_conformance_suite(tmp_path: Path, which: tuple[str, str]) -> None:
     """Only what is listed may fail; what is listed and passes must be taken out."""
-    with running(tmp_path / "data") as server:
+    with run_server(tmp_path / "data") as server:
         done = run(CONFORMANCE, "server", "--url", f"{server.url}/mcp", *which, "-o", str(tmp_path / "out"))
     outcome = {
         found[2]: found[1] == "✓"

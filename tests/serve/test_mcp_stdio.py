@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from running import SECONDS, cli, command, environment
-from spawned import MODERN, Spawned, enveloped, greeting, spawned
+from mcp_process import MODERN, McpProcess, enveloped, greeting, run_mcp
+from server_process import SECONDS, cli, command, environment
 
+from commonplace.config import load as configure
+from commonplace.serve.mcp import stdio
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
-
-STOP_SECONDS = 2.0
-SLACK = 8.0  # in which a busy machine may not have let it run at all
+from commonplace.serve.protocols import load_tool_set
 
 
 @pytest.fixture(scope="module")
 def talker(tmp_path_factory: pytest.TempPathFactory):
-    with spawned(tmp_path_factory.mktemp("talker")) as one:
+    with run_mcp(tmp_path_factory.mktemp("talker")) as one:
         one.greet()
         yield one
 
@@ -32,7 +35,7 @@ def talker(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.mark.parametrize("era", HANDSHAKE_VERSIONS)
 def test_a_handshake_answers_in_the_era_it_was_asked_in(tmp_path: Path, era: str) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         answered = one.result("initialize", greeting(era))
     assert answered["protocolVersion"] == era
     assert answered["serverInfo"]["name"] == "commonplace"
@@ -44,7 +47,7 @@ def test_a_handshake_answers_in_the_era_it_was_asked_in(tmp_path: Path, era: str
 
 
 def test_an_unknown_version_is_offered_the_newest_with_a_handshake(tmp_path: Path) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         assert one.result("initialize", greeting("2031-01-01"))["protocolVersion"] == HANDSHAKE_VERSIONS[-1]
         assert one.result("initialize", greeting(MODERN))["protocolVersion"] == HANDSHAKE_VERSIONS[-1]
 
@@ -60,7 +63,7 @@ def test_an_unknown_version_is_offered_the_newest_with_a_handshake(tmp_path: Pat
     ],
 )
 def test_each_era_is_shown_only_what_it_knows(tmp_path: Path, era: str, has: set[str]) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         one.greet(era)
         for tool in one.result("tools/list")["tools"]:
             assert set(tool) == {"name", "description", "inputSchema"} | has
@@ -70,7 +73,7 @@ def test_each_era_is_shown_only_what_it_knows(tmp_path: Path, era: str, has: set
 
 
 def test_the_stateless_era_needs_no_handshake(tmp_path: Path) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         one.era = MODERN
         found = one.result("server/discover")
         assert found["supportedVersions"] == [MODERN]
@@ -87,7 +90,7 @@ def test_the_stateless_era_needs_no_handshake(tmp_path: Path) -> None:
         assert one.ask("initialize", greeting("2025-11-25"))["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_a_version_nobody_speaks_is_refused_with_those_we_do(talker: Spawned) -> None:
+def test_a_version_nobody_speaks_is_refused_with_those_we_do(talker: McpProcess) -> None:
     wrong = talker.ask("tools/list", enveloped({}, "2031-01-01"))["error"]
     assert wrong["code"] == -32022
     assert wrong["data"] == {"supported": [MODERN], "requested": "2031-01-01"}
@@ -95,7 +98,7 @@ def test_a_version_nobody_speaks_is_refused_with_those_we_do(talker: Spawned) ->
     assert talker.ask("tools/list", half)["error"]["code"] == -32602
 
 
-def test_ping(talker: Spawned) -> None:
+def test_ping(talker: McpProcess) -> None:
     assert talker.result("ping") == {}
 
 
@@ -139,7 +142,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_bad_input_is_answered_and_the_loop_lives_on(talker: Spawned, what: str) -> None:
+def test_bad_input_is_answered_and_the_loop_lives_on(talker: McpProcess, what: str) -> None:
     data, code, id = BAD[what]
     talker.write(data)
     answer = talker.read()
@@ -148,27 +151,27 @@ def test_bad_input_is_answered_and_the_loop_lives_on(talker: Spawned, what: str)
     assert talker.result("ping") == {}
 
 
-def test_what_needs_no_answer_gets_none(talker: Spawned) -> None:
+def test_what_needs_no_answer_gets_none(talker: McpProcess) -> None:
     talker.write(b"\n  \r\n")
     talker.write(b'{"jsonrpc":"2.0","id":3,"result":{}}\n{"jsonrpc":"2.0","method":"notifications/unheard"}\n')
     talker.write(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}\n')
     assert talker.result("ping") == {}
 
 
-def test_a_line_may_end_as_on_windows_and_arrive_in_pieces(talker: Spawned) -> None:
+def test_a_line_may_end_as_on_windows_and_arrive_in_pieces(talker: McpProcess) -> None:
     talker.write(b'{"jsonrpc":"2.0","id":"a b","meth')
     talker.write(b'od":"ping"}\r\n{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n')
     assert [talker.read()["id"], talker.read()["id"]] == ["a b", 1.5]
 
 
 def test_half_a_line_at_the_end_is_answered(tmp_path: Path) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         one.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n{"jsonrpc":"2.0","id":2,"met')
         assert one.hang_up() == 0
         assert one.read()["id"] == 1
         assert one.read()["error"]["code"] == -32700
         assert one.read() is None
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         one.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')  # whole, only its end of line is missing
         assert one.hang_up() == 0
         assert one.read()["result"] == {}
@@ -189,7 +192,7 @@ def test_input_may_be_a_file(tmp_path: Path) -> None:
 
 
 def test_answers_never_run_into_each_other(tmp_path: Path) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         one.greet()
         ids = {
             one.send("tools/call", {"name": "remember", "arguments": {"content": f"note {n} " + "x" * 20_000}})
@@ -203,7 +206,7 @@ def test_answers_never_run_into_each_other(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_call_is_not_answered(tmp_path: Path) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         one.greet()
         # In one write, so that the call is cancelled before it can be done: the engine is not even open.
         call = {"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": "list", "arguments": {}}}
@@ -226,7 +229,7 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
         "    threading.Thread(target=shout, daemon=True).start()\n"
     )
     now = tmp_path / "now"
-    with spawned(tmp_path / "data", PYTHONPATH=str(tmp_path), SHOUT=str(now)) as one:
+    with run_mcp(tmp_path / "data", PYTHONPATH=str(tmp_path), SHOUT=str(now)) as one:
         one.greet()
         one.call("remember", content="Alice is allergic to peanuts")
         now.touch()
@@ -243,18 +246,41 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
 # the end
 
 
-def _in_flight(one: Spawned) -> None:
+def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever hangs: from the moment it is told to stop, a watchdog is set that ends the process, once."""
+    watchdogs: list[Any] = []
+
+    class RecordedTimer(threading.Timer):
+        def start(self) -> None:
+            watchdogs.append(self)
+
+    async def stop_twice() -> None:
+        reading, writing = os.pipe()
+        options = stdio.Options()
+        server = stdio.StdioServer(configure(data=tmp_path), load_tool_set("commonplace"), options, reading, writing)
+        server.stop()
+        server.stop()
+        os.close(reading)
+        os.close(writing)
+
+    monkeypatch.setattr(stdio.threading, "Timer", RecordedTimer)
+    asyncio.run(stop_twice())
+    (watchdog,) = watchdogs
+    assert watchdog.daemon
+    assert (watchdog.function, watchdog.args) == (os._exit, (0,))
+    assert stdio.GRACE_SECONDS < watchdog.interval < 2
+
+
+def _in_flight(one: McpProcess) -> None:
     one.greet()
     one.call("list")  # so that the store is open, whatever else this machine does
     one.send("tools/call", {"name": "remember", "arguments": {"content": "Alice moved to Lisbon"}}, id=9)
 
 
 def test_at_the_end_of_input_what_is_in_flight_is_finished(tmp_path: Path) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         _in_flight(one)
-        began = time.monotonic()
         assert one.hang_up() == 0
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
         kept = one.read()
         assert kept["id"] == 9
         assert cli(tmp_path, "list")["memories"][0]["content"] == "Alice moved to Lisbon"
@@ -262,18 +288,16 @@ def test_at_the_end_of_input_what_is_in_flight_is_finished(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_finishes_what_is_in_flight(tmp_path: Path, number: signal.Signals) -> None:
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         _in_flight(one)
         assert one.result("ping") == {}  # so that the call has been read
-        began = time.monotonic()
         assert one.signal(number) == 0
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
         answered = [json.loads(line)["id"] for line in _all(one)]
         assert 9 in answered
         assert cli(tmp_path, "list")["memories"][0]["content"] == "Alice moved to Lisbon"
 
 
-def _all(one: Spawned) -> list[bytes]:
+def _all(one: McpProcess) -> list[bytes]:
     while one.read() is not None:
         pass
     return one.lines
@@ -293,9 +317,7 @@ def test_a_client_that_stops_reading_does_not_keep_us(tmp_path: Path) -> None:
         process.stdin.flush()
         process.stdout.read(1)
         process.terminate()
-        began = time.monotonic()
         assert process.wait(SECONDS) == 0
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
     finally:
         process.kill()
         process.wait()
@@ -331,9 +353,7 @@ def test_no_process_survives_a_parent_that_was_killed(tmp_path: Path, kind: str)
         _until_it_runs(child)
         parent.kill()
         parent.wait()
-        began = time.monotonic()
         _wait_for_end(watched)
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
         os.close(watched)
     finally:
         parent.kill()
@@ -370,14 +390,12 @@ def test_it_ends_while_the_model_is_at_work(tmp_path: Path) -> None:
         "    return np.ones((len(texts), 8), np.float32)\n"
     )
     settings = {"PYTHONPATH": str(tmp_path), "COMMONPLACE_EMBEDDER": "callable:slow_embedder:embed"}
-    with spawned(tmp_path / "data", **settings) as one:
+    with run_mcp(tmp_path / "data", **settings) as one:
         one.greet()
         one.call("remember", content="quick")
         one.send("tools/call", {"name": "remember", "arguments": {"content": "slow"}})
         assert one.result("ping") == {}
-        began = time.monotonic()
         assert one.hang_up() == 0
-        assert time.monotonic() - began < STOP_SECONDS + SLACK
     assert [m["content"] for m in cli(tmp_path / "data", "list")["memories"]] == ["quick"]
 
 
@@ -415,7 +433,7 @@ def test_a_clients_configuration_is_printed(tmp_path: Path) -> None:
 
 def test_a_store_that_cannot_be_opened_is_explained_to_the_model(tmp_path: Path) -> None:
     (tmp_path / "commonplace.db").write_bytes(b"this is not a database, whatever its name says" * 100)
-    with spawned(tmp_path) as one:
+    with run_mcp(tmp_path) as one:
         one.greet()
         result = one.result("tools/call", {"name": "recall", "arguments": {"query": "anything"}})
         assert result["isError"] is True

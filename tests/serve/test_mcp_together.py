@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from running import SECONDS, cli, environment, running
-from spawned import Spawned, spawned
+from mcp_process import McpProcess, run_mcp
+from server_process import SECONDS, cli, environment, run_server
 
 from commonplace.config import load as configure
 from commonplace.embedders.hashing import open_embedder
@@ -26,7 +26,7 @@ EACH = 25
 
 def test_four_servers_write_at_once_and_lose_nothing(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        servers = [stack.enter_context(spawned(tmp_path)) for _ in range(WRITERS)]
+        servers = [stack.enter_context(run_mcp(tmp_path)) for _ in range(WRITERS)]
         kept: list[list[str]] = [[] for _ in servers]
         failed: list[BaseException] = []
 
@@ -52,7 +52,7 @@ def test_four_servers_write_at_once_and_lose_nothing(tmp_path: Path) -> None:
 
 def test_each_sees_the_others_at_once(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        servers = [stack.enter_context(spawned(tmp_path)) for _ in range(WRITERS)]
+        servers = [stack.enter_context(run_mcp(tmp_path)) for _ in range(WRITERS)]
         for server in servers:
             server.greet()
             server.call("recall", query="anything")  # so that each has opened its view of the store
@@ -71,13 +71,13 @@ def test_each_sees_the_others_at_once(tmp_path: Path) -> None:
                 assert refused["isError"] is True
 
 
-def _found(server: Spawned, word: str) -> list[str]:
+def _found(server: McpProcess, word: str) -> list[str]:
     found = server.call("recall", query=word, filter={"content": {"$contains": word}}, min_score=0)
     return [hit["id"] for hit in found["results"]]
 
 
 def test_a_server_and_its_sessions_share_one_memory(tmp_path: Path) -> None:
-    with running(tmp_path) as server, spawned(tmp_path) as one:
+    with run_server(tmp_path) as server, run_mcp(tmp_path) as one:
         one.greet()
         body = {"agent_id": "default", "type": "semantic", "content": "The staging port is 5433"}
         id = server.post("/v0/remember", body).json["id"]
@@ -89,7 +89,7 @@ def test_a_server_and_its_sessions_share_one_memory(tmp_path: Path) -> None:
 # the embedder of a running server
 
 
-class Counting:
+class CountingEmbedder:
     """Stands for a model that is costly to load."""
 
     def __init__(self) -> None:
@@ -106,9 +106,9 @@ class Counting:
 
 
 def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
-    own = Counting()
+    own = CountingEmbedder()
     embedder = SharedEmbedder(own, tmp_path)
-    with running(tmp_path):
+    with run_server(tmp_path):
         found = embedder.embed(["Alice", "Bob"])
         assert own.asked == 0
         assert (found == own.inner.embed(["Alice", "Bob"])).all()
@@ -119,7 +119,7 @@ def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
 
 
 def test_a_server_that_was_killed_shares_nothing(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         assert running_server(tmp_path) is not None
         server.process.kill()
         server.process.wait()
@@ -128,7 +128,7 @@ def test_a_server_that_was_killed_shares_nothing(tmp_path: Path) -> None:
 
 
 def test_a_server_shares_nothing_once_it_gives_up_its_address(tmp_path: Path) -> None:
-    with running(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port)) as unfinished:
+    with run_server(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port)) as unfinished:
         unfinished.sendall(b"POST /v0/recall HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
         assert server.get("/v0/health").status == 200
         assert running_server(tmp_path) is not None
@@ -179,7 +179,7 @@ def test_what_a_killed_server_left_is_never_believed_of_the_next(tmp_path: Path)
 def test_the_token_of_the_embedder_opens_nothing_else(tmp_path: Path) -> None:
     cli(tmp_path, "remember", "a secret of Alice", "--agent", "alice")
     cli(tmp_path, "token", "create", "--role", "admin")
-    with running(tmp_path, "--token-required") as server:
+    with run_server(tmp_path, "--token-required") as server:
         shared = running_server(tmp_path)
         assert shared is not None
         embedded = server.post("/v1/embeddings", {"input": "x"}, token=shared.token)
@@ -192,9 +192,9 @@ def test_the_token_of_the_embedder_opens_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_server_with_another_embedder_is_not_used(tmp_path: Path) -> None:
-    own = Counting()
+    own = CountingEmbedder()
     own.name = "something-else"
-    with running(tmp_path):
+    with run_server(tmp_path):
         SharedEmbedder(own, tmp_path).embed(["Alice"])
     assert own.asked == 1
     assert environment(tmp_path)["COMMONPLACE_EMBEDDER"] == "hashing"

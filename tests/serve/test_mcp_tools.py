@@ -32,7 +32,7 @@ EXPECTED = {"commonplace": OURS, "amp": AMP, "trusty": TRUSTY, "all": [*OURS, *A
 UNIONS = {"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref", "$defs"}
 
 
-class Talk:
+class ToolSession:
     """One set over a real engine, without any transport."""
 
     def __init__(self, data: Path, name: str = "commonplace", who: Principal | None = None) -> None:
@@ -60,8 +60,8 @@ class Talk:
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Talk:
-    return Talk(tmp_path)
+def talk(tmp_path: Path) -> ToolSession:
+    return ToolSession(tmp_path)
 
 
 def _listed(name: str) -> list[tuple[Tool, dict[str, Any], dict[str, Any] | None]]:
@@ -108,8 +108,8 @@ def test_every_argument_and_every_answer_is_described(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", tool_set_names())
-def test_every_tool_says_all_four_hints(talk: Talk, tmp_path: Path, name: str) -> None:
-    listed = Talk(tmp_path, name).ask("tools/list")["tools"]
+def test_every_tool_says_all_four_hints(talk: ToolSession, tmp_path: Path, name: str) -> None:
+    listed = ToolSession(tmp_path, name).ask("tools/list")["tools"]
     keys = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
     for tool in listed:
         hints = {key: value for key, value in tool["annotations"].items() if key != "title"}
@@ -134,7 +134,7 @@ def _valid(tool: str, structured: dict[str, Any], name: str = "commonplace") -> 
     assert None not in structured.values()
 
 
-def test_a_memory_through_its_whole_life(talk: Talk) -> None:
+def test_a_memory_through_its_whole_life(talk: ToolSession) -> None:
     def call(tool: str, /, **arguments: Any) -> Any:
         result = talk.call(tool, **arguments)
         assert "isError" not in result, result
@@ -186,7 +186,9 @@ def test_a_memory_through_its_whole_life(talk: Talk) -> None:
         ("graph_query", {}, ["subject"]),
     ],
 )
-def test_a_mistake_is_explained_to_the_model(talk: Talk, tool: str, arguments: dict[str, Any], says: list[str]) -> None:
+def test_a_mistake_is_explained_to_the_model(
+    talk: ToolSession, tool: str, arguments: dict[str, Any], says: list[str]
+) -> None:
     result = talk.call(tool, **arguments)
     assert result["isError"] is True
     assert "structuredContent" not in result
@@ -206,7 +208,7 @@ def test_a_model_tries_again_only_where_that_can_help() -> None:
 
 
 def test_a_reader_is_told_that_it_may_not_write(tmp_path: Path) -> None:
-    reader = Talk(tmp_path, who=Principal("r", role="reader"))
+    reader = ToolSession(tmp_path, who=Principal("r", role="reader"))
     result = reader.call("remember", content="x")
     assert result["isError"] is True
     assert "tell the user" in result["content"][0]["text"]
@@ -226,7 +228,9 @@ def test_a_failure_of_ours_is_reported_and_not_quoted() -> None:
 
     hints = Hints(read_only=True, destructive=False, idempotent=True)
     one = ToolSet(
-        "x", (Tool("breaks", "", {"type": "object"}, hints, breaks),), lambda s: {"name": "x", "version": "1"}
+        "x",
+        (Tool("breaks", "", lambda s: {"type": "object"}, hints, breaks, lambda s: {"type": "object"}),),
+        lambda s: {"name": "x", "version": "1"},
     )
     seen: list[str] = []
     handler = McpHandler(one, lambda operation, error: seen.append(f"{operation} {type(error).__name__}"))
@@ -241,7 +245,7 @@ def test_a_failure_of_ours_is_reported_and_not_quoted() -> None:
 
 
 def test_amp_through_its_tools(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, "amp")
+    talk = ToolSession(tmp_path, "amp")
 
     def call(tool: str, /, **arguments: Any) -> Any:
         result = talk.call(tool, **arguments)
@@ -266,7 +270,7 @@ def test_amp_through_its_tools(tmp_path: Path) -> None:
 # resources and prompts
 
 
-def test_memory_can_be_read_as_resources(talk: Talk) -> None:
+def test_memory_can_be_read_as_resources(talk: ToolSession) -> None:
     id = talk.call("remember", content="Alice is allergic to peanuts")["structuredContent"]["id"]
 
     def read(uri: str) -> Any:
@@ -297,7 +301,7 @@ def test_memory_can_be_read_as_resources(talk: Talk) -> None:
         ("memory://default/recall?q=x&k=many", -32602),
     ],
 )
-def test_what_is_not_there_cannot_be_read(talk: Talk, uri: str, code: int) -> None:
+def test_what_is_not_there_cannot_be_read(talk: ToolSession, uri: str, code: int) -> None:
     with pytest.raises(JsonRpcError) as problem:
         talk.ask("resources/read", {"uri": uri})
     assert problem.value.code == code
@@ -306,15 +310,15 @@ def test_what_is_not_there_cannot_be_read(talk: Talk, uri: str, code: int) -> No
     assert problem.value.code == -32602
 
 
-def test_another_agents_memory_cannot_be_read(talk: Talk, tmp_path: Path) -> None:
+def test_another_agents_memory_cannot_be_read(talk: ToolSession, tmp_path: Path) -> None:
     id = talk.call("remember", content="private", agent_id="ada")["structuredContent"]["id"]
-    stranger = Talk(tmp_path, who=Principal("bea", agents=("bea",)))
+    stranger = ToolSession(tmp_path, who=Principal("bea", agents=("bea",)))
     with pytest.raises(JsonRpcError):
         stranger.ask("resources/read", {"uri": f"memory://ada/{id}"})
     assert json.loads(stranger.ask("resources/read", {"uri": "memory://status"})["contents"][0]["text"])["agents"] == {}
 
 
-def test_prompts_say_what_to_do(talk: Talk) -> None:
+def test_prompts_say_what_to_do(talk: ToolSession) -> None:
     listed = talk.ask("prompts/list")["prompts"]
     assert [each["name"] for each in listed] == ["recall_about", "keep_this", "weekly_review"]
 
@@ -343,24 +347,24 @@ def test_prompts_say_what_to_do(talk: Talk) -> None:
         ("nothing", {}),
     ],
 )
-def test_prompts_refuse_what_they_cannot_use(talk: Talk, name: str, arguments: Any) -> None:
+def test_prompts_refuse_what_they_cannot_use(talk: ToolSession, name: str, arguments: Any) -> None:
     with pytest.raises(JsonRpcError) as problem:
         talk.ask("prompts/get", {"name": name, "arguments": arguments})
     assert problem.value.code == -32602
 
 
-def test_agents_are_offered_where_an_address_wants_one(talk: Talk, tmp_path: Path) -> None:
+def test_agents_are_offered_where_an_address_wants_one(talk: ToolSession, tmp_path: Path) -> None:
     for agent in ("ada", "bea", "default"):
         talk.call("remember", content="x", agent_id=agent)
 
-    def offered(who: Talk, value: str, uri: str = "memory://{agent}/{id}", name: str = "agent") -> Any:
+    def offered(who: ToolSession, value: str, uri: str = "memory://{agent}/{id}", name: str = "agent") -> Any:
         params = {"ref": {"type": "ref/resource", "uri": uri}, "argument": {"name": name, "value": value}}
         return who.ask("completion/complete", params)["completion"]
 
     assert offered(talk, "") == {"values": ["ada", "bea", "default"], "total": 3, "hasMore": False}
     assert offered(talk, "b")["values"] == ["bea"]
     assert offered(talk, "", name="id")["values"] == offered(talk, "", "file:///{agent}")["values"] == []
-    assert offered(Talk(tmp_path, who=Principal("x", agents=("bea",))), "")["values"] == ["bea"]
+    assert offered(ToolSession(tmp_path, who=Principal("x", agents=("bea",))), "")["values"] == ["bea"]
     with pytest.raises(JsonRpcError):
         talk.ask("completion/complete", {"ref": "memory://", "argument": {}})
 
@@ -369,12 +373,12 @@ def test_agents_are_offered_where_an_address_wants_one(talk: Talk, tmp_path: Pat
 @pytest.mark.parametrize("method", ["resources/list", "prompts/list", "completion/complete", "logging/setLevel"])
 def test_what_a_set_does_not_declare_it_does_not_have(tmp_path: Path, name: str, method: str) -> None:
     with pytest.raises(JsonRpcError) as problem:
-        Talk(tmp_path, name).ask(method)
+        ToolSession(tmp_path, name).ask(method)
     assert problem.value.code == -32601
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_no_version_is_shown_a_null_in_a_list(talk: Talk, version: str) -> None:
+def test_no_version_is_shown_a_null_in_a_list(talk: ToolSession, version: str) -> None:
     methods = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
     for result in talk.several([(method, {}) for method in methods], version):
         for node in _nodes(result):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Running, running
-from spawned import MODERN, enveloped, greeting, spawned
+from mcp_process import MODERN, enveloped, greeting, run_mcp
+from server_process import ServerProcess, run_server
 
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.protocols import tool_set_names
@@ -107,7 +107,7 @@ def _conversation(name: str, era: str, ask: Any) -> list[Any]:
     return [*answers, *(ask(method, params) for method, params in OTHERS[name])]
 
 
-def _over_http(server: Running, name: str, era: str) -> Any:
+def _over_http(server: ServerProcess, name: str, era: str) -> Any:
     ids = iter(range(1, 1000))
 
     def ask(method: str, params: dict[str, Any]) -> Any:
@@ -128,11 +128,11 @@ def _over_http(server: Running, name: str, era: str) -> Any:
 @pytest.mark.parametrize("era", [*HANDSHAKE_VERSIONS, MODERN])
 @pytest.mark.parametrize("name", tool_set_names())
 def test_stdio_and_http_say_the_same(tmp_path: Path, name: str, era: str) -> None:
-    with spawned(tmp_path / "stdio", "--tools", name) as one:
+    with run_mcp(tmp_path / "stdio", "--tools", name) as one:
         one.era = era
         told = _conversation(name, era, one.ask)
     data = tmp_path / "http"
-    with running(data) as server:
+    with run_server(data) as server:
         served = _conversation(name, era, _over_http(server, name, era))
     for here, there in zip(told, served, strict=True):
         assert _without_place(_alike(here), tmp_path) == _without_place(_alike(there), tmp_path)

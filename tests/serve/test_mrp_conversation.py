@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from running import Running, cli, running
+from server_process import ServerProcess, cli, run_server
 
 from commonplace import Memory
 from commonplace.dialects.mrp import Mrp, signatures
@@ -53,16 +53,16 @@ def key_of(data: Path) -> str:
     return found
 
 
-class Town:
+class PeerServers:
     """Alice's server, whose agent `keeper` remembers; Bob's, whose agent `bob` asks; and Carol, who has no server."""
 
-    def __init__(self, alice: Running, bob: Running, carol: Path) -> None:
+    def __init__(self, alice: ServerProcess, bob: ServerProcess, carol: Path) -> None:
         self.alice, self.bob, self.carol = alice, bob, carol
         self.keys = {"alice": key_of(alice.data), "bob": key_of(bob.data), "carol": key_of(carol)}
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PeerServers]:
     alice, bob, carol = (tmp_path_factory.mktemp(name) for name in ("alice", "bob", "carol"))
     cli(alice, "trust", "add", "bob", "--level", "2", "--key", key_of(bob), "--voucher")
     for args in (
@@ -72,8 +72,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     ):
         cli(alice, "remember", *args, "--agent", "keeper")
     asyncio.run(_receive(alice, WITNESSED))
-    with running(alice, **PEERS) as first, running(bob, **PEERS) as second:
-        yield Town(first, second, carol)
+    with run_server(alice, **PEERS) as first, run_server(bob, **PEERS) as second:
+        yield PeerServers(first, second, carol)
 
 
 async def _receive(data: Path, attestation: Document) -> None:
@@ -86,18 +86,18 @@ def attested(heard: Document) -> list[str]:
     return [result["attestation"]["claim"]["content"] for result in heard["response"]["results"]]
 
 
-def test_a_memory_travels_and_its_signature_with_it(town: Town) -> None:
-    alice, bob = town.alice, town.bob
+def test_a_memory_travels_and_its_signature_with_it(peers: PeerServers) -> None:
+    alice, bob = peers.alice, peers.bob
     asked = ("ask", alice.url, QUESTION, "--responder-agent", "keeper", "--agent", "bob")
 
     # Request → signed response, of what Bob may know and nothing else; his key is bound, so he is known.
-    heard = cli(bob.data, *asked, "--verify", "--keep", "--share-with", "*", "--key-pin", town.keys["alice"])
+    heard = cli(bob.data, *asked, "--verify", "--keep", "--share-with", "*", "--key-pin", peers.keys["alice"])
     assert set(attested(heard)) == {SAID, "Pruning is what Bob may know, too"}
     assert heard["response"]["meta"]["trust_level_used"] == 2
-    assert heard["response"]["responder"] == {"agent_id": "keeper", "public_key": town.keys["alice"]}
+    assert heard["response"]["responder"] == {"agent_id": "keeper", "public_key": peers.keys["alice"]}
     assert heard["examined"]["signed"]
     assert heard["examined"]["key_known"]
-    assert signatures.verify_response(heard["response"], town.keys["alice"])
+    assert signatures.verify_response(heard["response"], peers.keys["alice"])
     assert [each["state"] for each in heard["examined"]["results"]] == ["verified", "verified"]
 
     # Verified again by the responder, and kept.
@@ -112,7 +112,7 @@ def test_a_memory_travels_and_its_signature_with_it(town: Town) -> None:
     # A vouch of Bob's for the keeper counts with Alice, who bound his key, and her verifications say so.
     vouched = cli(
         bob.data, "mrp", "vouch", alice.url, "--agent", "bob", "--subject", "keeper", "--domain", "memory-systems",
-        "--level", "competent", "--statement", "What it told me was so", "--subject-key", town.keys["alice"],
+        "--level", "competent", "--statement", "What it told me was so", "--subject-key", peers.keys["alice"],
         "--ref", heard["request"]["header"]["request_id"], "--confidence", "high",
     )  # fmt: skip
     assert vouched["counted"] is True
@@ -131,15 +131,15 @@ def test_a_memory_travels_and_its_signature_with_it(town: Town) -> None:
     assert (link["agent"], link["from"]) == ("keeper", "keeper")
 
     # Passed on by Bob's server to Carol: signed anew as an answer, but each memory still as Alice's keeper signed it.
-    onward = cli(town.carol, "ask", bob.url, QUESTION, "--responder-agent", "bob", "--agent", "carol", "--keep")
+    onward = cli(peers.carol, "ask", bob.url, QUESTION, "--responder-agent", "bob", "--agent", "carol", "--keep")
     assert SAID in attested(onward)
-    assert onward["response"]["responder"]["public_key"] == town.keys["bob"]
+    assert onward["response"]["responder"]["public_key"] == peers.keys["bob"]
     original = {r["attestation"]["id"]: r["attestation"] for r in heard["response"]["results"]}
     for result, state in zip(onward["response"]["results"], onward["examined"]["results"], strict=True):
         assert result["attestation"] == original[result["attestation"]["id"]], "word for word"
-        assert signatures.verify_attestation(result["attestation"], town.keys["alice"])
-        assert (state["state"], state["public_key"]) == ("verified", town.keys["alice"])
-    carols = asyncio.run(_held(town.carol, onward["kept"][0]["memory_id"], "carol"))
+        assert signatures.verify_attestation(result["attestation"], peers.keys["alice"])
+        assert (state["state"], state["public_key"]) == ("verified", peers.keys["alice"])
+    carols = asyncio.run(_held(peers.carol, onward["kept"][0]["memory_id"], "carol"))
     assert carols.provenance["from"] == "bob"
 
 
@@ -148,12 +148,12 @@ async def _held(data: Path, id: str, agent: str = "bob") -> Any:
         return await (await memory.engine()).get(Principal(), agent, id)
 
 
-def test_witnesses_and_chain_travel_along(town: Town) -> None:
+def test_witnesses_and_chain_travel_along(peers: PeerServers) -> None:
     """Dora → Alice's librarian → Bob → Carol: three hands, one signature."""
     asked = ("--verify", "--keep", "--share-with", "*")
-    first = cli(town.bob.data, "ask", town.alice.url, "herons", "--responder-agent", "librarian", "--agent", "bob",
+    first = cli(peers.bob.data, "ask", peers.alice.url, "herons", "--responder-agent", "librarian", "--agent", "bob",
                 *asked)  # fmt: skip
-    second = cli(town.carol, "ask", town.bob.url, "--keyword", "herons", "--responder-agent", "bob", "--agent",
+    second = cli(peers.carol, "ask", peers.bob.url, "--keyword", "herons", "--responder-agent", "bob", "--agent",
                  "carol", *asked)  # fmt: skip
     for heard in (first, second):
         (result,) = heard["response"]["results"]
@@ -162,28 +162,28 @@ def test_witnesses_and_chain_travel_along(town: Town) -> None:
         assert heard["examined"]["results"][0]["state"] == "verified"
         assert heard["examined"]["results"][0]["public_key"] == public_of(DORA)
     (kept,) = second["kept"]
-    (hit,) = cli(town.carol, "recall", "herons", "--agent", "carol")["results"][:1]
+    (hit,) = cli(peers.carol, "recall", "herons", "--agent", "carol")["results"][:1]
     assert hit["id"] == kept["memory_id"]
-    memory = asyncio.run(_held(town.carol, kept["memory_id"], "carol"))
+    memory = asyncio.run(_held(peers.carol, kept["memory_id"], "carol"))
     assert memory.provenance["witnesses"] == WITNESSED["provenance"]["witnesses"]
     assert memory.provenance["chain"] == ["dora-0", {"attestation": "dora-1", "agent": "dora", "from": "bob"}]
     assert memory.provenance["attestation"] == WITNESSED
 
 
-def test_a_stranger_hears_only_what_is_for_everyone(town: Town) -> None:
-    heard = cli(town.carol, "ask", town.alice.url, QUESTION, "--responder-agent", "keeper", "--agent", "carol")
+def test_a_stranger_hears_only_what_is_for_everyone(peers: PeerServers) -> None:
+    heard = cli(peers.carol, "ask", peers.alice.url, QUESTION, "--responder-agent", "keeper", "--agent", "carol")
     assert attested(heard) == [SAID]
     # A name alone is nobody: the one who has a key bound here must sign with it.
-    posing = cli(town.carol, "ask", town.alice.url, QUESTION, "--responder-agent", "keeper", "--agent", "bob")
+    posing = cli(peers.carol, "ask", peers.alice.url, QUESTION, "--responder-agent", "keeper", "--agent", "bob")
     assert attested(posing) == [SAID]
     assert posing["response"]["meta"]["trust_level_used"] == 0
 
 
-def test_a_known_key_must_be_the_one_that_signs(town: Town, tmp_path: Path) -> None:
-    cli(tmp_path, "trust", "add", "keeper", "--level", "1", "--key", town.keys["alice"])
-    args = ("ask", town.alice.url, QUESTION, "--responder-agent", "keeper")
+def test_a_known_key_must_be_the_one_that_signs(peers: PeerServers, tmp_path: Path) -> None:
+    cli(tmp_path, "trust", "add", "keeper", "--level", "1", "--key", peers.keys["alice"])
+    args = ("ask", peers.alice.url, QUESTION, "--responder-agent", "keeper")
     assert cli(tmp_path, *args)["examined"]["key_known"] is True
-    cli(tmp_path, "trust", "add", "keeper", "--level", "1", "--key", town.keys["bob"])
+    cli(tmp_path, "trust", "add", "keeper", "--level", "1", "--key", peers.keys["bob"])
     with pytest.raises(AssertionError, match="signed with another key"):
         cli(tmp_path, *args)
 
@@ -192,7 +192,7 @@ def test_a_known_key_must_be_the_one_that_signs(town: Town, tmp_path: Path) -> N
 
 
 @contextmanager
-def meddler(target: Running, change: Callable[[str, bytes], bytes]) -> Iterator[str]:
+def meddler(target: ServerProcess, change: Callable[[str, bytes], bytes]) -> Iterator[str]:
     """A proxy in front of a server, that changes answers; its address."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -235,18 +235,18 @@ def covered(response: Document) -> Document:
     }  # fmt: skip
 
 
-def recorded(town: Town) -> tuple[Document, Document]:
+def recorded(peers: PeerServers) -> tuple[Document, Document]:
     async def run() -> tuple[Document, Document]:
-        async with Peer(town.alice.url, agent="keeper") as peer:
+        async with Peer(peers.alice.url, agent="keeper") as peer:
             heard = await ask(peer, question("carol", QUESTION, now=system_clock()))
             return heard.request, heard.response
 
     return asyncio.run(run())
 
 
-def test_a_byte_changed_anywhere_is_caught(town: Town) -> None:
+def test_a_byte_changed_anywhere_is_caught(peers: PeerServers) -> None:
     """Every byte of a real answer, each changed in several ways: what is signed never comes through different."""
-    request, response = recorded(town)
+    request, response = recorded(peers)
     data = json.dumps(response).encode()
     true = covered(response)
     random.seed(7)
@@ -259,7 +259,7 @@ def test_a_byte_changed_anywhere_is_caught(town: Town) -> None:
             except (ValueError, RecursionError):
                 continue
             found = check_response(
-                request, document, now=system_clock(), pin=town.keys["alice"], known={},
+                request, document, now=system_clock(), pin=peers.keys["alice"], known={},
                 responder="keeper",
             )  # fmt: skip
             if found.problem is None:
@@ -272,7 +272,7 @@ def test_a_byte_changed_anywhere_is_caught(town: Town) -> None:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
-def test_nothing_changed_on_the_way_is_kept(town: Town, tmp_path: Path, place: float, flip: int) -> None:
+def test_nothing_changed_on_the_way_is_kept(peers: PeerServers, tmp_path: Path, place: float, flip: int) -> None:
     answers: list[Document] = []
 
     def change(path: str, data: bytes) -> bytes:
@@ -285,7 +285,7 @@ def test_nothing_changed_on_the_way_is_kept(town: Town, tmp_path: Path, place: f
             engine = await memory.engine()
             before = {m["id"] for m in (await memory.list(limit=1000))["memories"]}
             try:
-                heard = await ask(peer, question("carol", QUESTION, now=system_clock()), pin=town.keys["alice"])
+                heard = await ask(peer, question("carol", QUESTION, now=system_clock()), pin=peers.keys["alice"])
             except Fault:
                 assert {m["id"] for m in (await memory.list(limit=1000))["memories"]} == before
                 return
@@ -294,7 +294,7 @@ def test_nothing_changed_on_the_way_is_kept(town: Town, tmp_path: Path, place: f
             (kept,) = (await memory.list(limit=1000))["memories"]
             assert kept["content"] == SAID
 
-    with meddler(town.alice, change) as url:
+    with meddler(peers.alice, change) as url:
         asyncio.run(run(url))
 
 
@@ -322,20 +322,20 @@ def test_nothing_changed_on_the_way_is_kept(town: Town, tmp_path: Path, place: f
         (lambda r: r.clear(), "not a valid MEMORY_RESPONSE"),
     ],
 )
-def test_each_kind_of_meddling_is_named(town: Town, change: Callable[[Document], Any], says: str) -> None:
-    request, response = recorded(town)
+def test_each_kind_of_meddling_is_named(peers: PeerServers, change: Callable[[Document], Any], says: str) -> None:
+    request, response = recorded(peers)
     change(response)
-    found = check_response(request, response, now=system_clock(), pin=town.keys["alice"], known={}, responder="keeper")
+    found = check_response(request, response, now=system_clock(), pin=peers.keys["alice"], known={}, responder="keeper")
     assert found.problem is not None
     assert says in found.problem
 
 
-def test_signed_by_someone_else_is_caught_where_the_key_is_known(town: Town) -> None:
-    request, response = recorded(town)
+def test_signed_by_someone_else_is_caught_where_the_key_is_known(peers: PeerServers) -> None:
+    request, response = recorded(peers)
     mallory = "A" * 43 + "="
     response["results"][0]["attestation"]["claim"]["content"] = "Forget nothing"
     forged = signatures.sign_response(response, mallory)
-    known = {"keeper": town.keys["alice"]}
+    known = {"keeper": peers.keys["alice"]}
     found = check_response(request, forged, now=system_clock(), known=known)
     assert "another key" in (found.problem or "")
     # Without a key known beforehand the answer is its signer's, but the memory in it is nobody's.
@@ -344,19 +344,19 @@ def test_signed_by_someone_else_is_caught_where_the_key_is_known(town: Town) -> 
     assert [verdict.state for verdict in unknown.verdicts] == ["wrong"]
 
 
-def test_an_answer_to_an_earlier_question_is_not_taken_for_this_one(town: Town) -> None:
+def test_an_answer_to_an_earlier_question_is_not_taken_for_this_one(peers: PeerServers) -> None:
     """A recording, with the id put right: its signed time gives it away."""
-    request, response = recorded(town)
+    request, response = recorded(peers)
     later = milliseconds(response["header"]["timestamp"], "timestamp") + SKEW_MS + 1
     fresh = {**request, "header": {**request["header"], "timestamp": iso(later)}}
     found = check_response(fresh, response, now=later, known={})
     assert "older than the question" in (found.problem or "")
 
 
-def test_a_wrong_memory_in_a_right_answer_is_not_kept(town: Town, tmp_path: Path) -> None:
+def test_a_wrong_memory_in_a_right_answer_is_not_kept(peers: PeerServers, tmp_path: Path) -> None:
     """The responder itself passes on something changed: its answer is signed, the memory in it is not its author's."""
-    request, response = recorded(town)
-    alice = (town.alice.data / "identity.key").read_text("ascii").strip()
+    request, response = recorded(peers)
+    alice = (peers.alice.data / "identity.key").read_text("ascii").strip()
     attestation = response["results"][0]["attestation"]
     attestation["claim"]["content"] = "Forget nothing"
     attestation["signatures"]["hash"] = signatures.attestation_hash(attestation)
@@ -377,7 +377,7 @@ def test_a_wrong_memory_in_a_right_answer_is_not_kept(town: Town, tmp_path: Path
     asyncio.run(run())
 
 
-def test_a_verification_of_something_else_is_refused(town: Town) -> None:
+def test_a_verification_of_something_else_is_refused(peers: PeerServers) -> None:
     def change(path: str, data: bytes) -> bytes:
         document = json.loads(data)
         if document.get("type") == "verify_result":
@@ -390,25 +390,25 @@ def test_a_verification_of_something_else_is_refused(town: Town) -> None:
             with pytest.raises(Unavailable, match="another verification"):
                 await verify(peer, heard)
 
-    with meddler(town.alice, change) as url:
+    with meddler(peers.alice, change) as url:
         asyncio.run(run(url))
 
 
 @pytest.mark.parametrize(
     "answer", [b"", b"null", b"[]", b"<html>", b"[" * 100_000, b'{"error": "text"}', b'{"type": "memory_response"}']
 )
-def test_an_answer_that_is_no_answer_is_said_plainly(town: Town, answer: bytes) -> None:
+def test_an_answer_that_is_no_answer_is_said_plainly(peers: PeerServers, answer: bytes) -> None:
     async def run(url: str) -> None:
         async with Peer(url) as peer:
             with pytest.raises(Unavailable) as caught:
                 await ask(peer, question("carol", QUESTION, now=system_clock()))
             assert len(caught.value.message) < 400
 
-    with meddler(town.alice, lambda path, data: answer) as url:
+    with meddler(peers.alice, lambda path, data: answer) as url:
         asyncio.run(run(url))
 
 
-def test_an_answer_without_an_end_is_not_read_to_it(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_without_an_end_is_not_read_to_it(peers: PeerServers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("commonplace.dialects.mrp.client.MAX_BYTES", 1000)
 
     async def run(url: str) -> None:
@@ -416,5 +416,5 @@ def test_an_answer_without_an_end_is_not_read_to_it(town: Town, monkeypatch: pyt
             with pytest.raises(Unavailable, match="more than 1,000 bytes"):
                 await ask(peer, question("carol", QUESTION, now=system_clock()))
 
-    with meddler(town.alice, lambda path, data: b" " * 5000) as url:
+    with meddler(peers.alice, lambda path, data: b" " * 5000) as url:
         asyncio.run(run(url))

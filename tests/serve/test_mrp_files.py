@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from running import SECONDS, command, environment
+from server_process import SECONDS, command, environment
 
 from commonplace import Memory
 from commonplace.dialects.mrp import Mrp
 from commonplace.dialects.mrp.signatures import attestation_hash
-from commonplace.serve.mrp_files import LOOKS, Answered, Folder, watch
+from commonplace.serve.mrp_files import LOOKS, MOST_BYTES, AnswerSummary, Folder, watch
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
@@ -30,7 +30,7 @@ from commonplace.wire.validate import check
 Document = dict[str, Any]
 
 
-class Looks:
+class LimitedPause:
     """Between two looks: whatever the test does; after so many, the end."""
 
     def __init__(self, most: int, between: Callable[[int], None] = lambda n: None) -> None:
@@ -48,7 +48,7 @@ class Looks:
 
 
 @dataclass
-class Post:
+class ExchangeFolder:
     """A data directory, an exchange folder, and what was said about it."""
 
     data: Path
@@ -72,13 +72,13 @@ class Post:
 
     def watch(
         self, looks: int = 1, between: Callable[[int], None] = lambda n: None, *, trusted: bool = False, **more: Any
-    ) -> list[Answered]:
-        async def run() -> list[Answered]:
-            answered: list[Answered] = []
+    ) -> list[AnswerSummary]:
+        async def run() -> list[AnswerSummary]:
+            answered: list[AnswerSummary] = []
             async with Memory(data=self.data, embedder="hashing") as memory:
                 mrp = Mrp(await memory.engine(), Principal(), agent="keeper", authenticated=trusted)
                 with Folder(self.folder, mrp.handle, responder="keeper", report=self.said.append, **more) as folder:
-                    await watch(folder, Looks(looks, between), answered.append)
+                    await watch(folder, LimitedPause(looks, between), answered.append)
             return answered
 
         return asyncio.run(run())
@@ -117,17 +117,17 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def post(kept: Path, tmp_path: Path) -> Post:
+def exchange(kept: Path, tmp_path: Path) -> ExchangeFolder:
     folder = tmp_path / "exchange"
     folder.mkdir()
-    return Post(kept, folder)
+    return ExchangeFolder(kept, folder)
 
 
-def test_a_request_finds_its_response(post: Post) -> None:
-    id = post.ask()
-    before = post.path("request", id).read_bytes()
-    (answered,) = post.watch()
-    response = post.response(id)
+def test_a_request_finds_its_response(exchange: ExchangeFolder) -> None:
+    id = exchange.ask()
+    before = exchange.path("request", id).read_bytes()
+    (answered,) = exchange.watch()
+    response = exchange.response(id)
     assert (answered.status, answered.results) == ("success", 1)
     assert (answered.request, answered.response) == (f"request-{id}.json", f"response-{id}.json")
     assert response["header"]["request_id"] == id
@@ -135,24 +135,24 @@ def test_a_request_finds_its_response(post: Post) -> None:
     assert [r["attestation"]["claim"]["content"] for r in response["results"]] == [
         "Alice drinks green tea in the morning"
     ]
-    assert post.path("request", id).read_bytes() == before
-    assert post.names() == {answered.request, answered.response}
-    assert post.said == []
+    assert exchange.path("request", id).read_bytes() == before
+    assert exchange.names() == {answered.request, answered.response}
+    assert exchange.said == []
 
 
-def test_a_folder_proves_nobody_unless_it_is_trusted(post: Post) -> None:
-    first = post.ask()
-    assert [a.results for a in post.watch()] == [1]
-    assert post.response(first)["meta"]["trust_level_used"] == 0
-    second = post.ask()
-    assert [a.results for a in post.watch(trusted=True)] == [2]
-    assert post.response(second)["meta"]["trust_level_used"] == 3
+def test_a_folder_proves_nobody_unless_it_is_trusted(exchange: ExchangeFolder) -> None:
+    first = exchange.ask()
+    assert [a.results for a in exchange.watch()] == [1]
+    assert exchange.response(first)["meta"]["trust_level_used"] == 0
+    second = exchange.ask()
+    assert [a.results for a in exchange.watch(trusted=True)] == [2]
+    assert exchange.response(second)["meta"]["trust_level_used"] == 3
 
 
-def test_a_verification_finds_its_result(post: Post) -> None:
-    id = post.ask()
-    post.watch()
-    (result,) = post.response(id)["results"]
+def test_a_verification_finds_its_result(exchange: ExchangeFolder) -> None:
+    id = exchange.ask()
+    exchange.watch()
+    (result,) = exchange.response(id)["results"]
     for kind, answer_kind in (("verify", "verify-result"), ("request", "response")):
         verify_id = str(uuid.uuid4())
         document = {
@@ -161,43 +161,43 @@ def test_a_verification_finds_its_result(post: Post) -> None:
             "target": {"memory_id": result["memory_id"], "attestation_hash": attestation_hash(result["attestation"])},
             "checks": ["signature", "freshness"],
         }  # fmt: skip
-        post.path(kind, verify_id).write_text(json.dumps(document), "utf-8")
-        (answered,) = post.watch()
-        found = post.response(verify_id, answer_kind)
+        exchange.path(kind, verify_id).write_text(json.dumps(document), "utf-8")
+        (answered,) = exchange.watch()
+        found = exchange.response(verify_id, answer_kind)
         assert (found["type"], found["header"]["verify_id"]) == ("verify_result", verify_id)
         assert found["results"]["signature"]["status"] == "pass"
         assert answered.status == found["aggregate"]["recommendation"] != "reject"
 
 
-def test_a_verification_that_is_wrong_is_rejected(post: Post) -> None:
+def test_a_verification_that_is_wrong_is_rejected(exchange: ExchangeFolder) -> None:
     id = str(uuid.uuid4())
     document = {"type": "memory_verify", "version": "0.1", "header": {"verify_id": id, "timestamp": "never"}}
-    post.path("verify", id).write_text(json.dumps(document), "utf-8")
-    (answered,) = post.watch()
+    exchange.path("verify", id).write_text(json.dumps(document), "utf-8")
+    (answered,) = exchange.watch()
     assert answered.status == "reject"
-    assert post.response(id, "verify-result")["results"]["signature"]["status"] == "fail"
+    assert exchange.response(id, "verify-result")["results"]["signature"]["status"] == "fail"
 
 
-def test_requests_are_answered_oldest_first(post: Post) -> None:
-    ids = [post.ask() for _ in range(5)]
+def test_requests_are_answered_oldest_first(exchange: ExchangeFolder) -> None:
+    ids = [exchange.ask() for _ in range(5)]
     for age, id in enumerate(ids):
-        os.utime(post.path("request", id), ns=(0, 10**18 - age * 10**9))
-    assert [a.request for a in post.watch()] == [f"request-{id}.json" for id in reversed(ids)]
+        os.utime(exchange.path("request", id), ns=(0, 10**18 - age * 10**9))
+    assert [a.request for a in exchange.watch()] == [f"request-{id}.json" for id in reversed(ids)]
 
 
-def test_each_request_is_answered_once(post: Post) -> None:
-    id = post.ask()
-    assert len(post.watch(looks=4)) == 1
-    before = post.path("response", id).stat()
-    assert post.watch() == []
-    after = post.path("response", id).stat()
+def test_each_request_is_answered_once(exchange: ExchangeFolder) -> None:
+    id = exchange.ask()
+    assert len(exchange.watch(looks=4)) == 1
+    before = exchange.path("response", id).stat()
+    assert exchange.watch() == []
+    after = exchange.path("response", id).stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-def test_a_request_still_being_written_is_waited_for(post: Post) -> None:
+def test_a_request_still_being_written_is_waited_for(exchange: ExchangeFolder) -> None:
     id = str(uuid.uuid4())
     data = json.dumps(request(id=id)).encode()
-    path = post.path("request", id)
+    path = exchange.path("request", id)
     path.write_bytes(b"")
 
     def write(look: int) -> None:
@@ -206,22 +206,22 @@ def test_a_request_still_being_written_is_waited_for(post: Post) -> None:
             done = path.stat().st_size
             path.write_bytes(data[: done + len(data) // 4 + 1])
 
-    (answered,) = post.watch(looks=LOOKS * 5, between=write)
+    (answered,) = exchange.watch(looks=LOOKS * 5, between=write)
     assert answered.status == "success"
-    assert post.said == []
+    assert exchange.said == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"type": "memory_request"', b"\xff\xfe", b"[NaN]", b"{}}"])
-def test_what_stays_unreadable_is_an_error_once(post: Post, content: bytes) -> None:
+def test_what_stays_unreadable_is_an_error_once(exchange: ExchangeFolder, content: bytes) -> None:
     id = str(uuid.uuid4())
-    post.path("request", id).write_bytes(content)
-    assert post.watch(looks=LOOKS - 1) == []
-    (answered,) = post.watch(looks=LOOKS * 3)
+    exchange.path("request", id).write_bytes(content)
+    assert exchange.watch(looks=LOOKS - 1) == []
+    (answered,) = exchange.watch(looks=LOOKS * 3)
     assert answered.status == "error"
-    status = post.response(id)["status"]
+    status = exchange.response(id)["status"]
     assert status["code"] == "error"
     assert "not valid JSON" in status["message"] or "UTF-8" in status["message"]
-    assert post.watch(looks=LOOKS * 2) == []
+    assert exchange.watch(looks=LOOKS * 2) == []
 
 
 @pytest.mark.parametrize(
@@ -234,63 +234,63 @@ def test_what_stays_unreadable_is_an_error_once(post: Post, content: bytes) -> N
         (b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_request_is_an_error(post: Post, content: bytes, says: str) -> None:
+def test_what_is_no_request_is_an_error(exchange: ExchangeFolder, content: bytes, says: str) -> None:
     id = str(uuid.uuid4())
-    post.path("request", id).write_bytes(content)
-    post.watch()
-    assert says in post.response(id)["status"]["message"]
+    exchange.path("request", id).write_bytes(content)
+    exchange.watch()
+    assert says in exchange.response(id)["status"]["message"]
 
 
 @pytest.mark.parametrize("inner", ["../../escaped", "/tmp/escaped", "b2f5ff47-4367-41b3-8b6b-9d1c2e3f4a5b", "", None])
-def test_the_id_inside_must_be_the_one_in_the_name(post: Post, inner: Any) -> None:
+def test_the_id_inside_must_be_the_one_in_the_name(exchange: ExchangeFolder, inner: Any) -> None:
     id = str(uuid.uuid4())
     document = request()
     document["header"]["request_id"] = inner
-    post.path("request", id).write_text(json.dumps(document), "utf-8")
-    before = post.memories()
-    post.watch()
-    assert "as in the file's name" in post.response(id)["status"]["message"]
-    assert post.names() == {f"request-{id}.json", f"response-{id}.json"}
-    assert {entry.name for entry in post.folder.parent.iterdir()} == {"exchange"}
-    assert post.memories() == before
+    exchange.path("request", id).write_text(json.dumps(document), "utf-8")
+    before = exchange.memories()
+    exchange.watch()
+    assert "as in the file's name" in exchange.response(id)["status"]["message"]
+    assert exchange.names() == {f"request-{id}.json", f"response-{id}.json"}
+    assert {entry.name for entry in exchange.folder.parent.iterdir()} == {"exchange"}
+    assert exchange.memories() == before
 
 
-def test_a_schema_error_and_an_expired_ttl_are_errors(post: Post) -> None:
-    wrong = post.ask(query={"natural": 7})
-    old = post.ask(header={"timestamp": "2020-01-01T00:00:00Z", "ttl_seconds": 5})
-    post.watch()
-    assert "natural" in post.response(wrong)["status"]["message"]
-    assert post.response(old)["status"]["code"] == "error"
-    assert post.response(old)["results"] == []
+def test_a_schema_error_and_an_expired_ttl_are_errors(exchange: ExchangeFolder) -> None:
+    wrong = exchange.ask(query={"natural": 7})
+    old = exchange.ask(header={"timestamp": "2020-01-01T00:00:00Z", "ttl_seconds": 5})
+    exchange.watch()
+    assert "natural" in exchange.response(wrong)["status"]["message"]
+    assert exchange.response(old)["status"]["code"] == "error"
+    assert exchange.response(old)["results"] == []
 
 
-def test_an_id_used_again_for_something_else_is_declined(post: Post) -> None:
-    id = post.ask("what about tea?")
-    post.watch()
-    first = post.response(id)
-    post.path("response", id).unlink()
-    post.watch()
-    assert post.response(id) == first, "the same request has the same answer"
-    post.path("response", id).unlink()
-    post.ask("what else?", id=id)
-    post.watch()
-    assert post.response(id)["status"]["code"] == "declined"
-    assert post.response(id)["results"] == []
+def test_an_id_used_again_for_something_else_is_declined(exchange: ExchangeFolder) -> None:
+    id = exchange.ask("what about tea?")
+    exchange.watch()
+    first = exchange.response(id)
+    exchange.path("response", id).unlink()
+    exchange.watch()
+    assert exchange.response(id) == first, "the same request has the same answer"
+    exchange.path("response", id).unlink()
+    exchange.ask("what else?", id=id)
+    exchange.watch()
+    assert exchange.response(id)["status"]["code"] == "declined"
+    assert exchange.response(id)["results"] == []
 
 
-def test_links_pipes_and_folders_are_left_alone(post: Post, tmp_path: Path) -> None:
+def test_links_pipes_and_folders_are_left_alone(exchange: ExchangeFolder, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.json"
     ids = [str(uuid.uuid4()) for _ in range(4)]
     elsewhere.write_text(json.dumps(request(id=ids[0])), "utf-8")
-    post.path("request", ids[0]).symlink_to(elsewhere)
-    post.path("request", ids[1]).mkdir()
-    os.mkfifo(post.path("request", ids[2]))
-    post.path("request", ids[3]).symlink_to(tmp_path / "nowhere")
-    before = post.names()
-    assert post.watch(looks=3) == []
-    assert post.names() == before
-    assert len(post.said) == 4, "each is told of once"
-    assert all("not a regular file" in text for text in post.said)
+    exchange.path("request", ids[0]).symlink_to(elsewhere)
+    exchange.path("request", ids[1]).mkdir()
+    os.mkfifo(exchange.path("request", ids[2]))
+    exchange.path("request", ids[3]).symlink_to(tmp_path / "nowhere")
+    before = exchange.names()
+    assert exchange.watch(looks=3) == []
+    assert exchange.names() == before
+    assert len(exchange.said) == 4, "each is told of once"
+    assert all("not a regular file" in text for text in exchange.said)
 
 
 @pytest.mark.parametrize(
@@ -298,71 +298,71 @@ def test_links_pipes_and_folders_are_left_alone(post: Post, tmp_path: Path) -> N
     ["request-1.json", "request-{}.json.bak", "a-request-{}.json", "REQUEST-{}.json", "response-{}.json", "notes.txt",
      ".request-{}.json", "request-{}.json\n", "request-{}x.json", "request-..%2f{}.json"],
 )  # fmt: skip
-def test_other_files_are_left_alone(post: Post, name: str) -> None:
-    path = post.folder / name.format(uuid.uuid4())
+def test_other_files_are_left_alone(exchange: ExchangeFolder, name: str) -> None:
+    path = exchange.folder / name.format(uuid.uuid4())
     path.write_text(json.dumps(request()), "utf-8")
-    assert post.watch(looks=2) == []
-    assert post.names() == {path.name}
+    assert exchange.watch(looks=2) == []
+    assert exchange.names() == {path.name}
 
 
-def test_upper_case_is_another_name_and_said_so(post: Post) -> None:
+def test_upper_case_is_another_name_and_said_so(exchange: ExchangeFolder) -> None:
     id = str(uuid.uuid4()).upper()
-    post.path("request", id).write_text(json.dumps(request(id=id)), "utf-8")
-    assert post.watch() == []
-    (said,) = post.said
+    exchange.path("request", id).write_text(json.dumps(request(id=id)), "utf-8")
+    assert exchange.watch() == []
+    (said,) = exchange.said
     assert "lower case" in said
 
 
-def test_a_file_that_is_too_large_is_an_error(post: Post) -> None:
-    id = post.ask("tea " * 1000)
-    (answered,) = post.watch(most_bytes=1000)
+def test_a_file_that_is_too_large_is_an_error(exchange: ExchangeFolder) -> None:
+    id = exchange.ask("tea " * (MOST_BYTES // 4))
+    (answered,) = exchange.watch()
     assert answered.status == "error"
-    assert "at most 1,000 bytes" in post.response(id)["status"]["message"]
+    assert "at most 1,048,576 bytes" in exchange.response(id)["status"]["message"]
 
 
-def test_a_folder_that_goes_away_and_comes_back_is_told_of_once(post: Post) -> None:
-    aside = post.folder.with_name("aside")
+def test_a_folder_that_goes_away_and_comes_back_is_told_of_once(exchange: ExchangeFolder) -> None:
+    aside = exchange.folder.with_name("aside")
 
     def move(look: int) -> None:
         if look == 1:
-            post.folder.rename(aside)
+            exchange.folder.rename(aside)
         elif look == 5:
-            aside.rename(post.folder)
-            post.ask()
+            aside.rename(exchange.folder)
+            exchange.ask()
 
-    assert len(post.watch(looks=8, between=move)) == 1
-    assert len(post.said) == 1
-    assert "cannot read" in post.said[0]
+    assert len(exchange.watch(looks=8, between=move)) == 1
+    assert len(exchange.said) == 1
+    assert "cannot read" in exchange.said[0]
 
 
-def test_an_answer_that_cannot_be_written_is_written_later(post: Post) -> None:
-    id = post.ask()
-    in_the_way = post.folder / f".response-{id}.json.tmp"
+def test_an_answer_that_cannot_be_written_is_written_later(exchange: ExchangeFolder) -> None:
+    id = exchange.ask()
+    in_the_way = exchange.folder / f".response-{id}.json.tmp"
     in_the_way.mkdir()
 
     def clear(look: int) -> None:
         if look == 3:
-            assert not post.path("response", id).exists()
+            assert not exchange.path("response", id).exists()
             in_the_way.rmdir()
 
-    (answered,) = post.watch(looks=6, between=clear)
+    (answered,) = exchange.watch(looks=6, between=clear)
     assert answered.status == "success"
-    assert len(post.said) == 1
-    assert "cannot be written" in post.said[0]
+    assert len(exchange.said) == 1
+    assert "cannot be written" in exchange.said[0]
 
 
-def test_one_who_asks_too_often_waits(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_who_asks_too_often_waits(exchange: ExchangeFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_MRP_REQUESTS_PER_MINUTE", "2")
     for _ in range(4):
-        post.ask()
-    assert 2 <= len(post.watch(looks=3)) < 4
-    assert all("it is tried again" in text for text in post.said)
+        exchange.ask()
+    assert 2 <= len(exchange.watch(looks=3)) < 4
+    assert all("it is tried again" in text for text in exchange.said)
     monkeypatch.delenv("COMMONPLACE_MRP_REQUESTS_PER_MINUTE")
-    post.watch()
-    assert len(post.names()) == 8, "nothing was lost"
+    exchange.watch()
+    assert len(exchange.names()) == 8, "nothing was lost"
 
 
-def test_answering_once_waits_for_those_who_asked_too_often(post: Post) -> None:
+def test_answering_once_waits_for_those_who_asked_too_often(exchange: ExchangeFolder) -> None:
     asked: list[str] = []
 
     async def busy(document: Document) -> Document:
@@ -371,54 +371,54 @@ def test_answering_once_waits_for_those_who_asked_too_often(post: Post) -> None:
             raise RateLimited(f"try again in {len(asked)} s", retry_after=1)
         raise Unavailable("done")
 
-    post.ask()
-    with Folder(post.folder, busy, responder="keeper", report=post.said.append) as folder:
-        asyncio.run(watch(folder, Looks(9), lambda answered: None, once=True))
+    exchange.ask()
+    with Folder(exchange.folder, busy, responder="keeper", report=exchange.said.append) as folder:
+        asyncio.run(watch(folder, LimitedPause(9), lambda answered: None, once=True))
     assert len(asked) == 4
-    assert len(post.said) == 1, "the same thing is said once"
+    assert len(exchange.said) == 1, "the same thing is said once"
 
 
 def test_where_an_identity_is_required_nobody_in_particular_is_declined(
-    post: Post, monkeypatch: pytest.MonkeyPatch
+    exchange: ExchangeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COMMONPLACE_MRP_REQUIRE_IDENTITY", "true")
-    id = post.ask()
-    assert [answered.status for answered in post.watch()] == ["declined"]
-    assert "proves an identity" in post.response(id)["status"]["message"]
+    id = exchange.ask()
+    assert [answered.status for answered in exchange.watch()] == ["declined"]
+    assert "proves an identity" in exchange.response(id)["status"]["message"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_told_of_once(post: Post) -> None:
-    id = post.ask()
-    post.path("request", id).chmod(0)
-    assert post.watch(looks=3) == []
-    (said,) = post.said
+def test_a_file_that_may_not_be_read_is_told_of_once(exchange: ExchangeFolder) -> None:
+    id = exchange.ask()
+    exchange.path("request", id).chmod(0)
+    assert exchange.watch(looks=3) == []
+    (said,) = exchange.said
     assert "cannot be read" in said
 
 
-def test_a_planted_link_is_not_written_through(post: Post, tmp_path: Path) -> None:
+def test_a_planted_link_is_not_written_through(exchange: ExchangeFolder, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("untouched", "utf-8")
-    id = post.ask()
-    (post.folder / f".response-{id}.json.tmp").symlink_to(victim)
-    (answered,) = post.watch()
+    id = exchange.ask()
+    (exchange.folder / f".response-{id}.json.tmp").symlink_to(victim)
+    (answered,) = exchange.watch()
     assert victim.read_text("utf-8") == "untouched"
-    assert not (post.folder / answered.response).is_symlink()
+    assert not (exchange.folder / answered.response).is_symlink()
 
 
-def test_one_process_at_a_time(post: Post) -> None:
+def test_one_process_at_a_time(exchange: ExchangeFolder) -> None:
     with (
-        Folder(post.folder, None, responder="keeper", report=post.said.append),  # type: ignore[arg-type]
+        Folder(exchange.folder, None, responder="keeper", report=exchange.said.append),  # type: ignore[arg-type]
         pytest.raises(Unavailable, match="another process already answers"),
     ):
-        post.watch()
-    assert post.watch() == []
+        exchange.watch()
+    assert exchange.watch() == []
 
 
-def test_a_path_that_is_no_folder_is_refused(post: Post, tmp_path: Path) -> None:
+def test_a_path_that_is_no_folder_is_refused(exchange: ExchangeFolder, tmp_path: Path) -> None:
     for path, says in ((tmp_path / "missing", "there is no folder .*mkdir"), (Path(__file__), "is not a folder; give")):
         with pytest.raises(ValidationError, match=says):
-            Post(post.data, path).watch()
+            ExchangeFolder(exchange.data, path).watch()
 
 
 JSON = st.recursive(
@@ -431,22 +431,22 @@ PARTS = st.sampled_from(["type", "version", "header", "requester", "query", "res
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(forged=st.lists(st.dictionaries(PARTS, JSON, max_size=4), min_size=1, max_size=6))
-def test_no_forged_file_ends_the_watch_or_stores_anything(post: Post, forged: list[Document]) -> None:
+def test_no_forged_file_ends_the_watch_or_stores_anything(exchange: ExchangeFolder, forged: list[Document]) -> None:
     ids = []
     for changes in forged:
         id = str(uuid.uuid4())
         document = {**request(id=id), **changes}
         if isinstance(document["header"], dict):
             document["header"] = {"timestamp": iso(system_clock()), **document["header"], "request_id": id}
-        post.path("request", id).write_text(json.dumps(document), "utf-8")
+        exchange.path("request", id).write_text(json.dumps(document), "utf-8")
         ids.append(id)
-    before = post.memories()
-    post.watch()
-    assert post.said == []
+    before = exchange.memories()
+    exchange.watch()
+    assert exchange.said == []
     for id in ids:
-        assert post.response(id)["header"]["request_id"] == id
-    assert post.memories() == before
-    assert not [text for text in post.said if "bug" in text]
+        assert exchange.response(id)["header"]["request_id"] == id
+    assert exchange.memories() == before
+    assert not [text for text in exchange.said if "bug" in text]
 
 
 # processes, as users start them
@@ -457,7 +457,7 @@ import os, signal, sys
 from commonplace.serve import mrp_files
 from commonplace.cli import main
 
-class Deadly:
+class KillingOs:
     "The os module, which kills the process at its n-th call of those that write."
     left = int(sys.argv[1])
 
@@ -466,64 +466,64 @@ class Deadly:
         if name not in ("open", "fdopen", "fsync", "rename", "unlink", "scandir"):
             return found
         def call(*args, **more):
-            Deadly.left -= 1
-            if Deadly.left == 0:
+            KillingOs.left -= 1
+            if KillingOs.left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             result = found(*args, **more)
-            Deadly.left -= 1
-            if Deadly.left == 0:
+            KillingOs.left -= 1
+            if KillingOs.left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return result
         return call
 
-mrp_files.os = Deadly()
+mrp_files.os = KillingOs()
 sys.exit(main(sys.argv[2:]))
 """
 
 
 @pytest.mark.slow
-def test_killed_at_any_step_every_request_is_answered_once_and_whole(post: Post) -> None:
-    ids = [post.ask(f"what about tea, {n}?") for n in range(2)]
-    args = ["mrp", "watch", str(post.folder), "--once", "--agent", "keeper", "--json"]
+def test_killed_at_any_step_every_request_is_answered_once_and_whole(exchange: ExchangeFolder) -> None:
+    ids = [exchange.ask(f"what about tea, {n}?") for n in range(2)]
+    args = ["mrp", "watch", str(exchange.folder), "--once", "--agent", "keeper", "--json"]
     seen: dict[str, bytes] = {}
     kills = 0
     for step in range(1, 200):
         done = subprocess.run(
-            [sys.executable, "-c", _KILLED, str(step), *args], env=environment(post.data), capture_output=True,
+            [sys.executable, "-c", _KILLED, str(step), *args], env=environment(exchange.data), capture_output=True,
             text=True, timeout=SECONDS, check=False,
         )  # fmt: skip
         for id in ids:
-            if post.path("response", id).exists():
-                content = post.path("response", id).read_bytes()
+            if exchange.path("response", id).exists():
+                content = exchange.path("response", id).read_bytes()
                 assert seen.setdefault(id, content) == content, "an answer never changes once it is there"
-                assert post.response(id)["status"]["code"] == "success"
+                assert exchange.response(id)["status"]["code"] == "success"
         if done.returncode == 0:
             break
         assert done.returncode == -signal.SIGKILL, done.stderr
         kills += 1
         if kills % 7:  # mostly from the start again, so that every step is met with nothing done yet
             for id in ids:
-                post.path("response", id).unlink(missing_ok=True)
+                exchange.path("response", id).unlink(missing_ok=True)
     else:
         raise AssertionError("it never ended by itself")
     assert kills > 12
     assert set(seen) == set(ids)
-    assert post.names() == {f"{kind}-{id}.json" for kind in ("request", "response") for id in ids}
+    assert exchange.names() == {f"{kind}-{id}.json" for kind in ("request", "response") for id in ids}
 
 
-def test_it_watches_until_it_is_told_to_stop(post: Post) -> None:
-    args = command("mrp", "watch", str(post.folder), "--agent", "keeper", "--interval", "0.01")
+def test_it_watches_until_it_is_told_to_stop(exchange: ExchangeFolder) -> None:
+    args = command("mrp", "watch", str(exchange.folder), "--agent", "keeper", "--interval", "0.01")
     with subprocess.Popen(
-        args, env=environment(post.data), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        args, env=environment(exchange.data), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stderr is not None
             assert process.stdout is not None
             assert "answering requests" in process.stderr.readline()
             for _ in range(2):
-                id = post.ask()
+                id = exchange.ask()
                 assert process.stdout.readline() == f"request-{id}.json → response-{id}.json  success, 1 memory\n"
-                assert post.response(id)["status"]["code"] == "success"
+                assert exchange.response(id)["status"]["code"] == "success"
             process.send_signal(signal.SIGTERM)
             assert process.wait(SECONDS) == 0
             assert (process.stdout.read(), process.stderr.read()) == ("", "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Answer, Running, cli, command, environment, running, token
+from server_process import Answer, ServerProcess, cli, command, environment, run_server, token
 
 from commonplace.dialects.mrp import signatures
 from commonplace.serve.protocols.mrp import ROUTES
@@ -57,7 +57,7 @@ def refused(answer: Answer, status: int, code: str) -> dict[str, Any]:
     return error
 
 
-def remember(server: Running, content: str, agent: str = "alice", **more: Any) -> str:
+def remember(server: ServerProcess, content: str, agent: str = "alice", **more: Any) -> str:
     body = {"agent_id": agent, "type": "semantic", "content": content}
     bearer = more.pop("token", None)
     id: str = server.post("/v0/remember", {**body, **more}, token=bearer).json["id"]
@@ -73,7 +73,7 @@ def test_every_route_is_in_the_table() -> None:
 # open local mode
 
 
-def test_a_request_and_its_verification(open_server: Running) -> None:
+def test_a_request_and_its_verification(open_server: ServerProcess) -> None:
     agent = f"alice-{uuid.uuid4().hex[:8]}"
     id = remember(open_server, PRUNING, agent)
     asked = request(response_preferences={"sign_response": True, "max_results": 1})
@@ -97,7 +97,7 @@ def test_a_request_and_its_verification(open_server: Running) -> None:
     assert (again["type"], again["status"]["code"]) == ("memory_response", "no_match")
 
 
-def test_statuses_are_answers_and_not_errors(open_server: Running) -> None:
+def test_statuses_are_answers_and_not_errors(open_server: ServerProcess) -> None:
     agent = f"alice-{uuid.uuid4().hex[:8]}"
     remember(open_server, "cutting without evidence", agent)
     remember(open_server, "cutting with evidence", agent, metadata={"references": ["a.md"]})
@@ -132,13 +132,13 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_400_with_details(open_server: Running, wrong: str) -> None:
+def test_what_is_wrong_is_400_with_details(open_server: ServerProcess, wrong: str) -> None:
     body, field = WRONG[wrong]
     error = refused(open_server.post("/mrp/request", body()), 400, "validation_error")
     assert error["details"]["field"] == field
 
 
-def test_other_refusals(open_server: Running) -> None:
+def test_other_refusals(open_server: ServerProcess) -> None:
     refused(open_server.post("/mrp/request", b"{"), 400, "validation_error")
     refused(open_server.post("/mrp/request", b""), 400, "validation_error")
     refused(open_server.get("/mrp/vouches"), 400, "validation_error")
@@ -150,7 +150,7 @@ def test_other_refusals(open_server: Running) -> None:
 
 
 def test_too_many_requests_are_told_when_to_come_again(tmp_path: Path) -> None:
-    with running(tmp_path, COMMONPLACE_MRP_REQUESTS_PER_MINUTE="3") as server:
+    with run_server(tmp_path, COMMONPLACE_MRP_REQUESTS_PER_MINUTE="3") as server:
         for _ in range(3):
             answered(server.post("/mrp/request", request()))
         answer = server.post("/mrp/request", request())
@@ -159,7 +159,7 @@ def test_too_many_requests_are_told_when_to_come_again(tmp_path: Path) -> None:
         answered(server.post("/mrp/request", request(requester="carol")))
 
 
-def test_vouches_are_given_and_shown(open_server: Running) -> None:
+def test_vouches_are_given_and_shown(open_server: ServerProcess) -> None:
     name = f"djclawd-{uuid.uuid4().hex[:8]}"
     cli(open_server.data, "trust", "add", name, "--level", "2", "--key", PUBLIC, "--voucher")
     subject = f"Babel-{uuid.uuid4().hex[:8]}"
@@ -181,7 +181,7 @@ def test_vouches_are_given_and_shown(open_server: Running) -> None:
 def test_a_requester_without_a_token_is_turned_away(tmp_path: Path) -> None:
     admin = token(tmp_path, "--role", "admin")
     reader = token(tmp_path, "--role", "reader", "--agents", "alice")
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         answer = server.post("/mrp/request", request())
         refused(answer, 401, "unauthenticated")
         assert "bearer" in answer.headers["www-authenticate"].lower()
@@ -197,13 +197,13 @@ def test_a_requester_without_a_token_is_turned_away(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
+def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, str]]:
     """A server that asks for tokens and lets peers in on the tenant acme."""
     data = tmp_path_factory.mktemp("public")
     (data / "commonplace.toml").write_text('[mrp]\npublic = true\ntenant = "acme"\nname = "library"\n')
     acme = token(data, "--role", "admin", "--tenant", "acme")
     globex = token(data, "--role", "admin", "--tenant", "globex")
-    with running(data) as server:
+    with run_server(data) as server:
         for content, shared in (("pruning in private", None), ("pruning for bob", ["bob"]), ("pruning for all", ["*"])):
             intent = {} if shared is None else {"privacy_intent": {"share_with": shared}}
             remember(server, content, token=acme, **intent)
@@ -215,7 +215,7 @@ def contents(response: dict[str, Any]) -> set[str]:
     return {result["attestation"]["claim"]["content"] for result in response["results"]}
 
 
-def test_peers_are_let_in_at_level_0_and_see_what_is_shared(public: tuple[Running, str]) -> None:
+def test_peers_are_let_in_at_level_0_and_see_what_is_shared(public: tuple[ServerProcess, str]) -> None:
     server, acme = public
     bob = answered(server.post("/mrp/request", request("pruning")))
     assert contents(bob) == {"pruning for bob", "pruning for all"}
@@ -231,7 +231,7 @@ def test_peers_are_let_in_at_level_0_and_see_what_is_shared(public: tuple[Runnin
     refused(server.post("/mrp/vouches", {"vouch": vouch("x", "y")}), 403, "forbidden")
 
 
-def test_a_bound_key_raises_the_level_and_keeps_others_from_using_the_name(public: tuple[Running, str]) -> None:
+def test_a_bound_key_raises_the_level_and_keeps_others_from_using_the_name(public: tuple[ServerProcess, str]) -> None:
     server, _ = public
     cli(server.data, "trust", "add", "bob", "--level", "2", "--key", PUBLIC, "--tenant", "acme")
     try:
@@ -247,14 +247,14 @@ def test_a_bound_key_raises_the_level_and_keeps_others_from_using_the_name(publi
 def test_where_identity_is_required_it_must_be_proved(tmp_path: Path) -> None:
     (tmp_path / "commonplace.toml").write_text("[mrp]\npublic = true\nrequire_identity = true\n")
     token(tmp_path)
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         refused(server.post("/mrp/request", request()), 401, "unauthenticated")
         signed = answered(server.post("/mrp/request", signatures.sign_request(request(), PRIVATE)))
         assert signed["status"]["code"] == "no_match"
 
 
 def test_a_key_that_cannot_be_used_is_a_status(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         (tmp_path / "identity.key").write_text("nonsense")
         (tmp_path / "identity.key").chmod(0o600)
         remember(server, PRUNING)
@@ -296,7 +296,7 @@ def test_a_memory_is_shared_from_the_shell(tmp_path: Path) -> None:
     assert cli(tmp_path, "remember", PRUNING, "--share-with", "bob", "--share-with", "carol")["id"]
     (tmp_path / "commonplace.toml").write_text("[mrp]\npublic = true\n")
     token(tmp_path)
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         assert contents(answered(server.post("/mrp/request", request(requester="carol")))) == {PRUNING}
         assert contents(answered(server.post("/mrp/request", request(requester="dave")))) == set()
 
@@ -305,7 +305,7 @@ def test_whom_a_memory_is_shared_with_changes_from_the_shell(tmp_path: Path) -> 
     id = cli(tmp_path, "remember", PRUNING)["id"]
     (tmp_path / "commonplace.toml").write_text("[mrp]\npublic = true\n")
     token(tmp_path)
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         asked = request(requester="dave")
         assert contents(answered(server.post("/mrp/request", asked))) == set()
         shared = cli(tmp_path, "update", id, "--share-with", "dave")
@@ -319,7 +319,7 @@ def test_whom_a_memory_is_shared_with_changes_from_the_shell(tmp_path: Path) -> 
 
 
 def test_nothing_of_a_question_is_logged(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         answered(server.post("/mrp/request", request("what of quartzword?", "quartzname")))
         server.stop()
         said = "".join(server.out + server.err)

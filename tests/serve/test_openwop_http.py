@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from running import PROTOCOLS, Answer, Running, cli, running, token
+from server_process import PROTOCOLS, Answer, ServerProcess, cli, run_server, token
 
 from commonplace.config import load
 from commonplace.serve.protocols import http_protocols, openwop
@@ -36,7 +36,7 @@ SECRET = "-".join(["hunter", "two", "hunter", "four"])  # in pieces, so that no 
 class Client:
     """One token's way to the memory, every answer checked against its schema."""
 
-    server: Running
+    server: ServerProcess
     token: str | None = None
 
     def call(self, method: str, path: str, body: Any = None) -> Answer:
@@ -85,7 +85,7 @@ class Client:
 
 
 @dataclass
-class Two:
+class TenantClients:
     """A server with a client of each of two tenants, and a reader."""
 
     acme: Client
@@ -95,7 +95,7 @@ class Two:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenantClients]:
     data = tmp_path_factory.mktemp("openwop")
     made = {
         name: token(data, "--role", role, "--tenant", tenant, "--name", name)
@@ -103,8 +103,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
             ("acme", "writer", "acme"), ("globex", "writer", "globex"), ("reader", "reader", "acme"),
         )
     }  # fmt: skip
-    with running(data) as server:
-        yield Two(*(Client(server, made[name]) for name in ("acme", "globex", "reader")), Client(server))
+    with run_server(data) as server:
+        yield TenantClients(*(Client(server, made[name]) for name in ("acme", "globex", "reader")), Client(server))
 
 
 # the tables
@@ -140,7 +140,7 @@ def test_the_workflows_are_only_there_when_asked_for(tmp_path: Path) -> None:
 # the four scenarios
 
 
-def test_memory_list_snapshot(two: Two) -> None:
+def test_memory_list_snapshot(two: TenantClients) -> None:
     acme = two.acme
     ref = acme.ref("snapshot")
     first = acme.put(ref, "before").json["entry"]
@@ -162,7 +162,7 @@ def test_memory_list_snapshot(two: Two) -> None:
     assert acme.contents(ref, runId=acme.start()) == ["the run's own", "an external write"]
 
 
-def test_memory_put_redaction(two: Two) -> None:
+def test_memory_put_redaction(two: TenantClients) -> None:
     acme = two.acme
     run = acme.start(secrets={"door": SECRET})
     entry = acme.put("redaction", f"the door opens with {SECRET}", run=run, tags=[f"t-{SECRET}"]).json["entry"]
@@ -181,7 +181,7 @@ def test_memory_put_redaction(two: Two) -> None:
     assert acme.put("redaction", SECRET, run=acme.start()).json["entry"]["content"] == SECRET
 
 
-def test_memory_put_redaction_by_rule(two: Two) -> None:
+def test_memory_put_redaction_by_rule(two: TenantClients) -> None:
     key = "AKIA" + "Q3EGZ7XW5LJ2MN4P"
     entry = two.acme.put("rules", f"use {key} for the bucket").json["entry"]
     assert key not in json.dumps(entry)
@@ -189,7 +189,7 @@ def test_memory_put_redaction_by_rule(two: Two) -> None:
 
 
 @pytest.mark.slow
-def test_memory_ttl_expiry(two: Two) -> None:
+def test_memory_ttl_expiry(two: TenantClients) -> None:
     acme = two.acme
     lasting = acme.put("ttl", "lasting", expiresAt=iso(system_clock() + HOUR_MS)).json["entry"]
     ends = system_clock() + 1500
@@ -207,7 +207,7 @@ def test_memory_ttl_expiry(two: Two) -> None:
     assert refused.json["message"] == "entry.expiresAt must be in the future"
 
 
-def test_memory_tenant_isolation(two: Two) -> None:
+def test_memory_tenant_isolation(two: TenantClients) -> None:
     ref = two.acme.ref("assistant")
     entry = two.acme.put(ref, "of acme").json["entry"]
     run = two.acme.start(memoryRef=ref)
@@ -243,7 +243,7 @@ def test_memory_tenant_isolation(two: Two) -> None:
 
 @pytest.mark.slow
 def test_a_run_outlives_the_server(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         client = Client(server)
         ref = client.ref("durable", namespace="atlas")
         client.put(ref, "before", tags=["source:session"])
@@ -255,7 +255,7 @@ def test_a_run_outlives_the_server(tmp_path: Path) -> None:
         cli(tmp_path, "remember", "by another process", "--agent", "durable")
         assert client.list(ref, runId=run).body == first
         assert "by another process" in client.contents("durable")
-    with running(tmp_path) as server:
+    with run_server(tmp_path) as server:
         client = Client(server)
         client.put(ref, "after the restart")
         assert client.list(ref, runId=run).body == first
@@ -273,7 +273,7 @@ def test_a_run_outlives_the_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_lists_stay_the_same_while_others_write_and_delete(two: Two) -> None:
+def test_lists_stay_the_same_while_others_write_and_delete(two: TenantClients) -> None:
     acme = two.acme
     ref = acme.ref("busy")
     over = threading.Event()
@@ -311,7 +311,7 @@ def test_lists_stay_the_same_while_others_write_and_delete(two: Two) -> None:
 # what goes wrong
 
 
-def test_every_documented_fault_has_its_envelope(two: Two) -> None:
+def test_every_documented_fault_has_its_envelope(two: TenantClients) -> None:
     acme, stranger = two.acme, two.stranger
     big = acme.put("faults", "x" * 65_537)
     assert (big.status, big.json["error"]) == (413, "payload_too_large")
@@ -350,7 +350,7 @@ def test_every_documented_fault_has_its_envelope(two: Two) -> None:
         assert SECRET[:7] not in answer.body.decode()
 
 
-def test_a_reader_lists_and_starts_runs(two: Two) -> None:
+def test_a_reader_lists_and_starts_runs(two: TenantClients) -> None:
     entry = two.acme.put("readable", "there").json["entry"]
     run = two.reader.start(memoryRef="readable")
     assert two.reader.list("readable", runId=run).json["entries"] == [entry]
@@ -359,7 +359,7 @@ def test_a_reader_lists_and_starts_runs(two: Two) -> None:
 
 
 def test_rate_limits_speak_openwop(tmp_path: Path) -> None:
-    with running(tmp_path, COMMONPLACE_RATE_LIMIT="1") as server:
+    with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="1") as server:
         client = Client(server)
         answers = [client.list("alice") for _ in range(8)]
         limited = next(answer for answer in answers if answer.status == 429)
@@ -370,7 +370,7 @@ def test_rate_limits_speak_openwop(tmp_path: Path) -> None:
 # discovery and redaction modes
 
 
-def test_discovery_needs_no_token(two: Two) -> None:
+def test_discovery_needs_no_token(two: TenantClients) -> None:
     answer = two.stranger.call("GET", "/.well-known/openwop")
     said = {
         "agents": {"supported": True, "memoryBackends": ["scratchpad", "conversation", "longTerm", "long-term"]},
@@ -388,7 +388,7 @@ def test_discovery_needs_no_token(two: Two) -> None:
 
 @pytest.mark.slow
 def test_rejecting_instead_of_redacting(tmp_path: Path) -> None:
-    with running(tmp_path, COMMONPLACE_REDACTION_MODE="reject") as server:
+    with run_server(tmp_path, COMMONPLACE_REDACTION_MODE="reject") as server:
         client = Client(server)
         run = client.start(secrets={"door": SECRET})
         for backend in ("longTerm", "scratchpad"):
@@ -402,7 +402,7 @@ def test_rejecting_instead_of_redacting(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_long_term_memory_is_neither_offered_nor_served_while_redaction_is_off(tmp_path: Path) -> None:
-    with running(tmp_path, COMMONPLACE_REDACTION_MODE="off") as server:
+    with run_server(tmp_path, COMMONPLACE_REDACTION_MODE="off") as server:
         client = Client(server)
         said = client.call("GET", "/.well-known/openwop").json
         assert said["agents"]["memoryBackends"] == said["capabilities"]["agents"]["memoryBackends"]
@@ -425,7 +425,7 @@ def test_long_term_memory_is_neither_offered_nor_served_while_redaction_is_off(t
 
 @pytest.mark.slow
 def test_the_workflows_prove_the_memory_layer(tmp_path: Path) -> None:
-    with running(tmp_path, "--openwop-host", COMMONPLACE_REDACTION_MARKER="square") as server:
+    with run_server(tmp_path, "--openwop-host", COMMONPLACE_REDACTION_MARKER="square") as server:
         client = Client(server)
         assert set(client.call("GET", "/.well-known/openwop").json["fixtures"]) == WORKFLOWS
         found = {name: performed(client, name) for name in WORKFLOWS}

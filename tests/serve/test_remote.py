@@ -7,8 +7,8 @@ import inspect
 from typing import Any
 
 import pytest
-from conftest import Guarded
-from running import Running
+from conftest import TokenServer
+from server_process import ServerProcess
 
 from commonplace import Memory, RemoteMemory, SyncRemoteMemory
 from commonplace.wire.errors import Conflict, Fault, Forbidden, NotFound, Unauthenticated, Unavailable, ValidationError
@@ -63,7 +63,7 @@ async def _story(memory: Any, agent: str) -> list[Any]:
     ]  # fmt: skip
 
 
-def test_it_tells_the_same_story(open_server: Running, tmp_path: Any) -> None:
+def test_it_tells_the_same_story(open_server: ServerProcess, tmp_path: Any) -> None:
     async def tell() -> None:
         async with Memory(data=tmp_path, embedder="hashing") as here, RemoteMemory(open_server.url) as there:
             assert await _story(there, "story") == await _story(here, "story")
@@ -75,7 +75,7 @@ def test_it_tells_the_same_story(open_server: Running, tmp_path: Any) -> None:
     asyncio.run(tell())
 
 
-def test_many_calls_at_once_share_a_few_connections(open_server: Running) -> None:
+def test_many_calls_at_once_share_a_few_connections(open_server: ServerProcess) -> None:
     async def crowd() -> None:
         async with RemoteMemory(open_server.url, agent_id="crowd", connections=4) as memory:
             kept = await asyncio.gather(*(memory.remember(f"crowd fact {i}") for i in range(100)))
@@ -84,7 +84,7 @@ def test_many_calls_at_once_share_a_few_connections(open_server: Running) -> Non
     asyncio.run(crowd())
 
 
-def test_faults_are_the_same_classes(guarded: Guarded) -> None:
+def test_faults_are_the_same_classes(guarded: TokenServer) -> None:
     async def fail(token: str | None, kind: type[Fault], **fields: Any) -> None:
         async with RemoteMemory(guarded.server.url, token, agent_id="ada") as memory:
             with pytest.raises(kind) as caught:
@@ -121,7 +121,7 @@ def test_an_address_that_leads_nowhere_is_said(tmp_path: Any) -> None:
         asyncio.run(ask("http://127.0.0.1:1"))
 
 
-def test_it_is_there_without_async(open_server: Running) -> None:
+def test_it_is_there_without_async(open_server: ServerProcess) -> None:
     with SyncRemoteMemory(open_server.url, agent_id="sync") as memory:
         kept = memory.remember("Alice drinks green tea")
         assert [hit.id for hit in memory.recall("green tea")] == [kept.id]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 import pytest
 import trusty_guide as guide
-from spawned import MODERN, enveloped, greeting
-from spawned_trusty import SIGNALS, Client, parsed, prefill, spawned
+from mcp_process import MODERN, enveloped, greeting
+from trusty_process import SIGNALS, Client, parsed, prefill, run_trusty
 
 from commonplace.engine.types import Draft
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
@@ -32,7 +31,7 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     empty, bound = request.param == "empty palace", request.param != "no default"
     if not empty:
         prefill(tmp_path, *others())
-    with spawned(tmp_path, *(("--palace", "my-project") if bound else ())) as found:
+    with run_trusty(tmp_path, *(("--palace", "my-project") if bound else ())) as found:
         found.data, found.bound, found.empty = tmp_path, bound, empty  # type: ignore[attr-defined]
         yield found
 
@@ -40,13 +39,13 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def bound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """One server for all tests that leave no trace."""
-    with spawned(tmp_path_factory.mktemp("bound"), "--palace", "my-project") as found:
+    with run_trusty(tmp_path_factory.mktemp("bound"), "--palace", "my-project") as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def free(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with spawned(tmp_path_factory.mktemp("free")) as found:
+    with run_trusty(tmp_path_factory.mktemp("free")) as found:
         yield found
 
 
@@ -292,78 +291,72 @@ def test_a_palace_may_be_named_although_there_is_a_default(bound: Client) -> Non
 
 
 def test_the_default_palace_is_there_from_the_start(tmp_path: Path) -> None:
-    with spawned(tmp_path, "--palace", "fresh") as client:
+    with run_trusty(tmp_path, "--palace", "fresh") as client:
         assert client.call("palace_list") == {"palaces": ["fresh"]}
         assert client.call("memory_remember", text="x")["palace"] == "fresh"
-    with spawned(tmp_path) as again:
+    with run_trusty(tmp_path) as again:
         assert again.call("palace_info", palace="fresh")["drawer_count"] == 1
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "x" * 129])
 def test_a_default_palace_that_cannot_be_is_refused_at_the_start(tmp_path: Path, name: str) -> None:
-    with spawned(tmp_path, "--palace", name) as client:
+    with run_trusty(tmp_path, "--palace", name) as client:
         assert client.process.wait(30) == 1
         assert client.rest() == []
         assert "a palace's name has" in "".join(client.err)
 
 
 def test_stdout_carries_messages_only(tmp_path: Path) -> None:
-    with spawned(tmp_path, "--palace", "p", COMMONPLACE_DEBUG="1") as client:
+    with run_trusty(tmp_path, "--palace", "p", COMMONPLACE_DEBUG="1") as client:
         client.ask(guide.INITIALIZE)
         client.call("memory_remember", text="x")
         client.call("memory_recall", query="x")
-        assert client.end() == (0, pytest.approx(0, abs=2))
+        assert client.end() == 0
         assert client.rest() == []
 
 
 # the end
 
 
-SLACK = 8  # seconds in which a busy machine may not have let it run at all
-
-
 @pytest.mark.parametrize("number", SIGNALS, ids=["EOF", "SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("used", [False, True])
-def test_it_ends_with_zero_within_two_seconds(tmp_path: Path, number: int | None, used: bool) -> None:
-    with spawned(tmp_path, "--palace", "p") as client:
+def test_it_ends_with_zero(tmp_path: Path, number: int | None, used: bool) -> None:
+    with run_trusty(tmp_path, "--palace", "p") as client:
         client.ask(guide.INITIALIZE)
         if used:
             client.call("memory_remember", text="x")
-        code, seconds = client.end(number)
-        assert code == 0
-        assert seconds < 2 + SLACK
+        assert client.end(number) == 0
 
 
 def test_half_a_line_at_the_end_is_a_parse_error_and_a_whole_one_is_answered(tmp_path: Path) -> None:
     for sent, code in ((guide.LIST[:20], PARSE_ERROR), (guide.LIST, None)):
-        with spawned(tmp_path) as client:
+        with run_trusty(tmp_path) as client:
             client.send(sent.encode())
-            assert client.end()[0] == 0
+            assert client.end() == 0
             (answer,) = client.rest()
             assert answer.get("error", {}).get("code") == code
 
 
 def test_what_is_in_flight_is_finished_when_stdin_ends(tmp_path: Path) -> None:
-    with spawned(tmp_path, "--palace", "p") as client:
+    with run_trusty(tmp_path, "--palace", "p") as client:
         client.call("palace_list")
         for i in range(5):
             client.send(json.dumps({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": {
                 "name": "memory_remember", "arguments": {"text": f"last words {i}"}}}))  # fmt: skip
-        code, seconds = client.end()
-        assert (code, seconds < 2) == (0, True)
+        assert client.end() == 0
         answers = client.rest()
         assert [answer["id"] for answer in answers] == list(range(5))
-    with spawned(tmp_path, "--palace", "p") as again:
+    with run_trusty(tmp_path, "--palace", "p") as again:
         kept = {drawer["drawer_id"] for drawer in again.call("memory_list")["drawers"]}
         assert kept == {parsed(answer)["drawer_id"] for answer in answers}
 
 
 def test_what_was_answered_before_a_signal_is_kept(tmp_path: Path) -> None:
-    with spawned(tmp_path, "--palace", "p") as client:
+    with run_trusty(tmp_path, "--palace", "p") as client:
         stored = {client.call("memory_remember", text=f"note {i}")["drawer_id"] for i in range(3)}
         client.call("memory_recall", query="note")
-        assert client.end(SIGNALS[1])[0] == 0
-    with spawned(tmp_path, "--palace", "p") as again:
+        assert client.end(SIGNALS[1]) == 0
+    with run_trusty(tmp_path, "--palace", "p") as again:
         drawers = again.call("memory_list")["drawers"]
         assert {d["drawer_id"] for d in drawers} == stored
         # The recall a moment before the signal was counted, too.
@@ -371,12 +364,10 @@ def test_what_was_answered_before_a_signal_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_second_server_sees_the_writes_of_the_first_at_once(tmp_path: Path) -> None:
-    with spawned(tmp_path, "--palace", "p") as one, spawned(tmp_path, "--palace", "p") as two:
+    with run_trusty(tmp_path, "--palace", "p") as one, run_trusty(tmp_path, "--palace", "p") as two:
         one.call("palace_list")
         two.call("palace_list")
         id = one.call("memory_remember", text="seen by both")["drawer_id"]
         assert [d["drawer_id"] for d in two.call("memory_list")["drawers"]] == [id]
         two.call("memory_forget", drawer_id=id)
-        started = time.monotonic()
         assert one.call("memory_list")["drawers"] == one.call("memory_recall", query="both")["results"] == []
-        assert time.monotonic() - started < 10

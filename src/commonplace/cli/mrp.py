@@ -29,7 +29,7 @@ from commonplace.wire.times import iso
 if TYPE_CHECKING:
     from commonplace.dialects.mrp.comments import CommentRequest
     from commonplace.engine import Engine
-    from commonplace.serve.mrp_files import Answered
+    from commonplace.serve.mrp_files import AnswerSummary
 
 _LEVELS = ("learning", "competent", "expert", "authority")
 
@@ -168,7 +168,7 @@ class _Pause:
             await asyncio.wait_for(self._stop.wait(), self._seconds)
 
 
-def _report(answered: Answered, as_json: bool) -> None:
+def _report(answered: AnswerSummary, as_json: bool) -> None:
     if as_json:
         emit(asdict(answered))
     else:

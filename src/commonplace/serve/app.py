@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import re
+import secrets
+import time
+from logging import INFO
 from typing import Any
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route as AsgiRoute, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from commonplace.engine import require_role
 from commonplace.serve.auth import NOBODY
-from commonplace.serve.context import RECORD, AppContext
+from commonplace.serve.context import RECORD, AppContext, RequestRecord
 from commonplace.serve.http_io import CLIENT_GONE, decode_body, read_body, send_reply
-from commonplace.serve.logs import log_bug
 from commonplace.serve.mcp.http import PROTOCOL as MCP, endpoints as mcp_endpoints
-from commonplace.serve.middleware import RequestMiddleware
 from commonplace.serve.query import parse_query
 from commonplace.serve.routes import Call, Reply, Route
+from commonplace.serve.telemetry import access, log_bug
 from commonplace.wire.errors import Fault, NotFound, Unavailable, ValidationError
+
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_POLICY_VIOLATION = 1008
 
 
 def application(context: AppContext) -> RequestMiddleware:
@@ -32,18 +39,63 @@ def application(context: AppContext) -> RequestMiddleware:
     served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
     if MCP in context.protocols:
         served += [AsgiRoute(path, endpoint) for path, endpoint in mcp_endpoints(context).items()]
-    return RequestMiddleware(context, Router(served, redirect_slashes=False, default=NotFoundApp(context)))
+
+    async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+        fault = NotFound(f"there is nothing at {scope['path'][:200]}; {context.signpost}")
+        await send_reply(scope, send, context.refusal(scope, fault))
+
+    return RequestMiddleware(context, Router(served, redirect_slashes=False, default=not_found))
 
 
-class NotFoundApp:
-    """Every path that is not in a table."""
+class RequestMiddleware:
+    """Around every request: its id, its Host and Origin, its log line and its metrics."""
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
+    def __init__(self, context: AppContext, app: ASGIApp) -> None:
+        self.context = context
+        self._app = app
+        # Random once and then counted: asking the system for randomness gives up the interpreter at every request.
+        self._prefix = secrets.token_hex(6)
+        self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fault = NotFound(f"there is nothing at {scope['path'][:200]}; {self._context.signpost}")
-        await send_reply(scope, send, self._context.refusal(scope, fault))
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        record = scope[RECORD] = RequestRecord(
+            given if _GIVEN_ID.match(given) else f"{self._prefix}-{next(self._numbers):x}"
+        )
+        named = (b"x-request-id", record.id.encode())
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                record.status = message["status"]
+                message["headers"].append(named)
+            await send(message)
+
+        self.context.metrics.in_flight.inc()
+        try:
+            try:
+                self.context.host_check.check(scope["method"], headers)
+            except Fault as fault:
+                await send_reply(scope, sending, self.context.refusal(scope, fault))
+            else:
+                await self._app(scope, receive, sending)
+        finally:
+            self.context.metrics.in_flight.dec()
+            self._log(scope["method"], record)
+
+    def _log(self, method: str, record: RequestRecord) -> None:
+        seconds = time.perf_counter() - record.started
+        self.context.metrics.answered(record.operation, record.status, seconds)
+        if access.isEnabledFor(INFO):
+            fields: dict[str, Any] = {"event": "request", "id": record.id, "method": method[:20]}
+            fields |= {"operation": record.operation, "status": record.status, "ms": round(seconds * 1000, 2)}
+            known = {"principal": record.principal, "fault": record.fault}
+            fields |= {name: value for name, value in known.items() if value is not None}
+            access.info("request", extra={"fields": fields})
 
 
 class Endpoint:
@@ -71,7 +123,7 @@ class Endpoint:
     async def _reply(self, scope: Scope, receive: Receive, route: Route) -> Reply:
         context, id = self._context, scope[RECORD].id
         try:
-            async with asyncio.timeout(context.timeout):
+            async with asyncio.timeout(context.config.request_timeout):
                 return await route.handler(await self._call(scope, receive, route))
         except Fault as fault:
             return context.refusal(scope, fault)
@@ -94,22 +146,14 @@ class Endpoint:
             authenticator.spend(who)
         body: Any = None
         if route.has_body:
-            body = decode_body(await read_body(headers, receive, self._context.max_body))
+            body = decode_body(await read_body(headers, receive, self._context.config.max_body))
         path, text = scope["path_params"], scope["query_string"]
         query = parse_query(route.operation, route.parameters, dict(QueryParams(text)) if text else {})
         if body is None and route.needs_body:
             raise ValidationError(route.needs_body)
-        return Call(
-            engine,
-            who,
-            body if route.has_body else {**query, **path},
-            path,
-            query,
-            accept=headers.get("accept", ""),
-            is_open=is_open,
-            spend=lambda: authenticator.spend(who),
-            anonymous=who is anonymous,
-        )
+        document = body if route.has_body else {**query, **path}
+        accept, spend = headers.get("accept", ""), lambda: authenticator.spend(who)
+        return Call(engine, who, document, path, query, accept, is_open, spend, who is anonymous)
 
     def _wrong_method(self, scope: Scope) -> Reply:
         allowed = sorted(self.by_method.keys() | ({"HEAD"} if "GET" in self.by_method else set()))

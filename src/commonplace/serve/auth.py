@@ -7,6 +7,7 @@ import hmac
 import time
 from collections.abc import Mapping
 
+from commonplace.config import Config
 from commonplace.engine import Engine, Token, TokenBucket, authenticate, rate_limited
 from commonplace.wire.errors import Unauthenticated
 from commonplace.wire.record import Principal
@@ -25,20 +26,13 @@ _MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes o
 class Authenticator:
     """Open only on loopback, while no token has ever been made and none is required."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        loopback: bool,
-        token_required: bool = False,
-        rate_limit: int = 0,
-        shared_token: str = "",  # of processes that use the server's embedder
-    ) -> None:
+    def __init__(self, engine: Engine, config: Config, *, loopback: bool, shared_token: str = "") -> None:
+        """`shared_token` is that of processes that use the server's embedder."""
         self._engine = engine
         self._shared = f"Bearer {shared_token}".encode() if shared_token else b""
-        self._may_be_open = loopback and not token_required
-        self._budget = TokenBucket(rate_limit, 2 * rate_limit) if rate_limit else None
-        self._rate_limit = rate_limit
+        self._may_be_open = loopback and not config.token_required
+        self._rate_limit = config.rate_limit
+        self._budget = TokenBucket(self._rate_limit, 2 * self._rate_limit) if self._rate_limit else None
         self._known: Mapping[str, Token] = {}
         self._loaded_at = float("-inf")
         self._loading = asyncio.Lock()

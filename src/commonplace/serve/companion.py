@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import socket
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.datastructures import Headers
@@ -15,11 +16,11 @@ from starlette.datastructures import Headers
 from commonplace.engine import require_role
 from commonplace.serve.app import application
 from commonplace.serve.context import RECORD, AppContext, RequestRecord, open_context
-from commonplace.serve.events import Events
 from commonplace.serve.http_io import send_reply
 from commonplace.serve.protocols.trusty import companion_protocol
 from commonplace.serve.server import address, listen, uvicorn_config
 from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.strict_json import encode
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from commonplace.engine import Engine
     from commonplace.wire.record import Principal
 
+Event = dict[str, Any]
+CONNECTED: Event = {"type": "connected"}
+_MOST_WAITING = 128  # events kept for a listener that does not read
 STREAM = "/sse"
 #: The stdio loop gives all of stopping less than two seconds.
 _STOP_SECONDS = 1
@@ -43,6 +47,57 @@ def parse_address(given: str) -> tuple[str, int]:
     if int(port) > 65535:
         raise ValidationError(f"--http: there is no port {port[:80]}", field="http")
     return bare, int(port)
+
+
+@dataclass(slots=True, eq=False)
+class _Listener:
+    who: Principal
+    queue: asyncio.Queue[Event | None] = field(default_factory=asyncio.Queue)
+    missed: int = 0
+
+
+class Events:
+    """What happens, sent to whoever listens, each shown only what is its own."""
+
+    def __init__(self) -> None:
+        self._listeners: set[_Listener] = set()
+        self._ended = False
+
+    @property
+    def has_listeners(self) -> bool:
+        return bool(self._listeners)
+
+    def publish(self, who: Principal, agent: str, event: Event) -> None:
+        for listener in self._listeners:
+            if listener.who.tenant != who.tenant or not listener.who.may_use(agent):
+                continue
+            if listener.queue.qsize() >= _MOST_WAITING:
+                listener.missed += 1
+                continue
+            if listener.missed:
+                listener.queue.put_nowait({"type": "lag", "skipped": listener.missed})
+                listener.missed = 0
+            listener.queue.put_nowait(event)
+
+    async def frames(self, who: Principal) -> AsyncGenerator[bytes]:
+        """The first at once, until the server stops."""
+        listener = _Listener(who)
+        self._listeners.add(listener)
+        try:
+            yield _frame(CONNECTED)
+            while not self._ended and (event := await listener.queue.get()) is not None:
+                yield _frame(event)
+        finally:
+            self._listeners.discard(listener)
+
+    def end(self) -> None:
+        self._ended = True
+        for listener in self._listeners:
+            listener.queue.put_nowait(None)
+
+
+def _frame(event: Event) -> bytes:
+    return b"data: " + encode(event) + b"\n\n"
 
 
 class Companion:
@@ -62,7 +117,7 @@ class Companion:
         """Until `stop`; raises what keeps it from serving."""
         try:
             protocols = (companion_protocol(self._palace, self._events),)
-            context = await open_context(self._config, engine, protocols, host=self._host, flag="http")
+            context = await open_context(self._config, engine, protocols, self._host, "http")
             context.signpost = "/api/v1/status is a place to begin"
             print(f"commonplace: listening on {self.address}", file=sys.stderr, flush=True)
             app = _EventStreamApp(context, self._events)
@@ -121,19 +176,12 @@ class _EventStreamApp:
 
     async def _send_all(self, send: Send, who: Principal, authorization: str | None) -> None:
         async with contextlib.aclosing(self._events.frames(who)) as frames:
-            async for frame in frames:
-                if not await self._is_admitted(authorization):
-                    break
-                await send({"type": "http.response.body", "body": frame, "more_body": True})
+            # A stream outlives the look at its token: once that is revoked, nothing more is sent.
+            with contextlib.suppress(Fault):
+                async for frame in frames:
+                    await self._context.authenticator.admit(authorization)
+                    await send({"type": "http.response.body", "body": frame, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-
-    async def _is_admitted(self, authorization: str | None) -> bool:
-        """A stream outlives the look at its token, which may have been revoked since."""
-        try:
-            await self._context.authenticator.admit(authorization)
-        except Fault:
-            return False
-        return True
 
 
 async def _disconnected(receive: Receive) -> None:

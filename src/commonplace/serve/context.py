@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from commonplace.config import DEFAULT_AGENT, MIB, Config
+from commonplace.config import Config
 from commonplace.engine import Engine
-from commonplace.serve import tracing
 from commonplace.serve.auth import Authenticator
-from commonplace.serve.errors import error_reply
 from commonplace.serve.host_check import HostCheck, is_loopback
-from commonplace.serve.metrics import Metrics
-from commonplace.serve.routes import Protocol, Reply
+from commonplace.serve.routes import Protocol, Reply, error_reply
+from commonplace.serve.telemetry import Metrics, Tracer, no_tracing
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 RECORD = "commonplace.record"  # where a request's RequestRecord lies in its ASGI scope
@@ -47,61 +45,41 @@ class Readiness:
 
 @dataclass(slots=True)
 class AppContext:
+    config: Config
     engine: Engine
     authenticator: Authenticator
     host_check: HostCheck
     metrics: Metrics
     protocols: Sequence[Protocol]
     readiness: Readiness = field(default_factory=Readiness)
-    max_body: int = 4 * MIB
-    timeout: float = 60.0
-    tracer: tracing.Tracer = tracing.silent
-    agent: str = DEFAULT_AGENT  # meant by MCP calls that name none
+    tracer: Tracer = no_tracing
     signpost: str = "/docs shows what there is"  # for whoever asks for what is not there
 
-    def refusal(self, scope: Any, fault: Fault, status: int | None = None, **headers: str) -> Reply:
+    def refusal(self, scope: Any, fault: Fault, status: int = 0, **headers: str) -> Reply:
         scope[RECORD].fault = fault.code
         return error_reply(self.protocols, scope["path"], fault, status, **headers)
 
     def timed_out(self) -> Unavailable:
-        return Unavailable(
-            f"this took longer than {self.timeout:g} s and was given up; a write may still have been kept"
-        )
+        seconds = self.config.request_timeout
+        return Unavailable(f"this took longer than {seconds} s and was given up; a write may still have been kept")
 
 
 async def open_context(
-    config: Config,
-    engine: Engine,
-    protocols: Sequence[Protocol],
-    *,
-    host: str,
-    flag: str,
-    make_token: str = "commonplace token create",
-    shared_token: str = "",
+    config: Config, engine: Engine, protocols: Sequence[Protocol], host: str, field: str, *, shared_token: str = ""
 ) -> AppContext:
-    """Refused where other machines could reach a server that asks nobody who they are."""
+    """For a server on `host`; refused where other machines could reach one that asks nobody who they are.
+
+    `field` is the setting that names the host, and `shared_token` lets other processes use the server's embedder.
+    """
     loopback = is_loopback(host)
-    authenticator = Authenticator(
-        engine,
-        loopback=loopback,
-        token_required=config.token_required,
-        rate_limit=config.rate_limit,
-        shared_token=shared_token,
-    )
+    authenticator = Authenticator(engine, config, loopback=loopback, shared_token=shared_token)
     usable = await authenticator.usable()
     if not loopback and not usable:
+        role = " --role admin" if shared_token else ""  # the server beside an MCP process has nothing for an admin
         raise ValidationError(
             f"refusing to listen on {host}, which other machines can reach, without tokens: make one with "
-            f"`{make_token}`, or listen on 127.0.0.1",
-            field=flag,
+            f"`commonplace token create{role}`, or listen on 127.0.0.1",
+            field=field,
         )
-    return AppContext(
-        engine,
-        authenticator,
-        HostCheck(loopback, config.allowed_hosts),
-        Metrics(engine),
-        protocols,
-        max_body=config.max_body,
-        timeout=config.request_timeout,
-        agent=config.agent,
-    )
+    host_check = HostCheck(loopback, config.allowed_hosts)
+    return AppContext(config, engine, authenticator, host_check, Metrics(engine), protocols)

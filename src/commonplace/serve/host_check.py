@@ -32,7 +32,7 @@ class HostCheck:
     def check(self, method: str, headers: Mapping[str, str]) -> None:
         host = headers.get("host")
         # Without a Host there is no browser. Beyond loopback tokens are required, which no foreign page has.
-        if host and self._loopback and not self._answers_to(_name(host)):
+        if host and self._loopback and not (is_loopback(_name(host)) or _name(host) in self._allowed):
             raise Forbidden(
                 f"this server does not answer to the name {_name(host)[:80]!r}; allow it with --allow-host or "
                 "allowed_hosts in commonplace.toml"
@@ -43,9 +43,6 @@ class HostCheck:
                 raise Forbidden(f"pages of {origin[:80]!r} may not call this server")
         elif method not in _HARMLESS and headers.get("sec-fetch-site") == "cross-site":
             raise Forbidden("pages of other sites may not call this server")
-
-    def _answers_to(self, name: str) -> bool:
-        return is_loopback(name) or name in self._allowed
 
     def _same(self, origin: str, host: str) -> bool:
         try:

@@ -9,8 +9,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from commonplace.serve.errors import MalformedBody
-from commonplace.serve.routes import NdjsonLines, Reply
+from commonplace.serve.routes import MalformedBody, NdjsonLines, Reply
 from commonplace.wire import strict_json
 from commonplace.wire.errors import PayloadTooLarge
 from commonplace.wire.models import Message, RememberResponse, dump

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from commonplace.dialects.mrp.messages import SCHEMAS, VERSION, Document, new_id
+from commonplace.dialects.mrp.messages import Document, message, new_id
 from commonplace.wire.errors import Fault, PayloadTooLarge, RateLimited, Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.record import Clock, system_clock
 from commonplace.wire.strict_json import InvalidJson, NestedTooDeeply, decode
@@ -42,10 +42,12 @@ _HALF = re.compile(rf"\.({'|'.join(ANSWERS.values())})-({_UUID})\.json\.tmp\Z")
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _IDS = {"memory_verify": "verify_id"}  # the others are told apart by request_id
-_CHECKS: Document = {
-    "evidence": {"accessible_count": 0, "total_count": 0}, "vouches": {"vouch_count": 0, "trusted_vouchers": []},
-    "freshness": {"age_days": 0}, "consistency": {"conflicts": []},
-}  # fmt: skip
+_SKIPPED_CHECKS: Document = {
+    "evidence": {"status": "skip", "accessible_count": 0, "total_count": 0},
+    "vouches": {"status": "skip", "vouch_count": 0, "trusted_vouchers": []},
+    "freshness": {"status": "skip", "age_days": 0},
+    "consistency": {"status": "skip", "conflicts": []},
+}
 
 #: How a request becomes its answer, and what is told in words to whoever runs the process.
 Answer = Callable[[Document], Awaitable[Document]]
@@ -53,7 +55,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(slots=True, frozen=True)
-class Answered:
+class AnswerSummary:
     """One answer that now lies in the folder."""
 
     request: str
@@ -73,7 +75,7 @@ class Pause(Protocol):
 
 
 @dataclass(slots=True, frozen=True)
-class _Ask:
+class _RequestFile:
     name: str
     kind: str
     id: str
@@ -88,18 +90,18 @@ class Folder:
     """The requests of one folder. Only one process at a time answers them."""
 
     def __init__(
-        self, path: Path, answer: Answer, *, responder: str, report: Report, most_bytes: int = MOST_BYTES,
-        clock: Clock = system_clock,
-    ) -> None:  # fmt: skip
+        self, path: Path, answer: Answer, *, responder: str, report: Report, clock: Clock = system_clock
+    ) -> None:
         self.path = path
         self._answer = answer
         self._responder = responder
         self._report = report
-        self._most_bytes = most_bytes
         self._clock = clock
-        self._unread: dict[str, tuple[_Ask, int]] = {}  # not JSON yet, and for how many looks it has not changed
-        self._unsent: dict[str, tuple[_Ask, Document]] = {}  # answered, but the answer could not be written yet
-        self._told: dict[str, str] = {}
+        self._unread: dict[
+            str, tuple[_RequestFile, int]
+        ] = {}  # not JSON yet, and for how many looks it has not changed
+        self._unsent: dict[str, tuple[_RequestFile, Document]] = {}  # answered, but the answer could not be written yet
+        self._reported: dict[str, str] = {}
         self._postponed: set[str] = set()  # asked too often, so they are due later
         self._lock = -1
 
@@ -125,7 +127,7 @@ class Folder:
                 raise Unavailable(f"another process already answers the requests in {self.path}") from None
             except OSError:
                 log.debug("no locks in %s", self.path)  # some file systems have none
-        self._clear()
+        self._remove_unfinished_answers()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -133,51 +135,55 @@ class Folder:
             os.close(self._lock)
             self._lock = -1
 
-    def _clear(self) -> None:
-        """Half-written answers of a process that was killed."""
+    def _remove_unfinished_answers(self) -> None:
+        """Of a process that was killed."""
         with suppress(OSError):
             for name in os.listdir(self.path):
                 if _HALF.match(name):
                     with suppress(OSError):
                         os.unlink(self.path / name)
 
-    async def look(self) -> AsyncIterator[Answered]:
+    async def look(self) -> AsyncIterator[AnswerSummary]:
         """Answers every request that has no answer yet, oldest first."""
         self._postponed.clear()
-        for ask in self._waiting():
-            document = await self._answered(ask)
+        for ask in self._open_requests():
+            document = await self._answer_to(ask)
             if document is not None and self._publish(ask, document):
                 yield _summary(ask, document)
 
-    def _waiting(self) -> list[_Ask]:
-        found: list[_Ask] = []
+    def _open_requests(self) -> list[_RequestFile]:
+        found: list[_RequestFile] = []
         try:
             with os.scandir(self.path) as entries:
                 present = {entry.name: entry for entry in entries}
         except OSError as error:
-            self._tell(".", f"cannot read {self.path}: {error.strerror}")
+            self._report_once(".", f"cannot read {self.path}: {error.strerror}")
             return []
-        self._told.pop(".", None)
+        self._reported.pop(".", None)
         for name, entry in present.items():
             matched = _ASKS.match(name)
             if matched is None:
                 if _ALMOST.match(name):
-                    self._tell(name, f"{name}: left alone, because its name is not request-UUID.json in lower case")
+                    self._report_once(
+                        name, f"{name}: left alone, because its name is not request-UUID.json in lower case"
+                    )
                 continue
             if f"{ANSWERS[matched[1]]}-{matched[2]}.json" in present:
                 continue
             with suppress(OSError):  # gone again
                 known = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(known.st_mode):
-                    found.append(_Ask(name, matched[1], matched[2], (known.st_size, known.st_mtime_ns, known.st_ino)))
+                    found.append(
+                        _RequestFile(name, matched[1], matched[2], (known.st_size, known.st_mtime_ns, known.st_ino))
+                    )
                 else:
-                    self._tell(name, f"{name}: left alone, because it is not a regular file")
-        for notes in (self._unread, self._unsent, self._told):
+                    self._report_once(name, f"{name}: left alone, because it is not a regular file")
+        for notes in (self._unread, self._unsent, self._reported):
             for name in [name for name in notes if name != "." and name not in present]:
                 notes.pop(name)
         return sorted(found, key=lambda ask: (ask.file[1], ask.name))
 
-    async def _answered(self, ask: _Ask) -> Document | None:
+    async def _answer_to(self, ask: _RequestFile) -> Document | None:
         """The answer, also when it is a refusal; None when the request must wait."""
         kept = self._unsent.get(ask.name)
         if kept is not None and kept[0] == ask:
@@ -185,7 +191,7 @@ class Folder:
         try:
             document = decode(self._content(ask))
         except OSError as error:
-            self._tell(ask.name, f"{ask.name}: cannot be read: {error.strerror}")
+            self._report_once(ask.name, f"{ask.name}: cannot be read: {error.strerror}")
             return None
         except NestedTooDeeply as wrong:
             return self._refusal(ask, "error", f"the file is {wrong}")
@@ -201,27 +207,27 @@ class Folder:
             return await self._answer(document)
         except RateLimited:
             self._postponed.add(ask.name)
-            self._tell(ask.name, f"{ask.name}: its requester has asked too often; it is tried again")
+            self._report_once(ask.name, f"{ask.name}: its requester has asked too often; it is tried again")
             return None
         except Fault as fault:
             return self._refusal(ask, "declined" if isinstance(fault, Unauthenticated) else "error", fault.message)
         except Exception as error:
             # Only its kind: the text of an exception may hold what the request held.
-            self._tell(ask.name, f"{ask.name}: unexpected {type(error).__name__}; this is a bug in Commonplace")
+            self._report_once(ask.name, f"{ask.name}: unexpected {type(error).__name__}; this is a bug in Commonplace")
             log.debug("answering %s failed", ask.name, exc_info=error)
             return self._refusal(ask, "error", "the request could not be processed")
 
-    def _content(self, ask: _Ask) -> bytes:
+    def _content(self, ask: _RequestFile) -> bytes:
         file = os.open(self.path / ask.name, _READ)  # a link that took the file's place since is not followed
         with os.fdopen(file, "rb") as stream:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise OSError(0, "it is not a regular file")
-            content = stream.read(self._most_bytes + 1)
-        if len(content) > self._most_bytes:
-            raise PayloadTooLarge(f"a request may have at most {self._most_bytes:,} bytes")
+            content = stream.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise PayloadTooLarge(f"a request may have at most {MOST_BYTES:,} bytes")
         return content
 
-    def _once_settled(self, ask: _Ask, problem: str) -> Document | None:
+    def _once_settled(self, ask: _RequestFile, problem: str) -> Document | None:
         """A refusal of what has not changed for so long that nobody is still writing it."""
         before, looks = self._unread.get(ask.name, (ask, 0))
         looks = looks + 1 if before == ask else 1
@@ -231,24 +237,18 @@ class Folder:
         del self._unread[ask.name]
         return self._refusal(ask, "error", problem)
 
-    def _refusal(self, ask: _Ask, code: str, message: str) -> Document:
+    def _refusal(self, ask: _RequestFile, code: str, problem: str) -> Document:
         now = iso(self._clock())
         if ask.kind == "verify":
-            checks = {name: {"status": "skip", **fields} for name, fields in _CHECKS.items()}
-            return {
-                "$schema": f"{SCHEMAS}verify-result-v01.json", "type": "verify_result",
-                "version": VERSION, "header": {"verify_id": ask.id, "timestamp": now},
-                "results": {"signature": {"status": "fail", "detail": message}, **checks},
-                "aggregate": {"trust_score": 0, "recommendation": "reject"},
-            }  # fmt: skip
-        return {
-            "$schema": f"{SCHEMAS}response-v01.json", "type": "memory_response",
-            "version": VERSION,
-            "header": {"request_id": ask.id, "response_id": new_id(), "timestamp": now},
-            "responder": {"agent_id": self._responder}, "status": {"code": code, "message": message}, "results": [],
-        }  # fmt: skip
+            results = {"signature": {"status": "fail", "detail": problem}, **_SKIPPED_CHECKS}
+            aggregate = {"trust_score": 0, "recommendation": "reject"}
+            header = {"verify_id": ask.id, "timestamp": now}
+            return message("verify_result", header, results=results, aggregate=aggregate)
+        header = {"request_id": ask.id, "response_id": new_id(), "timestamp": now}
+        responder, status = {"agent_id": self._responder}, {"code": code, "message": problem}
+        return message("memory_response", header, responder=responder, status=status, results=[])
 
-    def _publish(self, ask: _Ask, document: Document) -> bool:
+    def _publish(self, ask: _RequestFile, document: Document) -> bool:
         """Whether the answer is now there for everyone, and stays there through a power cut."""
         target, half = self.path / ask.answer_name, self.path / f".{ask.answer_name}.tmp"
         data = json.dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace") + b"\n"
@@ -265,27 +265,31 @@ class Folder:
             with suppress(OSError):
                 os.unlink(half)
             self._unsent[ask.name] = (ask, document)
-            self._tell(ask.name, f"{ask.name}: the answer cannot be written: {error.strerror}; it is tried again")
+            self._report_once(
+                ask.name, f"{ask.name}: the answer cannot be written: {error.strerror}; it is tried again"
+            )
             return False
         self._unsent.pop(ask.name, None)
-        self._told.pop(ask.name, None)
+        self._reported.pop(ask.name, None)
         if self._lock >= 0:
             with suppress(OSError):  # some file systems cannot; the answer is there all the same
                 os.fsync(self._lock)
         return True
 
-    def _tell(self, name: str, problem: str) -> None:
+    def _report_once(self, name: str, problem: str) -> None:
         """Each problem once, however often it is met."""
-        if self._told.get(name) != problem:
-            self._told[name] = problem
+        if self._reported.get(name) != problem:
+            self._reported[name] = problem
             self._report(problem)
 
 
-async def watch(folder: Folder, pause: Pause, tell: Callable[[Answered], None], *, once: bool = False) -> None:
+async def watch(
+    folder: Folder, pause: Pause, on_answer: Callable[[AnswerSummary], None], *, once: bool = False
+) -> None:
     """Answers requests until told to stop, or once everything that is there is answered or given up."""
     while not pause.stopped:
-        async for answered in folder.look():
-            tell(answered)
+        async for answer in folder.look():
+            on_answer(answer)
             if pause.stopped:
                 return
         if once and folder.settled:
@@ -293,7 +297,7 @@ async def watch(folder: Folder, pause: Pause, tell: Callable[[Answered], None], 
         await pause.wait()
 
 
-def _mismatch(ask: _Ask, document: Any) -> str | None:
+def _mismatch(ask: _RequestFile, document: Any) -> str | None:
     """What keeps a document from being the one that the file's name says it is."""
     if not isinstance(document, dict):
         return "the file holds no JSON object"
@@ -305,9 +309,9 @@ def _mismatch(ask: _Ask, document: Any) -> str | None:
     return None
 
 
-def _summary(ask: _Ask, document: Document) -> Answered:
+def _summary(ask: _RequestFile, document: Document) -> AnswerSummary:
     if document.get("type") == "verify_result":
         recommendation = document["aggregate"]["recommendation"]
-        return Answered(ask.name, ask.answer_name, recommendation, 0, document["results"]["signature"]["detail"])
+        return AnswerSummary(ask.name, ask.answer_name, recommendation, 0, document["results"]["signature"]["detail"])
     status, results = document["status"], document["results"]
-    return Answered(ask.name, ask.answer_name, status["code"], len(results), status["message"])
+    return AnswerSummary(ask.name, ask.answer_name, status["code"], len(results), status["message"])

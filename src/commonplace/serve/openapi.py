@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from commonplace.__about__ import __version__
 from commonplace.serve.routes import Protocol, Route
-from commonplace.wire.validate import schema, schema_names
+from commonplace.wire.validate import rewrite_schema, schema, schema_names
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _REFUSALS = {
@@ -32,19 +32,17 @@ def document(protocols: Iterable[Protocol]) -> dict[str, Any]:
         for route in protocol.routes:
             path = _PARAMETER.sub(r"{\1}", route.path)
             paths.setdefault(path, {})[route.method.lower()] = _operation(route, used)
+    info = {"title": "Commonplace", "version": __version__, "summary": "One memory for every agent."}
+    optional = "Not needed while the server is open (loopback, no tokens)."
+    token = {"type": "http", "scheme": "bearer", "description": optional}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Commonplace", "version": __version__, "summary": "One memory for every agent.",
-                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        "info": info | {"license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {
-            "schemas": _components(used),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer",
-                                          "description": "Not needed while the server is open (loopback, no tokens)."}},
-        },
-    }  # fmt: skip
+        "components": {"schemas": _components(used), "securitySchemes": {"token": token}},
+    }
 
 
 def _operation(route: Route, used: set[str]) -> dict[str, Any]:
@@ -53,18 +51,16 @@ def _operation(route: Route, used: set[str]) -> dict[str, Any]:
         answer["content"] = _json(route.response, used)
         if route.operation == "recall":
             answer["content"]["application/x-ndjson"] = {"schema": {"type": "string"}}
-    operation: dict[str, Any] = {
-        "operationId": route.operation, "summary": route.summary, "tags": [route.tag],
-        "responses": {str(route.status): answer},
-    }  # fmt: skip
-    if route.operation == "rpc":
-        operation["responses"]["204"] = {"description": "Nothing but notifications."}
+    responses: dict[str, Any] = {str(route.status): answer}
     error = f"{route.tag.lower()}/error"
     error = error if error in schema_names() else "memorywire/error"
     if route.operation == "rpc":
+        responses["204"] = {"description": "Nothing but notifications."}
         error = "memorywire/rpc.response"
     for status, why in _REFUSALS.items():
-        operation["responses"][status] = {"description": why, "content": _json(error, used)}
+        responses[status] = {"description": why, "content": _json(error, used)}
+    operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary, "tags": [route.tag]}
+    operation["responses"] = responses
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in _PARAMETER.findall(route.path)
@@ -97,22 +93,18 @@ def _components(used: set[str]) -> dict[str, Any]:
     todo = sorted(used)
     while todo:
         name = todo.pop()
-        if _key(name) in found:
-            continue
-        rules = {key: value for key, value in schema(name).items() if key not in ("$schema", "$id")}
-        found[_key(name)] = _inside(rules, name, by_id, todo)
+        if _key(name) not in found:
+            rules = {key: value for key, value in schema(name).items() if key not in ("$schema", "$id")}
+            found[_key(name)] = rewrite_schema(rules, _reference_mover(by_id | {"": name}, todo))
     return dict(sorted(found.items()))
 
 
-def _inside(node: Any, home: str, by_id: dict[str, str], todo: list[str]) -> Any:
-    if isinstance(node, list):
-        return [_inside(item, home, by_id, todo) for item in node]
-    if not isinstance(node, dict):
-        return node
-    moved = {key: _inside(value, home, by_id, todo) for key, value in node.items()}
-    if isinstance(node.get("$ref"), str):
+def _reference_mover(by_id: dict[str, str], todo: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def move(node: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(node.get("$ref"), str):
+            return node
         address, _, pointer = node["$ref"].partition("#")
-        target = by_id[address] if address else home
-        todo.append(target)
-        moved["$ref"] = f"#/components/schemas/{_key(target)}{pointer}"
-    return moved
+        todo.append(by_id[address])
+        return node | {"$ref": f"#/components/schemas/{_key(by_id[address])}{pointer}"}
+
+    return move

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commonplace.serve.query import Parameters
-from commonplace.wire.errors import Fault
+from commonplace.wire.errors import Fault, ValidationError
 
 if TYPE_CHECKING:
     from commonplace.config import Config
@@ -22,6 +22,23 @@ if TYPE_CHECKING:
 Perform = Callable[["Engine", "Principal", str, Any], Awaitable[Any]]
 
 NOTHING: Mapping[str, Any] = {}
+#: The one table of statuses, whatever the protocol.
+STATUS = {
+    "validation_error": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "payload_too_large": 413,
+    "secret_leakage": 422,
+    "rate_limited": 429,
+    "not_implemented": 501,
+    "unavailable": 503,
+}
+
+
+class MalformedBody(ValidationError):
+    """The body is not JSON at all."""
 
 
 class Call(NamedTuple):
@@ -98,3 +115,18 @@ class Protocol(NamedTuple):
     routes: tuple[Route, ...]
     error: Callable[[Fault], Any] = Fault.to_wire  # its error document
     enabled: Callable[[Config], bool] = lambda config: True
+
+
+def error_reply(protocols: Iterable[Protocol], path: str, fault: Fault, status: int = 0, **headers: str) -> Reply:
+    """In the words of the protocol that owns the path, which need not be one of its routes; `status` where HTTP has a
+    better one than the fault."""
+    owners = [p for p in protocols if path == p.prefix or path.startswith(f"{p.prefix}/")]
+    error = max(owners, key=lambda p: len(p.prefix)).error if owners else Fault.to_wire
+    match fault.code:  # what HTTP wants said in headers
+        case "unauthenticated":
+            headers["WWW-Authenticate"] = 'Bearer realm="commonplace"'
+        case "rate_limited":
+            headers["Retry-After"] = str(fault.details.get("retry_after", 1))
+        case "payload_too_large":
+            headers["Connection"] = "close"  # what is left of the body is not read
+    return Reply(error(fault), status or STATUS[fault.code], headers)

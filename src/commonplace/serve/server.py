@@ -7,13 +7,13 @@ import gc
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from commonplace.config import Config
 from commonplace.engine import Engine, Settings
 from commonplace.sdk import open_engine
-from commonplace.serve import logs, tracing
+from commonplace.serve import telemetry
 from commonplace.serve.app import application
 from commonplace.serve.context import AppContext, open_context
 from commonplace.serve.mcp import http as mcp_http
@@ -54,18 +54,10 @@ def address(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def server_context(config: Config, engine: Engine, *, shared_token: str = "") -> AppContext:
+async def server_context(config: Config, engine: Engine, shared_token: str = "") -> AppContext:
     """Everything a request needs, with every protocol."""
     protocols = (*http_protocols(config), mcp_http.PROTOCOL)
-    context = await open_context(
-        config,
-        engine,
-        protocols,
-        host=config.host,
-        flag="host",
-        make_token="commonplace token create --role admin",
-        shared_token=shared_token,
-    )
+    context = await open_context(config, engine, protocols, config.host, "host", shared_token=shared_token)
     context.protocols = (*protocols, system_protocol(context))
     return context
 
@@ -80,23 +72,22 @@ async def make_ready(context: AppContext) -> None:
         context.readiness.embedder = True
     except Fault as fault:
         context.readiness.problem = fault.message
-        logs.log.error("not ready: %s", fault.message)
+        telemetry.log.error("not ready: %s", fault.message)
     except Exception as error:
         context.readiness.problem = f"unexpected {type(error).__name__}"
-        logs.log_bug("make_ready", error)
+        telemetry.log_bug("make_ready", error)
 
 
 async def serve(config: Config, announce: Announce) -> None:
     """Until SIGTERM or SIGINT; what is in flight is finished and what was written behind is written."""
-    sock = listen(config.host, config.port)
-    try:
+    with closing(listen(config.host, config.port)) as sock:
         url = address(sock)
         settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget)
         engine = await open_engine(config, settings=settings)
         try:
             advertisement = Advertisement(config.data)
-            context = await server_context(config, engine, shared_token=advertisement.token)
-            context.tracer, end_traces = tracing.tracer(config.traces, engine.store_name)
+            context = await server_context(config, engine, advertisement.token)
+            context.tracer, end_traces = telemetry.open_tracer(config.traces, engine.store_name)
             server = _server(context, advertisement)
             ready = asyncio.create_task(make_ready(context))
             announce(url, context.authenticator.is_open)
@@ -109,8 +100,6 @@ async def serve(config: Config, announce: Announce) -> None:
             end_traces()
         finally:
             await engine.close()
-    finally:
-        sock.close()
 
 
 def _http_protocol() -> type[asyncio.Protocol]:
@@ -147,18 +136,12 @@ def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server
             advertisement.withdraw()  # before the address is given up: the next to have it may be anyone
             await super().shutdown(sockets)
 
-    config = uvicorn_config(
-        application(context),
-        http=_http_protocol(),
-        backlog=_BACKLOG,
-        timeout_graceful_shutdown=STOP_SECONDS,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-    )
-    return Server(config)
+    limits = {"timeout_graceful_shutdown": STOP_SECONDS, "timeout_keep_alive": _KEEP_ALIVE_SECONDS}
+    return Server(uvicorn_config(application(context), http=_http_protocol(), backlog=_BACKLOG, **limits))
 
 
 def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:
-    logs.configure(log_level)
+    telemetry.configure_logs(log_level)
     # uvicorn raises the signal again once it has stopped; by then there is nothing left for it to end.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)

@@ -7,10 +7,11 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
-from commonplace.serve import metrics, openapi
+from commonplace.serve import openapi
 from commonplace.serve.context import AppContext
 from commonplace.serve.http_io import encode
 from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
+from commonplace.serve.telemetry import METRICS_CONTENT_TYPE
 from commonplace.wire.errors import Forbidden
 from commonplace.wire.record import Role
 from commonplace.wire.validate import schema, schema_names
@@ -35,14 +36,10 @@ class _Handlers:
         state = self._context.readiness
         if time.monotonic() - self._health_at > _HEALTH_SECONDS:
             self._health, self._health_at = await self._context.engine.health(), time.monotonic()
-        store = self._health["status"]
+        checks = {"store": self._health["status"], "indexes": "ok" if state.indexes else "being verified"}
         embedder = "ok" if self._context.engine.embeds else "none: recall is by keywords only"
-        checks = {
-            "store": store,
-            "indexes": "ok" if state.indexes else "being verified",
-            "embedder": embedder if state.embedder else "loading",
-        }
-        ready = state.ready and store == "ok"
+        checks["embedder"] = embedder if state.embedder else "loading"
+        ready = state.ready and checks["store"] == "ok"
         answer = {"status": "ready" if ready else "starting", "checks": checks}
         if state.problem is not None:
             answer |= {"status": "failing", "problem": state.problem}
@@ -51,7 +48,7 @@ class _Handlers:
     async def metrics_page(self, call: Call) -> Reply:
         if not call.who.operates:
             raise Forbidden(f"{call.who.name} may not see what the whole server does; an admin of `local` may")
-        return Reply(await self._context.metrics.page(), headers={"Content-Type": metrics.CONTENT_TYPE})
+        return Reply(await self._context.metrics.page(), headers={"Content-Type": METRICS_CONTENT_TYPE})
 
     @cached_property
     def _openapi(self) -> bytes:

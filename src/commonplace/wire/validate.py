@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -62,6 +63,21 @@ def portable_schema(name: str, *, nulls: bool = True) -> dict[str, Any]:
     for key in ("$schema", "$id"):
         portable.pop(key, None)
     return portable
+
+
+def rewrite_schema(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """Every object of a schema as `change` makes it, the innermost first; below `properties` keys are field names."""
+    if isinstance(node, list):
+        return [rewrite_schema(item, change) for item in node]
+    if not isinstance(node, dict):
+        return node
+    inner = {}
+    for key, value in node.items():
+        if key == "properties" and isinstance(value, dict):
+            inner[key] = {field: rewrite_schema(rules, change) for field, rules in value.items()}
+        else:
+            inner[key] = rewrite_schema(value, change)
+    return change(inner)
 
 
 @cache

@@ -45,11 +45,11 @@ class McpHandler:
     def __init__(self, tool_set: ToolSet, report: Report) -> None:
         self.tool_set = tool_set
         self._report = report
+        self._stateless = [version for version in tool_set.versions if versions.is_stateless(version)]
 
     def version_of(self, method: str, params: Any, negotiated: str) -> str:
         """The version a request is made in: its own where it says one, else what the handshake chose."""
-        stateless = [version for version in self.tool_set.versions if versions.is_stateless(version)]
-        if method == "server/discover" and not stateless:
+        if method == "server/discover" and not self._stateless:
             raise _no_method(method)  # what a client then tries is a handshake, which works
         meta = params.get("_meta") if isinstance(params, dict) else None
         if not isinstance(meta, dict) or versions.META_VERSION not in meta:
@@ -58,8 +58,8 @@ class McpHandler:
         if not isinstance(wanted, str) or versions.META_CAPABILITIES not in meta:
             missing = versions.META_CAPABILITIES if isinstance(wanted, str) else versions.META_VERSION
             raise self._invalid(f"params._meta needs {missing}")
-        if wanted not in stateless:
-            data = {"supported": stateless or list(self.tool_set.versions), "requested": wanted}
+        if wanted not in self._stateless:
+            data = {"supported": self._stateless or list(self.tool_set.versions), "requested": wanted}
             raise JsonRpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
         return wanted
 
@@ -72,6 +72,8 @@ class McpHandler:
         perform = self._methods(version).get(method)
         if perform is None:
             raise _no_method(method)
+        if method.endswith("/list") and params.get("cursor") is not None:
+            raise self._invalid("there is only one page: leave out the cursor")
         try:
             result = await perform(session, version, params)
         except JsonRpcError:
@@ -113,8 +115,11 @@ class McpHandler:
         return result | self._instructions()
 
     async def _discover(self, session: Session, version: str, params: Document) -> Document:
-        stateless = [version for version in self.tool_set.versions if versions.is_stateless(version)]
-        return {"supportedVersions": stateless, "capabilities": self.tool_set.capabilities, **self._instructions()}
+        return {
+            "supportedVersions": self._stateless,
+            "capabilities": self.tool_set.capabilities,
+            **self._instructions(),
+        }
 
     async def _ping(self, session: Session, version: str, params: Document) -> Document:
         return {}
@@ -125,12 +130,7 @@ class McpHandler:
     # tools
 
     async def _list_tools(self, session: Session, version: str, params: Document) -> Document:
-        self._refuse_cursor(params)
-        listed = [
-            versions.tool_document(tool, tool.input_schema(session), tool.output_schema(session), version)
-            for tool in self.tool_set.tools
-        ]
-        return {"tools": listed}
+        return {"tools": [versions.tool_document(tool, session, version) for tool in self.tool_set.tools]}
 
     async def _call_tool(self, session: Session, version: str, params: Document) -> Document:
         name, arguments = params.get("name"), params.get("arguments")
@@ -147,12 +147,12 @@ class McpHandler:
             document = await tool.handler(session, arguments)
             return versions.call_result(dumps(document), document, version)
         except Fault as fault:
-            return self._failed(tool, fault, version)
+            return self._fault_result(tool, fault, version)
         except Exception as error:
             self._report(name, error)
-            return self._failed(tool, Fault(f"{name}: internal error; the server's log says where"), version)
+            return self._fault_result(tool, Fault(f"{name}: internal error; the server's log says where"), version)
 
-    def _failed(self, tool: Tool, fault: Fault, version: str) -> Document:
+    def _fault_result(self, tool: Tool, fault: Fault, version: str) -> Document:
         text = tool.explain(fault) if tool.explain else None
         if tool.faults == "error":
             raise JsonRpcError(INTERNAL_ERROR, text or fault.message)
@@ -162,14 +162,11 @@ class McpHandler:
     # resources
 
     async def _list_resources(self, session: Session, version: str, params: Document) -> Document:
-        self._refuse_cursor(params)
-        fixed = [resource for resource in self.tool_set.resources if not resource.is_template]
-        return {"resources": [_resource(resource, "uri", version) for resource in fixed]}
+        return {"resources": [_resource(r, "uri", version) for r in self.tool_set.resources if not r.is_template]}
 
     async def _list_templates(self, session: Session, version: str, params: Document) -> Document:
-        self._refuse_cursor(params)
-        templates = [resource for resource in self.tool_set.resources if resource.is_template]
-        return {"resourceTemplates": [_resource(resource, "uriTemplate", version) for resource in templates]}
+        templates = [_resource(r, "uriTemplate", version) for r in self.tool_set.resources if r.is_template]
+        return {"resourceTemplates": templates}
 
     async def _read_resource(self, session: Session, version: str, params: Document) -> Document:
         uri = params.get("uri")
@@ -192,7 +189,6 @@ class McpHandler:
     # prompts
 
     async def _list_prompts(self, session: Session, version: str, params: Document) -> Document:
-        self._refuse_cursor(params)
         return {"prompts": [_prompt(prompt, version) for prompt in self.tool_set.prompts]}
 
     async def _get_prompt(self, session: Session, version: str, params: Document) -> Document:
@@ -222,10 +218,6 @@ class McpHandler:
         shown = values[:MOST_COMPLETIONS]
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(shown) < len(values)}}
 
-    def _refuse_cursor(self, params: Document) -> None:
-        if params.get("cursor") is not None:
-            raise self._invalid("there is only one page: leave out the cursor")
-
     def _invalid(self, sentence: str) -> JsonRpcError:
         return JsonRpcError(self.tool_set.invalid_params, sentence)
 
@@ -235,9 +227,8 @@ def _no_method(method: str) -> JsonRpcError:
 
 
 def advice(tool: str, fault: Fault) -> str:
-    if isinstance(fault, OperatorActionRequired):
-        return _NEEDS_A_PERSON
-    return _ADVICE.get(fault.code, "").format(tool=tool)
+    needs_a_person = isinstance(fault, OperatorActionRequired)
+    return _NEEDS_A_PERSON if needs_a_person else _ADVICE.get(fault.code, "").format(tool=tool)
 
 
 def _resource(resource: Resource, key: str, version: str) -> Document:

@@ -17,12 +17,12 @@ from starlette.types import Message, Receive, Scope, Send
 from commonplace.__about__ import __version__
 from commonplace.serve.context import RECORD, AppContext
 from commonplace.serve.http_io import CLIENT_GONE, read_body, send_reply
-from commonplace.serve.logs import log_bug
 from commonplace.serve.mcp.handler import McpHandler
 from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, JsonRpcError, decode
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.protocols import DEFAULT_TOOLS, load_tool_set, tool_set_names
 from commonplace.serve.routes import Protocol, Reply
+from commonplace.serve.telemetry import log_bug
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ class McpEndpoint:
                 await send_reply(scope, send, context.refusal(scope, fault, 405, Allow="POST"))
                 return
             with context.tracer(record.operation, headers) as ended:
-                async with asyncio.timeout(context.timeout):
+                async with asyncio.timeout(context.config.request_timeout):
                     scope[SESSION] = await self._session(scope, headers)
-                    body = await read_body(headers, receive, context.max_body)
+                    body = await read_body(headers, receive, context.config.max_body)
                 if _is_json(headers):
                     decode(body)
                     # White space around a value is no part of it (RFC 9110), and the SDK compares values.
@@ -86,7 +86,7 @@ class McpEndpoint:
         except Fault as fault:
             await send_reply(scope, send, context.refusal(scope, fault))
         except TimeoutError:
-            late = Unavailable(f"the body did not arrive within {context.timeout:g} s")
+            late = Unavailable(f"the body did not arrive within {context.config.request_timeout} s")
             await send_reply(scope, send, context.refusal(scope, late, Connection="close"))
         except ClientDisconnect:
             record.status = CLIENT_GONE
@@ -100,7 +100,7 @@ class McpEndpoint:
         for name, value in given.items():
             if name not in _PARAMETERS or not 1 <= len(value) <= _MOST_CHARS:
                 raise ValidationError(f"an address ends in ?agent=NAME or ?palace=NAME, not in {name[:80]!r}")
-        agent, palace = given.get("agent", context.agent), given.get("palace")
+        agent, palace = given.get("agent", context.config.agent), given.get("palace")
         return RequestSession(context.engine, who, agent, palace, named="agent" in given)
 
     async def _started(self) -> StreamableHTTPSessionManager:
@@ -130,7 +130,7 @@ def _manager(handler: McpHandler, context: AppContext) -> StreamableHTTPSessionM
         if ctx.request_id is None:
             return None  # a notification: there is nothing here for it to change
         try:
-            async with asyncio.timeout(context.timeout):
+            async with asyncio.timeout(context.config.request_timeout):
                 session, version = ctx.request.scope[SESSION], ctx.protocol_version
                 params = dict(ctx.params) if ctx.params is not None else None
                 if ctx.method != "initialize":
@@ -143,7 +143,7 @@ def _manager(handler: McpHandler, context: AppContext) -> StreamableHTTPSessionM
 
     server.middleware[:] = [answer]
     return StreamableHTTPSessionManager(
-        server, json_response=True, stateless=True, max_request_body_size=context.max_body
+        server, json_response=True, stateless=True, max_request_body_size=context.config.max_body
     )
 
 

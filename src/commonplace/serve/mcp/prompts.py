@@ -47,25 +47,10 @@ def _review(arguments: Mapping[str, str]) -> str:
 
 
 PROMPTS = (
-    Prompt(
-        "recall_about",
-        "What do you remember about …",
-        "Say what is remembered about a topic, and since when.",
-        (("topic", "What to look for, in plain words.", True),),
-        _about,
-    ),
-    Prompt(
-        "keep_this",
-        "Keep this",
-        "Keep something for later, in words that make sense on their own.",
-        (("what", "What to keep.", True), ("tags", "Tags, comma-separated.", False)),
-        _keep,
-    ),
-    Prompt(
-        "weekly_review",
-        "Weekly review",
-        "Go through what was kept lately: sum up, merge, correct and forget.",
-        (("days", "How many days back to look; 7 when left out.", False),),
-        _review,
-    ),
-)
+    Prompt("recall_about", "What do you remember about …", "Say what is remembered about a topic, and since when.",
+           (("topic", "What to look for, in plain words.", True),), _about),
+    Prompt("keep_this", "Keep this", "Keep something for later, in words that make sense on their own.",
+           (("what", "What to keep.", True), ("tags", "Tags, comma-separated.", False)), _keep),
+    Prompt("weekly_review", "Weekly review", "Go through what was kept lately: sum up, merge, correct and forget.",
+           (("days", "How many days back to look; 7 when left out.", False),), _review),
+)  # fmt: skip

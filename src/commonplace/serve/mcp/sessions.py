@@ -78,7 +78,7 @@ class RequestSession:
     """One request to a server: the engine is its, the caller is whoever the token says."""
 
     def __init__(
-        self, engine: Engine, who: Principal, agent: str, palace: str | None = None, *, named: bool = False
+        self, engine: Engine, who: Principal, agent: str, palace: str | None = None, named: bool = False
     ) -> None:
         self.who = who
         self.agent = agent

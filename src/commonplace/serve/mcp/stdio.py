@@ -80,7 +80,13 @@ class Connection:
     def _start(self, id: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         # All of them, not only the last: that one may be cancelled while those before it are still at work.
         before = list(self.in_flight) if self._must_wait else []
-        task = asyncio.ensure_future(_after(before, work) if before else work())
+
+        async def work_in_turn() -> None:
+            if before:
+                await asyncio.wait(before)
+            await work()
+
+        task = asyncio.create_task(work_in_turn())
         self.in_flight.add(task)
         self._by_id[id] = task
         task.add_done_callback(lambda done: self._done(id, done))
@@ -126,11 +132,6 @@ class Connection:
 
     def _send(self, document: Document) -> None:
         self._output.send(strict_json.encode(document) + b"\n")
-
-
-async def _after(before: list[asyncio.Task[None]], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    await asyncio.wait(before)
-    await work()
 
 
 def _run_without_waiting(answering: Coroutine[Any, Any, None]) -> None:
@@ -206,9 +207,9 @@ class StdioServer:
 
     async def _open(self) -> None:
         """Ahead of the first call, which would otherwise wait for it."""
-        from commonplace.serve import logs
+        from commonplace.serve.telemetry import configure_logs
 
-        logs.configure("warning")
+        configure_logs("warning")
         try:
             await self._session.engine()
         except Exception as error:  # said again, in words, to whoever calls a tool
@@ -249,7 +250,7 @@ class StdioServer:
 
 def report(operation: str, error: Exception) -> None:
     """What is our own fault, on stderr."""
-    from commonplace.serve.logs import log, log_bug
+    from commonplace.serve.telemetry import log, log_bug
     from commonplace.wire.errors import Fault
 
     if isinstance(error, Fault):

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS, VERSIONS
-from commonplace.wire.validate import portable_schema
+from commonplace.wire.validate import portable_schema, rewrite_schema
 
 if TYPE_CHECKING:
     from commonplace.engine import Engine
@@ -40,8 +40,8 @@ class Session(Protocol):
 
 
 Handler = Callable[[Session, Document], Awaitable[Document]]
-#: A schema as it is, or made for a session (what is required may depend on its defaults) when tools are listed.
-Schema = Document | Callable[[Session], Document]
+#: Made when tools are listed, for a session: what is required may depend on its defaults.
+Schema = Callable[[Session], Document]
 
 
 class Hints(NamedTuple):
@@ -68,21 +68,15 @@ REPLACES = Hints(read_only=False, destructive=True, idempotent=False)
 class Tool(NamedTuple):
     name: str
     description: str  # for a model: when to use it, what comes back
-    input: Schema
+    input_schema: Schema
     hints: Hints
     handler: Handler
-    output: Schema | None = None
+    output_schema: Schema = lambda session: {"type": "object"}  # which any answer is
     title: str = ""
     #: A fault is a result with `isError` that the model reads, or a JSON-RPC error (-32603) that the client reads.
     faults: Literal["result", "error"] = "result"
     #: How a fault is said; without it, as the fault's own sentence and what to do next.
     explain: Callable[[Fault], str] | None = None
-
-    def input_schema(self, session: Session) -> Document:
-        return self.input(session) if callable(self.input) else self.input
-
-    def output_schema(self, session: Session) -> Document | None:
-        return self.output(session) if callable(self.output) else self.output
 
 
 class Resource(NamedTuple):
@@ -158,11 +152,11 @@ def arguments_schema(
     defaults: Mapping[str, Any] | None = None,
     agent: bool = True,
     also: Mapping[str, Document] | None = None,
-) -> Callable[[Session], Document]:
+) -> Schema:
     """A request as a tool's arguments: naming the agent becomes optional, and what a path says is `also` asked."""
 
     def make(session: Session) -> Document:
-        document = _typed(portable_schema(request))
+        document = rewrite_schema(portable_schema(request), _typed)
         properties: Document = {field: rules for field, rules in document["properties"].items() if field not in hidden}
         optional = set(defaults or ())
         for field_name, value in (defaults or {}).items():
@@ -177,12 +171,13 @@ def arguments_schema(
     return make
 
 
-def result_schema(response: str, *, nulls: bool = True) -> Callable[[Session], Document]:
+def result_schema(response: str, *, nulls: bool = True) -> Schema:
     """A response as a tool's output. What may be null there may be left out here; without `nulls` it always is."""
 
     def make(session: Session) -> Document:
-        portable = _typed(portable_schema(response, nulls=nulls))
-        document: Document = _lenient(portable) if nulls else portable
+        document = rewrite_schema(portable_schema(response, nulls=nulls), _typed)
+        if nulls:
+            document = rewrite_schema(document, _lenient)
         return _requiring(document, document.get("required", []))
 
     return make
@@ -193,30 +188,18 @@ def _requiring(document: Document, required: list[str]) -> Document:
     return kept | {"required": required} if required else kept
 
 
-def _lenient(node: Any) -> Any:
+def _lenient(node: Document) -> Document:
     """Nothing is required whose type is left open: that is how a portable schema shows what may be null."""
-    if isinstance(node, list):
-        return [_lenient(item) for item in node]
-    if not isinstance(node, dict):
-        return node
     properties = node.get("properties")
     if not isinstance(properties, dict):
-        return {key: _lenient(value) for key, value in node.items()}
-    inner = {field: _lenient(rules) for field, rules in properties.items()}
-    kept = [field for field in node.get("required", ()) if "type" in inner.get(field, {})]
-    others = {key: _lenient(value) for key, value in node.items() if key not in ("properties", "required")}
-    return others | {"properties": inner} | ({"required": kept} if kept else {})
-
-
-def _typed(node: Any) -> Any:
-    """Every choice of words says that it is text: several clients refuse a property without a type."""
-    if isinstance(node, list):
-        return [_typed(item) for item in node]
-    if not isinstance(node, dict):
         return node
+    kept = [field for field in node.get("required", ()) if "type" in properties.get(field, {})]
+    others = {key: value for key, value in node.items() if key not in ("properties", "required")}
+    return others | {"properties": properties} | ({"required": kept} if kept else {})
+
+
+def _typed(node: Document) -> Document:
+    """Every choice of words says that it is text: several clients refuse a property without a type."""
     words = node.get("enum") or ([node["const"]] if "const" in node else [])
-    typed = {"type": "string"} if words and "type" not in node and all(isinstance(w, str) for w in words) else {}
-    return {
-        key: {field: _typed(rules) for field, rules in value.items()} if key == "properties" else _typed(value)
-        for key, value in (node | typed).items()
-    }
+    is_text = words and "type" not in node and all(isinstance(word, str) for word in words)
+    return node | {"type": "string"} if is_text else node

@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commonplace.__about__ import __version__
-from commonplace.serve.mcp.tools import (
-    CHANGES,
-    READS,
-    REPLACES,
-    Document,
-    Hints,
-    Session,
-    Tool,
-    ToolSet,
-    arguments_schema,
-    result_schema,
-    without_nulls,
-)
+from commonplace.serve.mcp import tools as mcp
+from commonplace.serve.mcp.tools import CHANGES, READS, REPLACES, Document, without_nulls
 from commonplace.serve.query import parameters
 from commonplace.serve.routes import Protocol, Route, dialect_handler
 from commonplace.wire.errors import Fault
@@ -44,19 +33,15 @@ def _error(fault: Fault) -> Document:
     return envelope(fault)
 
 
+def _explain(fault: Fault) -> str:
+    return dumps(_error(fault))
+
+
 def _route(method: str, path: str, operation: str, summary: str, **more: Any) -> Route:
     if method == "POST":
         more |= {"request": _OPERATIONS + operation, "needs_body": f"{operation} needs a JSON object as its body"}
-    return Route(
-        method,
-        f"/amp/{path}",
-        dialect_handler(perform, operation),
-        f"amp_{operation}",
-        summary,
-        "AMP",
-        response=f"{_OPERATIONS}{operation}.response",
-        **more,
-    )
+    handler, response = dialect_handler(perform, operation), f"{_OPERATIONS}{operation}.response"
+    return Route(method, f"/amp/{path}", handler, f"amp_{operation}", summary, "AMP", response=response, **more)
 
 
 _LISTED_BY = ("type", "agent", "project", "tags", "limit", "offset", "order")
@@ -73,23 +58,16 @@ ROUTES = (
 PROTOCOLS = (Protocol("/amp", ROUTES, _error),)
 
 
-def _tool(operation: str, title: str, hints: Hints, description: str) -> Tool:
-    async def call(session: Session, arguments: Document) -> Document:
+def _tool(operation: str, title: str, hints: mcp.Hints, description: str) -> mcp.Tool:
+    async def call(session: mcp.Session, arguments: Document) -> Document:
         answer = await perform(await session.engine(), session.who, operation, without_nulls(arguments))
         if operation == "status":
             answer = {name: without_nulls(part) if isinstance(part, dict) else part for name, part in answer.items()}
         return without_nulls(answer)
 
-    return Tool(
-        f"amp_{operation}",
-        description,
-        arguments_schema(_OPERATIONS + operation, hidden=("operation",), agent=False),
-        hints,
-        call,
-        result_schema(f"{_OPERATIONS}{operation}.response", nulls=False),
-        title,
-        explain=lambda fault: dumps(_error(fault)),
-    )
+    arguments = mcp.arguments_schema(_OPERATIONS + operation, hidden=("operation",), agent=False)
+    result = mcp.result_schema(f"{_OPERATIONS}{operation}.response", nulls=False)
+    return mcp.Tool(f"amp_{operation}", description, arguments, hints, call, result, title, explain=_explain)
 
 
 _TOOLS = (
@@ -132,7 +110,7 @@ _TOOLS = (
     ),
 )  # fmt: skip
 
-TOOLS = ToolSet(
+TOOLS = mcp.ToolSet(
     "amp",
     _TOOLS,
     lambda session: {"name": "commonplace-amp", "title": "Commonplace (AMP)", "version": __version__},

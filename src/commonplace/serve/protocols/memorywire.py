@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from commonplace.__about__ import __version__
+from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.prompts import PROMPTS
-from commonplace.serve.mcp.tools import (
-    ADDS,
-    CHANGES,
-    READS,
-    Document,
-    Handler as ToolHandler,
-    Hints,
-    Resource,
-    Session,
-    Tool,
-    ToolSet,
-    arguments_schema,
-    result_schema,
-    without_nulls,
-)
+from commonplace.serve.mcp.tools import ADDS, CHANGES, READS, Document, Resource, Session, without_nulls
 from commonplace.serve.query import parameters
-from commonplace.serve.routes import Call, Handler, NdjsonLines, Protocol, Reply, Route, dialect_handler
+from commonplace.serve.routes import NOTHING, Call, NdjsonLines, Protocol, Reply, Route, dialect_handler
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check, parse
 
 if TYPE_CHECKING:
     from commonplace.engine import Engine
     from commonplace.wire.models import RecallResponse
-    from commonplace.wire.record import Principal, Role
+    from commonplace.wire.record import Principal
 
 POSITION = 0
 NDJSON = "application/x-ndjson"
@@ -80,47 +67,36 @@ async def _decide(call: Call) -> Reply:
 
 
 def _route(
-    method: str,
-    path: str,
-    operation: str,
-    summary: str,
-    takes: str = "",
-    response: str = "",
-    *,
-    role: Role = "reader",
-    handler: Handler | None = None,
+    method: str, path: str, operation: str, summary: str, takes: str = "", response: str = "", **more: Any
 ) -> Route:
     """`takes` names the schema of the request, which GET carries in the query string."""
-    in_query = method == "GET" and takes
-    return Route(
-        method,
-        f"/v0/{path}",
-        handler or dialect_handler(perform, operation),
-        operation,
-        summary,
-        "memorywire",
-        role,
-        request=f"{_OPERATIONS}{takes}" if takes and not in_query else None,
-        response=f"memorywire/{response or f'operations/{takes}.response'}",
-        query=parameters(f"{_OPERATIONS}{takes}", described=False) if in_query else {},
-    )
+    if takes and method == "GET":
+        more["query"] = parameters(f"{_OPERATIONS}{takes}", described=False)
+    elif takes:
+        more["request"] = f"{_OPERATIONS}{takes}"
+    more["response"] = f"memorywire/{response or f'operations/{takes}.response'}"
+    handler = more.pop("handler", None) or dialect_handler(perform, operation)
+    return Route(method, f"/v0/{path}", handler, operation, summary, "memorywire", **more)
+
+
+def _write(path: str, operation: str, summary: str, takes: str, response: str = "") -> Route:
+    return _route("POST", path, operation, summary, takes, response, role="writer")
 
 
 ROUTES = (
-    _route("POST", "remember", "remember", "Keep a memory.", "remember", role="writer"),
-    _route("POST", "remember/batch", "remember_batch", "Keep many, each with its own outcome.", "remember.batch",
-           role="writer"),
+    _write("remember", "remember", "Keep a memory.", "remember"),
+    _write("remember/batch", "remember_batch", "Keep many, each with its own outcome.", "remember.batch"),
     _route("POST", "recall", "recall", "Find memories; one a line when Accept says application/x-ndjson.", "recall",
            handler=_recall),
-    _route("POST", "forget", "forget", "Hide memories, or erase them.", "forget", role="writer"),
-    _route("POST", "merge", "merge", "Make one memory of several.", "merge", role="writer"),
-    _route("POST", "expire", "expire", "Forget, archive or demote what a policy says.", "expire", role="writer"),
-    _route("POST", "preview/forget", "preview_forget", "What the forget would touch; nothing is changed.", "forget",
-           "operations/preview.response", role="writer"),
-    _route("POST", "preview/merge", "preview_merge", "What the merge would touch; nothing is changed.", "merge",
-           "operations/preview.merge.response", role="writer"),
-    _route("POST", "preview/expire", "preview_expire", "What the expire would touch; nothing is changed.", "expire",
-           "operations/preview.response", role="writer"),
+    _write("forget", "forget", "Hide memories, or erase them.", "forget"),
+    _write("merge", "merge", "Make one memory of several.", "merge"),
+    _write("expire", "expire", "Forget, archive or demote what a policy says.", "expire"),
+    _write("preview/forget", "preview_forget", "What the forget would touch; nothing is changed.", "forget",
+           "operations/preview.response"),
+    _write("preview/merge", "preview_merge", "What the merge would touch; nothing is changed.", "merge",
+           "operations/preview.merge.response"),
+    _write("preview/expire", "preview_expire", "What the expire would touch; nothing is changed.", "expire",
+           "operations/preview.response"),
     _route("GET", "memories", "list", "A page of an agent's memories, newest first.", "list"),
     _route("GET", "memories/{id:path}", "get", "One memory.", "get", "types/memory"),
     _route("PATCH", "memories/{id:path}", "update", "Change a memory; the version before is kept.", "update",
@@ -134,22 +110,18 @@ ROUTES = (
     _route("GET", "audit/verify", "verify_audit", "Whether the audit chain is whole.",
            response="operations/audit.verify.response", role="reviewer"),
     _route("GET", "health", "health", "Whether the server can work.", response="operations/health.response"),
-    _route("GET", "status", "status", "What the caller may see of the store.",
-           response="operations/status.response"),
-    _route("POST", "kg/assert", "kg_assert", "State something; what held until then ends.", "kg.assert",
-           role="writer"),
+    _route("GET", "status", "status", "What the caller may see of the store.", response="operations/status.response"),
+    _write("kg/assert", "kg_assert", "State something; what held until then ends.", "kg.assert"),
     _route("GET", "kg", "kg_query", "What is stated about a subject, now or at an instant.", "graph_query",
            "operations/kg.response"),
     _route("GET", "kg/history", "kg_history", "Everything ever stated about a subject, oldest first.", "kg.history",
            "operations/kg.response"),
     _route("GET", "kg/path", "kg_path", "The fewest statements that lead from one thing to another.", "kg.path"),
     _route("GET", "kg/neighbors", "kg_neighbors", "The memories tied to one, nearest first.", "kg.neighbors"),
-    _route("POST", "kg/retract", "kg_retract", "End what holds of a subject and predicate now.", "kg.retract",
-           "types/triple", role="writer"),
-    _route("POST", "kg/erase", "kg_erase", "Erase everything ever stated about a subject.", "kg.erase",
-           role="writer"),
-    _route("POST", "preview/kg/erase", "preview_kg_erase", "What an erasure would remove; nothing is changed.",
-           "kg.erase", "operations/kg.response", role="writer"),
+    _write("kg/retract", "kg_retract", "End what holds of a subject and predicate now.", "kg.retract", "types/triple"),
+    _write("kg/erase", "kg_erase", "Erase everything ever stated about a subject.", "kg.erase"),
+    _write("preview/kg/erase", "preview_kg_erase", "What an erasure would remove; nothing is changed.", "kg.erase",
+           "operations/kg.response"),
 )  # fmt: skip
 
 PROTOCOLS = (Protocol("/v0", ROUTES),)
@@ -158,7 +130,7 @@ PROTOCOLS = (Protocol("/v0", ROUTES),)
 # tools
 
 
-def _call(operation: str, *, agent: bool = True, **defaults: Any) -> ToolHandler:
+def _call(operation: str, agent: bool = True, defaults: Mapping[str, Any] = NOTHING) -> mcp.Handler:
     """One operation as a tool: models seldom name the agent, which is then the session's."""
 
     async def call(session: Session, arguments: Document) -> Document:
@@ -188,26 +160,13 @@ async def _query_tool(session: Session, arguments: Document) -> Document:
 
 
 def _tool(
-    name: str,
-    title: str,
-    takes: str,
-    hints: Hints,
-    description: str,
-    *,
-    response: str = "",
-    handler: ToolHandler | None = None,
-    **arguments: Any,
-) -> Tool:
-    defaults = arguments.get("defaults", {})
-    return Tool(
-        name,
-        description,
-        arguments_schema(f"{_OPERATIONS}{takes}", **arguments),
-        hints,
-        handler or _call(name, agent=arguments.get("agent", True), **defaults),
-        result_schema(f"memorywire/{response or f'operations/{takes}.response'}", nulls=False),
-        title,
-    )
+    name: str, title: str, takes: str, hints: mcp.Hints, description: str, *, response: str = "", **more: Any
+) -> mcp.Tool:
+    """`takes` names the schema of the request; `more` is its handler, or what its arguments are made with."""
+    handler = more.pop("handler", None) or _call(name, more.get("agent", True), more.get("defaults", {}))
+    arguments = mcp.arguments_schema(f"{_OPERATIONS}{takes}", **more)
+    result = mcp.result_schema(f"memorywire/{response or f'operations/{takes}.response'}", nulls=False)
+    return mcp.Tool(name, description, arguments, hints, handler, result, title)
 
 
 _MEMORY_ID = {"description": "The memory's id, as recall, list or remember gave it.", "type": "string", "minLength": 1}
@@ -340,34 +299,19 @@ async def _complete(session: Session, ref: Document, name: str, typed: str) -> l
 
 
 _RESOURCES = (
-    Resource(
-        "memory://status",
-        "status",
-        "What is in this memory",
-        "How many memories there are, of which agents, and what waits for review.",
-        r"memory://status",
-        _read_status,
-    ),
-    Resource(
-        "memory://{agent}/{id}",
-        "memory",
-        "One memory",
-        "A memory of an agent, by its id.",
-        r"memory://[^/?#]+/(?!recall(\?|\Z))[^/?#]+",
-        _read_memory,
-    ),
-    Resource(
-        "memory://{agent}/recall{?q}",
-        "recall",
-        "What is remembered about something",
-        "The memories of an agent that answer a question, as a recall response: memory://default/recall?q=deployment.",
-        r"memory://[^/?#]+/recall\?[^#]+",
-        _read_recall,
-    ),
-)
+    Resource("memory://status", "status", "What is in this memory",
+             "How many memories there are, of which agents, and what waits for review.",
+             r"memory://status", _read_status),
+    Resource("memory://{agent}/{id}", "memory", "One memory", "A memory of an agent, by its id.",
+             r"memory://[^/?#]+/(?!recall(\?|\Z))[^/?#]+", _read_memory),
+    Resource("memory://{agent}/recall{?q}", "recall", "What is remembered about something",
+             "The memories of an agent that answer a question, as a recall response: "
+             "memory://default/recall?q=deployment.",
+             r"memory://[^/?#]+/recall\?[^#]+", _read_recall),
+)  # fmt: skip
 
 
-TOOLS = ToolSet(
+TOOLS = mcp.ToolSet(
     "commonplace",
     _TOOLS,
     lambda session: {"name": "commonplace", "title": "Commonplace", "version": __version__},

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.serve.errors import MalformedBody
 from commonplace.serve.protocols import memorywire
 from commonplace.serve.query import parse_query
-from commonplace.serve.routes import Call, Protocol, Reply, Route
+from commonplace.serve.routes import Call, MalformedBody, Protocol, Reply, Route
 from commonplace.wire import strict_json
 from commonplace.wire.errors import Fault, ValidationError
 
@@ -133,14 +132,8 @@ def _error_of_no_call(fault: Fault) -> dict[str, Any]:
     return _error(None, PARSE_ERROR if isinstance(fault, MalformedBody) else _code(fault), fault)
 
 
+_SUMMARY = "The same operations as JSON-RPC 2.0, singly or in a batch."
 _ROUTE = Route(
-    "POST",
-    "/v0/rpc",
-    rpc,
-    "rpc",
-    "The same operations as JSON-RPC 2.0, singly or in a batch.",
-    "memorywire",
-    request="memorywire/rpc",
-    response="memorywire/rpc.response",
+    "POST", "/v0/rpc", rpc, "rpc", _SUMMARY, "memorywire", request="memorywire/rpc", response="memorywire/rpc.response"
 )
 PROTOCOLS = (Protocol("/v0/rpc", (_ROUTE,), _error_of_no_call),)

@@ -9,8 +9,6 @@ from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
 
 if TYPE_CHECKING:
     from commonplace.dialects.mrp import Mrp
-    from commonplace.engine import Engine
-    from commonplace.wire.record import Principal
 
 POSITION = 5
 
@@ -34,11 +32,6 @@ async def vouches(call: Call) -> Reply:
     return Reply(await _mrp(call).vouches(call.query["subject"]))
 
 
-def _anonymous(engine: Engine) -> Principal | None:
-    """Who a caller without a token is, where peers are let in."""
-    return engine.peers.stranger()
-
-
 def _parameter(description: str, *, required: bool = False) -> Parameter:
     rules = {"type": "string", "minLength": 1, "maxLength": 256, "description": description}
     return Parameter(rules, required=required)
@@ -47,17 +40,9 @@ def _parameter(description: str, *, required: bool = False) -> Parameter:
 def _route(method: str, path: str, handler: Handler, operation: str, summary: str, response: str, **more: Any) -> Route:
     if method == "POST":
         more["needs_body"] = "this needs a JSON object as its body"
-    return Route(
-        method,
-        f"/mrp/{path}",
-        handler,
-        operation,
-        summary,
-        "MRP",
-        response=f"mrp/{response}",
-        anonymous=_anonymous,
-        **more,
-    )
+    # Where peers are let in, a caller without a token is a stranger among them.
+    more |= {"response": f"mrp/{response}", "anonymous": lambda engine: engine.peers.stranger()}
+    return Route(method, f"/mrp/{path}", handler, operation, summary, "MRP", **more)
 
 
 _AGENT = {"agent": _parameter("Who answers; otherwise the agent set in [mrp], else the whole server.")}

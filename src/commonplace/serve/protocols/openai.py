@@ -10,6 +10,7 @@ from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check
 
 POSITION = 3
+_REQUEST, _RESPONSE = "openai/embeddings", "openai/embeddings.response"
 _CHARS_PER_TOKEN = 4  # an estimate: clients want a number, and none of them depends on it
 
 
@@ -20,7 +21,7 @@ async def embeddings(call: Call) -> Reply:
 
     body: dict[str, Any] = call.document
     _refuse_token_ids(body)
-    check("openai/embeddings", body)
+    check(_REQUEST, body)
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     # Another process wrote what it has embedded here and may erase it, which we would not hear of.
     vectors = await call.engine.embed(call.who, texts, remember=call.who is not EMBEDDER_CLIENT)
@@ -45,14 +46,8 @@ def _refuse_token_ids(body: Any) -> None:
         raise ValidationError(sentence, field="input")
 
 
+_SUMMARY = "Vectors for texts, by the store's embedder."
 _ROUTE = Route(
-    "POST",
-    "/v1/embeddings",
-    embeddings,
-    "embeddings",
-    "Vectors for texts, by the store's embedder.",
-    "openai",
-    request="openai/embeddings",
-    response="openai/embeddings.response",
+    "POST", "/v1/embeddings", embeddings, "embeddings", _SUMMARY, "openai", request=_REQUEST, response=_RESPONSE
 )
 PROTOCOLS = (Protocol("/v1", (_ROUTE,)),)

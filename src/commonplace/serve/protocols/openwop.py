@@ -10,7 +10,6 @@ from commonplace.wire.errors import Fault
 from commonplace.wire.validate import check
 
 if TYPE_CHECKING:
-    from commonplace.config import Config
     from commonplace.engine import Engine
     from commonplace.wire.record import Principal
 
@@ -43,16 +42,6 @@ async def workflow_state(call: Call) -> Reply:
     from commonplace.dialects.openwop import workflows
 
     return Reply(await workflows.state_of(call.engine, call.who, call.path["runId"]))
-
-
-def _discovery(*, host: bool) -> Handler:
-    async def discover(call: Call) -> Reply:
-        from commonplace.dialects.openwop import discovery_document, workflows
-
-        fixtures = tuple(workflows.WORKFLOWS) if host else ()
-        return Reply(discovery_document(call.engine.settings.redaction, fixtures))
-
-    return discover
 
 
 def _error(fault: Fault) -> Any:
@@ -97,20 +86,23 @@ HOST_ROUTES = (
 )  # fmt: skip
 
 
-def _is_host(config: Config) -> bool:
-    return config.openwop_host
-
-
 def _well_known(*, host: bool) -> Protocol:
     """The discovery document, which names the workflows where they are served."""
-    path, summary = "/.well-known/openwop", "What this host offers."
-    route = _route("GET", path, "discovery", summary, _discovery(host=host), role=None)
-    return Protocol(path, (route,), _error, lambda config: _is_host(config) is host)
+
+    async def discover(call: Call) -> Reply:
+        from commonplace.dialects.openwop import discovery_document, workflows
+
+        fixtures = tuple(workflows.WORKFLOWS) if host else ()
+        return Reply(discovery_document(call.engine.settings.redaction, fixtures))
+
+    path = "/.well-known/openwop"
+    route = _route("GET", path, "discovery", "What this host offers.", discover, role=None)
+    return Protocol(path, (route,), _error, lambda config: config.openwop_host is host)
 
 
 PROTOCOLS = (
     Protocol("/openwop", ROUTES, _error),
     _well_known(host=False),
     _well_known(host=True),
-    Protocol("/v1/runs", HOST_ROUTES, _error, _is_host),
+    Protocol("/v1/runs", HOST_ROUTES, _error, lambda config: config.openwop_host),
 )

@@ -8,19 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commonplace.dialects.trusty.tools import NAME, TOOLS as PUBLISHED, VERSION, input_schema
-from commonplace.serve.events import Events
-from commonplace.serve.mcp.tools import (
-    ADDS,
-    CHANGES,
-    ENSURES,
-    READS,
-    Document,
-    Hints,
-    Session,
-    Tool,
-    ToolSet,
-    result_schema,
-)
+from commonplace.serve.mcp import tools as mcp
+from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, Session
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.query import Parameter
 from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
@@ -32,6 +21,7 @@ from commonplace.wire.validate import check
 if TYPE_CHECKING:
     from commonplace.dialects.trusty.operations import Trusty
     from commonplace.engine import Palace
+    from commonplace.serve.companion import Events
 
 POSITION = 6
 _INTERNAL_ERROR = -32603
@@ -40,21 +30,12 @@ _INTERNAL_ERROR = -32603
 # tools
 
 #: Clients of the first version are shown no hints: trusty-memory gives them none.
-_HINTS: dict[str, Hints] = {
-    "memory_remember": ADDS,
-    "memory_recall": READS,
-    "memory_recall_deep": READS,
-    "palace_create": ENSURES,
-    "palace_list": READS,
-    "kg_assert": CHANGES,
-    "kg_query": READS,
-    "memory_list": READS,
-    "memory_forget": CHANGES,
-    "palace_info": READS,
-}
+_READING = ("memory_recall", "memory_recall_deep", "palace_list", "kg_query", "memory_list", "palace_info")
+_HINTS = {"memory_remember": ADDS, "palace_create": ENSURES, "kg_assert": CHANGES, "memory_forget": CHANGES}
+_HINTS |= dict.fromkeys(_READING, READS)
 
 
-def _tool(name: str, description: str) -> Tool:
+def _tool(name: str, description: str) -> mcp.Tool:
     def arguments(session: Session) -> Document:
         return input_schema(name, palace=session.palace is None)
 
@@ -63,8 +44,8 @@ def _tool(name: str, description: str) -> Tool:
 
         return await Trusty(await session.engine(), session.who, session.palace).call(name, arguments)
 
-    response = result_schema(f"trusty/tools/{name}.response")
-    return Tool(name, description, arguments, _HINTS[name], call, response, faults="error")
+    response = mcp.result_schema(f"trusty/tools/{name}.response")
+    return mcp.Tool(name, description, arguments, _HINTS[name], call, response, faults="error")
 
 
 def _server_info(session: Session) -> Document:
@@ -73,7 +54,7 @@ def _server_info(session: Session) -> Document:
     return info if session.palace is None else info | {"default_palace": session.palace}
 
 
-TOOLS = ToolSet(
+TOOLS = mcp.ToolSet(
     "trusty",
     tuple(_tool(name, description) for name, (description, _, _) in PUBLISHED.items()),
     _server_info,
@@ -227,16 +208,10 @@ async def _palace_document(call: Call, palace: Palace) -> Document:
     name = palace.name
     count = await call.engine.count(call.who, (name,))
     facts = (await call.engine.graph.counts(call.who, name))["active"]
-    return {
-        "id": name,
-        "name": name,
-        "description": palace.description,
-        "drawer_count": count,
-        "vector_count": count if call.engine.embedder is not None else 0,
-        "kg_triple_count": facts,
-        "wing_count": 0,
-        "created_at": records.timestamp(palace.created_at),
-    }
+    vectors = count if call.engine.embedder is not None else 0
+    counts = {"drawer_count": count, "vector_count": vectors, "kg_triple_count": facts, "wing_count": 0}
+    document: Document = {"id": name, "name": name, "description": palace.description, **counts}
+    return document | {"created_at": records.timestamp(palace.created_at)}
 
 
 def _body(call: Call, schema: str) -> Document:
@@ -250,11 +225,8 @@ def companion_protocol(palace: str | None, events: Events) -> Protocol:
     api, one = "/api/v1", "/api/v1/palaces/{id}"
     text, count = Parameter({"type": "string"}), Parameter({"type": "integer", "minimum": 0, "maximum": MAX_INTEGER})
     subject = Parameter({"type": "string", "minLength": 1, "description": "What is asked about."}, required=True)
-    question = {
-        "q": Parameter({"type": "string"}, required=True),
-        "top_k": count,
-        "deep": Parameter({"enum": ["true", "false"]}),
-    }
+    question = {"q": Parameter({"type": "string"}, required=True), "top_k": count}
+    question["deep"] = Parameter({"enum": ["true", "false"]})
 
     def route(method: str, path: str, handler: Handler, summary: str, **more: Any) -> Route:
         if "request" in more:

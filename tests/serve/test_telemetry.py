@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from commonplace.serve import tracing
+from commonplace.serve import telemetry
 from commonplace.wire.errors import ValidationError
 
 
 def test_without_a_setting_nothing_is_loaded() -> None:
-    tracer, end = tracing.tracer("", "sqlite")
-    assert tracer is tracing.silent
+    tracer, end = telemetry.open_tracer("", "sqlite")
+    assert tracer is telemetry.no_tracing
     with tracer("recall", {}) as ended:
         ended(200)
     end()
@@ -29,7 +29,7 @@ def test_without_the_extra_the_sentence_says_what_to_install(monkeypatch: pytest
 
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(ValidationError, match=r"commonplace\[otel\]"):
-        tracing.tracer("otlp", "sqlite")
+        telemetry.open_tracer("otlp", "sqlite")
 
 
 def test_a_span_has_a_name_a_status_and_its_parent() -> None:
@@ -39,7 +39,7 @@ def test_a_span_has_a_name_a_status_and_its_parent() -> None:
     kept = memory.InMemorySpanExporter()
     provider = trace.TracerProvider()
     provider.add_span_processor(export.SimpleSpanProcessor(kept))
-    span = tracing.spans(provider, "sqlite")
+    span = telemetry.spans(provider, "sqlite")
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with span("recall", {"traceparent": parent}) as ended:
         ended(503)

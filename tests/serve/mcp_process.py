@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from running import SECONDS, command, environment
+from server_process import SECONDS, command, environment
 
 MODERN = "2026-07-28"
 _VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -30,7 +30,7 @@ def greeting(era: str) -> dict[str, Any]:
     return {"protocolVersion": era, "capabilities": {}, "clientInfo": CLIENT}
 
 
-class Spawned:
+class McpProcess:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.lines: list[bytes] = []
@@ -108,12 +108,12 @@ class Spawned:
 
 
 @contextmanager
-def spawned(data: Path, *args: str, **settings: str) -> Iterator[Spawned]:
+def run_mcp(data: Path, *args: str, **settings: str) -> Iterator[McpProcess]:
     process = subprocess.Popen(
         command("mcp", *args), env=environment(data, **settings), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )  # fmt: skip
-    one = Spawned(process)
+    one = McpProcess(process)
     try:
         yield one
         if process.stdin is not None and not process.stdin.closed:

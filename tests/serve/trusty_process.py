@@ -10,13 +10,12 @@ import re
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from running import SECONDS, Answer, command, environment
+from server_process import SECONDS, Answer, command, environment
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem
@@ -99,15 +98,14 @@ class Client:
                 return int(found[1])
         raise AssertionError(f"no server: {''.join(self.err)}")
 
-    def end(self, number: int | None = None) -> tuple[int, float]:
-        """By closing stdin, or by a signal: the exit code, and how long it took."""
-        started = time.monotonic()
+    def end(self, number: int | None = None) -> int:
+        """The exit code, after stdin was closed or a signal sent; a process that does not end is an error."""
         if number is None:
             assert self.process.stdin is not None
             self.process.stdin.close()
         else:
             self.process.send_signal(number)
-        return self.process.wait(SECONDS), time.monotonic() - started
+        return self.process.wait(SECONDS)
 
 
 def parsed(answer: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +123,7 @@ def mcp(*args: str) -> list[str]:
 
 
 @contextmanager
-def spawned(data: Path, *args: str, **settings: str) -> Iterator[Client]:
+def run_trusty(data: Path, *args: str, **settings: str) -> Iterator[Client]:
     process = subprocess.Popen(
         mcp(*args), env=environment(data, **settings), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from protocols_in_turn import EXTRA, IN_METADATA, At, Document, Kept, kept_of, mint
+from protocol_caller import EXTRA, IN_METADATA, Caller, Document, StoredMemory, kept_of, mint
 
 from commonplace.wire.times import iso
 
@@ -17,7 +17,7 @@ _CLAIM_OF = {"semantic": "fact", "episodic": "event", "procedural": "insight", "
 # writers: each gives the memory's id and what must be found of it
 
 
-def _request(at: At, said: Document, **more: Any) -> Document:
+def _request(at: Caller, said: Document, **more: Any) -> Document:
     metadata = {name: said[name] for name in IN_METADATA if name in said}
     if "metadata" in said:
         metadata[EXTRA] = said["metadata"]
@@ -29,29 +29,29 @@ def _memorywire(said: Document) -> Document:
     return kept_of("memorywire", said, kind=said["type"])
 
 
-def memorywire(at: At, said: Document, **more: Any) -> Kept:
+def memorywire(at: Caller, said: Document, **more: Any) -> StoredMemory:
     answer = at.call("POST", "/v0/remember", _request(at, said, **more))
-    return Kept(answer.json["id"], _memorywire(said))
+    return StoredMemory(answer.json["id"], _memorywire(said))
 
 
-def memorywire_batch(at: At, said: Document) -> Kept:
+def memorywire_batch(at: Caller, said: Document) -> StoredMemory:
     answer = at.call("POST", "/v0/remember/batch", {"items": [_request(at, said)]})
-    return Kept(answer.json["results"][0]["id"], _memorywire(said))
+    return StoredMemory(answer.json["results"][0]["id"], _memorywire(said))
 
 
-def memorywire_rpc(at: At, said: Document, **more: Any) -> Kept:
-    return Kept(at.rpc("remember", _request(at, said, **more))["id"], _memorywire(said))
+def memorywire_rpc(at: Caller, said: Document, **more: Any) -> StoredMemory:
+    return StoredMemory(at.rpc("remember", _request(at, said, **more))["id"], _memorywire(said))
 
 
-def mcp_http(at: At, said: Document, **more: Any) -> Kept:
-    return Kept(at.tool("/mcp", "remember", _request(at, said, **more))["id"], _memorywire(said))
+def mcp_http(at: Caller, said: Document, **more: Any) -> StoredMemory:
+    return StoredMemory(at.tool("/mcp", "remember", _request(at, said, **more))["id"], _memorywire(said))
 
 
-def mcp_stdio(at: At, said: Document, **more: Any) -> Kept:
-    return Kept(at.tool("stdio", "remember", _request(at, said, **more))["id"], _memorywire(said))
+def mcp_stdio(at: Caller, said: Document, **more: Any) -> StoredMemory:
+    return StoredMemory(at.tool("stdio", "remember", _request(at, said, **more))["id"], _memorywire(said))
 
 
-def _record(at: At, said: Document, **more: Any) -> Document:
+def _record(at: Caller, said: Document, **more: Any) -> Document:
     fields = {name: value for name, value in said.items() if name not in ("type", "metadata")}
     extra = {EXTRA: said["metadata"]} if "metadata" in said else {}
     return {"type": "lesson", "agent": at.agent, **fields, **extra, **more}
@@ -61,69 +61,69 @@ def _amp(said: Document, kind: str, type: str) -> Document:
     return kept_of("AMP", {**said, "kind": kind}, type=type)
 
 
-def _stored(at: At, shown: str, kept: Document) -> Kept:
+def _stored(at: Caller, shown: str, kept: Document) -> StoredMemory:
     """A minted id holds ours; of one that was chosen memorywire knows the memory."""
     found = re.search(r"[0-9a-f-]{36}$", shown)
     id = found[0] if found else at.call("GET", f"/v0/memories/{quote(shown)}?agent_id={at.agent}").json.get("id", "")
-    return Kept(id, {**kept, "amp_id": shown})
+    return StoredMemory(id, {**kept, "amp_id": shown})
 
 
-def amp_lesson(at: At, said: Document, **more: Any) -> Kept:
+def amp_lesson(at: Caller, said: Document, **more: Any) -> StoredMemory:
     answer = at.call("POST", "/amp/store", {"record": _record(at, said), **more})
     return _stored(at, answer.json["id"], _amp(said, "lesson", "semantic"))
 
 
-def amp_checkpoint(at: At, said: Document, **more: Any) -> Kept:
+def amp_checkpoint(at: Caller, said: Document, **more: Any) -> StoredMemory:
     record = _record(at, said, type="checkpoint", working_on="the timetable")
     answer = at.call("POST", "/amp/store", {"record": record, **more})
     return _stored(at, answer.json["id"], _amp(said, "checkpoint", "episodic"))
 
 
-def amp_named(at: At, said: Document, **more: Any) -> Kept:
+def amp_named(at: Caller, said: Document, **more: Any) -> StoredMemory:
     record = _record(at, said, id=f"lesson/{mint()[:8]}")
     answer = at.call("POST", "/amp/store", {"record": record, **more})
     return _stored(at, answer.json["id"], _amp(said, "lesson", "semantic"))
 
 
-def amp_mcp(at: At, said: Document, **more: Any) -> Kept:
+def amp_mcp(at: Caller, said: Document, **more: Any) -> StoredMemory:
     answer = at.tool("/mcp/amp", "amp_store", {"record": _record(at, said), **more})
     return _stored(at, answer["id"], _amp(said, "lesson", "semantic"))
 
 
-def amp_stdio(at: At, said: Document, **more: Any) -> Kept:
+def amp_stdio(at: Caller, said: Document, **more: Any) -> StoredMemory:
     answer = at.tool("stdio", "amp_store", {"record": _record(at, said), **more})
     return _stored(at, answer["id"], _amp(said, "lesson", "semantic"))
 
 
-def openwop(at: At, said: Document) -> Kept:
+def openwop(at: Caller, said: Document) -> StoredMemory:
     ref = at.call("POST", "/openwop/refs", {"agent": at.agent, "namespace": said["project"]}).json["memoryRef"]
     tags = [*said["tags"], f"source:{said['source']}"]
     entry = {"content": said["content"], "tags": tags, "expiresAt": iso(said["expires_at"])}
     answer = at.call("POST", "/openwop/memory", {"memoryRef": ref, "entry": entry})
-    return Kept(answer.json["entry"]["id"], kept_of("OpenWOP", said, tags=tags, type="semantic", kind="entry"))
+    return StoredMemory(answer.json["entry"]["id"], kept_of("OpenWOP", said, tags=tags, type="semantic", kind="entry"))
 
 
 def _drawer(said: Document) -> Document:
     return kept_of("trusty-memory", said, type="semantic", kind="drawer")
 
 
-def trusty_http(at: At, said: Document) -> Kept:
+def trusty_http(at: Caller, said: Document) -> StoredMemory:
     arguments = {"palace": at.agent, "text": said["content"], "tags": said["tags"], "room": said["room"]}
     at.tool("/mcp/trusty", "palace_create", {"name": at.agent})
-    return Kept(at.tool("/mcp/trusty", "memory_remember", arguments)["drawer_id"], _drawer(said))
+    return StoredMemory(at.tool("/mcp/trusty", "memory_remember", arguments)["drawer_id"], _drawer(said))
 
 
-def trusty_stdio(at: At, said: Document) -> Kept:
+def trusty_stdio(at: Caller, said: Document) -> StoredMemory:
     arguments = {"palace": at.agent, "text": said["content"], "tags": said["tags"], "room": said["room"]}
     at.tool("stdio", "palace_create", {"name": at.agent})
-    return Kept(at.tool("stdio", "memory_remember", arguments)["drawer_id"], _drawer(said))
+    return StoredMemory(at.tool("stdio", "memory_remember", arguments)["drawer_id"], _drawer(said))
 
 
-def trusty_companion(at: At, said: Document) -> Kept:
+def trusty_companion(at: Caller, said: Document) -> StoredMemory:
     at.call("POST", "/api/v1/palaces", {"name": at.agent}, at.companion)
     body = {"content": said["content"], **{name: said[name] for name in ("tags", "room", "importance")}}
     answer = at.call("POST", f"/api/v1/palaces/{at.agent}/drawers", body, at.companion)
-    return Kept(answer.json["id"], {**_drawer(said), "importance": said["importance"]})
+    return StoredMemory(answer.json["id"], {**_drawer(said), "importance": said["importance"]})
 
 
 def attestation(said: Document, **claim: Any) -> Document:
@@ -140,18 +140,18 @@ def attestation(said: Document, **claim: Any) -> Document:
     }  # fmt: skip
 
 
-def mrp_kept(at: At, said: Document) -> Kept:
+def mrp_kept(at: Caller, said: Document) -> StoredMemory:
     assert at.keep is not None
     made = attestation(said)
     answer = at.keep(at.agent, made)
     if "memory_id" not in answer:
-        return Kept("", {"content": said["content"]}, refused=answer["code"])
+        return StoredMemory("", {"content": said["content"]}, refused=answer["code"])
     kept = kept_of("MRP", said, type="episodic", kind="event", source="inference", attested_at=made["created_at"])
-    return Kept(answer["memory_id"], kept)
+    return StoredMemory(answer["memory_id"], kept)
 
 
 #: name → (writer, whether its protocol has a way to ask for approval)
-WRITERS: dict[str, tuple[Callable[..., Kept], bool]] = {
+WRITERS: dict[str, tuple[Callable[..., StoredMemory], bool]] = {
     "memorywire": (memorywire, True), "memorywire batch": (memorywire_batch, False),
     "memorywire JSON-RPC": (memorywire_rpc, True), "MCP over HTTP": (mcp_http, True), "MCP on stdio": (mcp_stdio, True),
     "AMP lesson": (amp_lesson, True), "AMP checkpoint": (amp_checkpoint, True), "AMP, id chosen": (amp_named, True),
@@ -161,7 +161,7 @@ WRITERS: dict[str, tuple[Callable[..., Kept], bool]] = {
 }  # fmt: skip
 
 
-def complete(at: At, kept: Kept) -> Kept:
+def complete(at: Caller, kept: StoredMemory) -> StoredMemory:
     """With what follows from the rest, under names of its own where a protocol has another word for it."""
     said = kept.said
     said.setdefault("created_at", at.call("GET", f"/v0/memories/{kept.id}?agent_id={at.agent}").json["created_at"])
@@ -178,24 +178,24 @@ def complete(at: At, kept: Kept) -> Kept:
 # removers: each takes a memory away
 
 
-def forget(at: At, kept: Kept, **more: Any) -> None:
+def forget(at: Caller, kept: StoredMemory, **more: Any) -> None:
     request = {"agent_id": at.agent, "ids": [kept.id], **more}
     assert at.call("POST", "/v0/forget", request).json["forgotten_ids"] == [kept.id]
 
 
-def erase(at: At, kept: Kept) -> None:
+def erase(at: Caller, kept: StoredMemory) -> None:
     forget(at, kept, hard_delete=True)
 
 
-def forget_rpc(at: At, kept: Kept) -> None:
+def forget_rpc(at: Caller, kept: StoredMemory) -> None:
     assert at.rpc("forget", {"agent_id": at.agent, "ids": [kept.id]})["forgotten_ids"] == [kept.id]
 
 
-def forget_mcp(at: At, kept: Kept, path: str = "/mcp") -> None:
+def forget_mcp(at: Caller, kept: StoredMemory, path: str = "/mcp") -> None:
     assert at.tool(path, "forget", {"agent_id": at.agent, "ids": [kept.id]})["forgotten_ids"] == [kept.id]
 
 
-def forget_reviewed(at: At, kept: Kept) -> None:
+def forget_reviewed(at: Caller, kept: StoredMemory) -> None:
     """Staged first, while which everyone still finds it."""
     at.call("POST", "/v0/forget", {"agent_id": at.agent, "ids": [kept.id], "approval_required": True})
     assert at.call("GET", f"/v0/memories/{kept.id}?agent_id={at.agent}").status == 200
@@ -204,34 +204,34 @@ def forget_reviewed(at: At, kept: Kept) -> None:
     assert at.call("POST", f"/v0/reviews/{review['id']}", {"approved": True}).status == 200
 
 
-def merge_away(at: At, kept: Kept) -> None:
+def merge_away(at: Caller, kept: StoredMemory) -> None:
     other = memorywire(at, {"type": "semantic", "content": "another timetable"})
     request = {"agent_id": at.agent, "canonical": other.id, "duplicates": [kept.id]}
     assert at.call("POST", "/v0/merge", request).json["merged_count"] == 1
 
 
-def amp_delete(at: At, kept: Kept) -> None:
+def amp_delete(at: Caller, kept: StoredMemory) -> None:
     assert at.call("DELETE", f"/amp/records/{quote(kept.said['amp_id'], safe='')}").json["deleted"] is True
 
 
-def amp_tool_delete(at: At, kept: Kept) -> None:
+def amp_tool_delete(at: Caller, kept: StoredMemory) -> None:
     assert at.tool("/mcp/amp", "amp_delete", {"id": kept.said["amp_id"], "agent": at.agent})["deleted"] is True
 
 
-def openwop_delete(at: At, kept: Kept) -> None:
+def openwop_delete(at: Caller, kept: StoredMemory) -> None:
     assert at.call("DELETE", f"/openwop/memory/{kept.id}?memoryRef={at.agent}").json["removed"] is True
 
 
-def trusty_forget(at: At, kept: Kept, path: str = "/mcp/trusty") -> None:
+def trusty_forget(at: Caller, kept: StoredMemory, path: str = "/mcp/trusty") -> None:
     assert at.tool(path, "memory_forget", {"palace": at.agent, "drawer_id": kept.id})["status"] == "deleted"
 
 
-def companion_delete(at: At, kept: Kept) -> None:
+def companion_delete(at: Caller, kept: StoredMemory) -> None:
     path = f"/api/v1/palaces/{at.agent}/drawers/{kept.id}"
     assert at.call("DELETE", path, server=at.companion).status == 204
 
 
-REMOVERS: dict[str, Callable[[At, Kept], None]] = {
+REMOVERS: dict[str, Callable[[Caller, StoredMemory], None]] = {
     "memorywire forget": forget, "memorywire JSON-RPC forget": forget_rpc, "memorywire hard delete": erase,
     "memorywire forget after review": forget_reviewed, "memorywire merge": merge_away, "MCP forget": forget_mcp,
     "MCP forget on stdio": lambda at, kept: forget_mcp(at, kept, "stdio"), "AMP delete": amp_delete,

@@ -43,7 +43,7 @@ class Answer:
 
 
 @dataclass
-class Running:
+class ServerProcess:
     process: subprocess.Popen[str]
     url: str
     data: Path
@@ -111,7 +111,7 @@ def token(data: Path, *args: str) -> str:
 
 
 @contextmanager
-def running(data: Path, *args: str, **settings: str) -> Iterator[Running]:
+def run_server(data: Path, *args: str, **settings: str) -> Iterator[ServerProcess]:
     process = subprocess.Popen(
         command("serve", "--port", "0", *args), env=environment(data, **settings), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -139,7 +139,7 @@ def running(data: Path, *args: str, **settings: str) -> Iterator[Running]:
                 break
         else:
             raise AssertionError(f"the server did not start: {''.join(out + err)}")
-        server = Running(process, found[1], data, out, err)
+        server = ServerProcess(process, found[1], data, out, err)
         while server.get("/readyz").status != 200:
             assert process.poll() is None
         yield server

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from protocols_in_turn import EXTRA, FIDELITY, IN_METADATA, At, Document, Kept, mint
-from running import Answer
+from protocol_caller import EXTRA, FIDELITY, IN_METADATA, Caller, Document, StoredMemory, mint
+from server_process import Answer
 
 from commonplace.wire.times import iso
 
@@ -71,7 +71,7 @@ def ms(text: str) -> int:
 # readers: each finds one memory, or None
 
 
-def _one(found: Any, kept: Kept, shape: Callable[[Document], Document]) -> Document | None:
+def _one(found: Any, kept: StoredMemory, shape: Callable[[Document], Document]) -> Document | None:
     """That memory among others; found by its id, so that a copy under another id is not taken for it."""
     for each in found or ():
         seen = shape(each)
@@ -84,126 +84,128 @@ def _only(answer: Answer, name: str | None, shape: Callable[[Document], Document
     return shape(answer.json[name] if name else answer.json) if answer.status == 200 else None
 
 
-def _recalling(at: At, kept: Kept) -> Document:
+def _recalling(at: Caller, kept: StoredMemory) -> Document:
     return {"agent_id": at.agent, "query": kept.content, "k": MANY, "min_score": 0}
 
 
-def recalled(at: At, kept: Kept) -> Document | None:
+def recalled(at: Caller, kept: StoredMemory) -> Document | None:
     answer = at.call("POST", "/v0/recall", _recalling(at, kept))
     return _one(answer.json.get("results"), kept, of_memorywire)
 
 
-def recalled_rpc(at: At, kept: Kept) -> Document | None:
+def recalled_rpc(at: Caller, kept: StoredMemory) -> Document | None:
     return _one((at.rpc("recall", _recalling(at, kept)) or {}).get("results"), kept, of_memorywire)
 
 
-def got(at: At, kept: Kept) -> Document | None:
+def got(at: Caller, kept: StoredMemory) -> Document | None:
     return _only(at.call("GET", f"/v0/memories/{kept.id}?agent_id={at.agent}"), None, of_memorywire)
 
 
-def listed(at: At, kept: Kept) -> Document | None:
+def listed(at: Caller, kept: StoredMemory) -> Document | None:
     answer = at.call("GET", f"/v0/memories?agent_id={at.agent}&limit={MANY}")
     return _one(answer.json.get("memories"), kept, of_memorywire)
 
 
-def mcp_recall(at: At, kept: Kept, path: str = "/mcp") -> Document | None:
+def mcp_recall(at: Caller, kept: StoredMemory, path: str = "/mcp") -> Document | None:
     return _one((at.tool(path, "recall", _recalling(at, kept)) or {}).get("results"), kept, of_memorywire)
 
 
-def mcp_get(at: At, kept: Kept, path: str = "/mcp") -> Document | None:
+def mcp_get(at: Caller, kept: StoredMemory, path: str = "/mcp") -> Document | None:
     found = at.tool(path, "get", {"agent_id": at.agent, "id": kept.id})
     return None if found is None else of_memorywire(found)
 
 
-def mcp_list(at: At, kept: Kept) -> Document | None:
+def mcp_list(at: Caller, kept: StoredMemory) -> Document | None:
     found = at.tool("/mcp", "list", {"agent_id": at.agent, "limit": MANY})
     return _one((found or {}).get("memories"), kept, of_memorywire)
 
 
-def _resource(at: At, uri: str) -> Any:
+def _resource(at: Caller, uri: str) -> Any:
     result = at.mcp("/mcp", "resources/read", uri=uri).get("result")
     return None if result is None else json.loads(result["contents"][0]["text"])
 
 
-def resource(at: At, kept: Kept) -> Document | None:
+def resource(at: Caller, kept: StoredMemory) -> Document | None:
     found = _resource(at, f"memory://{at.agent}/{kept.id}")
     return None if found is None else of_memorywire(found)
 
 
-def resource_recall(at: At, kept: Kept) -> Document | None:
+def resource_recall(at: Caller, kept: StoredMemory) -> Document | None:
     found = _resource(at, f"memory://{at.agent}/recall?{urlencode({'q': kept.content, 'k': MANY})}")
     return _one((found or {}).get("results"), kept, of_memorywire)
 
 
-def _amp_search(at: At, kept: Kept) -> Document:
+def _amp_search(at: Caller, kept: StoredMemory) -> Document:
     return {"query": kept.content, "agent": at.agent, "limit": MANY}
 
 
-def amp_search(at: At, kept: Kept) -> Document | None:
+def amp_search(at: Caller, kept: StoredMemory) -> Document | None:
     found = at.call("POST", "/amp/search", _amp_search(at, kept)).json.get("results")
     return _one([hit["record"] for hit in found or ()], kept, of_record)
 
 
-def amp_search_all(at: At, kept: Kept) -> Document | None:
+def amp_search_all(at: Caller, kept: StoredMemory) -> Document | None:
     """Of every agent one may read."""
     found = at.call("POST", "/amp/search", {"query": kept.content, "limit": MANY, "min_score": 0}).json["results"]
     return _one([hit["record"] for hit in found], kept, of_record)
 
 
-def amp_get(at: At, kept: Kept) -> Document | None:
+def amp_get(at: Caller, kept: StoredMemory) -> Document | None:
     id = kept.said.get("amp_id", kept.id)
     return _only(at.call("GET", f"/amp/records/{quote(id, safe='')}"), "record", of_record)
 
 
-def amp_get_uuid(at: At, kept: Kept) -> Document | None:
+def amp_get_uuid(at: Caller, kept: StoredMemory) -> Document | None:
     return _only(at.call("GET", f"/amp/records/{kept.id}?agent={at.agent}"), "record", of_record)
 
 
-def amp_list(at: At, kept: Kept) -> Document | None:
+def amp_list(at: Caller, kept: StoredMemory) -> Document | None:
     answer = at.call("GET", f"/amp/records?agent={at.agent}&limit={MANY}")
     return _one(answer.json.get("records"), kept, of_record)
 
 
-def amp_tool_search(at: At, kept: Kept, path: str = "/mcp/amp") -> Document | None:
+def amp_tool_search(at: Caller, kept: StoredMemory, path: str = "/mcp/amp") -> Document | None:
     found = (at.tool(path, "amp_search", _amp_search(at, kept)) or {}).get("results")
     return _one([hit["record"] for hit in found or ()], kept, of_record)
 
 
-def openwop_list(at: At, kept: Kept, **asked: Any) -> Document | None:
+def openwop_list(at: Caller, kept: StoredMemory, **asked: Any) -> Document | None:
     answer = at.call("GET", f"/openwop/memory?{urlencode({'memoryRef': at.agent, **asked})}")
     return _one(answer.json.get("entries"), kept, of_entry)
 
 
-def openwop_get(at: At, kept: Kept) -> Document | None:
+def openwop_get(at: Caller, kept: StoredMemory) -> Document | None:
     return _only(at.call("GET", f"/openwop/memory/{kept.id}?memoryRef={at.agent}"), "entry", of_entry)
 
 
-def openwop_relevant(at: At, kept: Kept) -> Document | None:
+def openwop_relevant(at: Caller, kept: StoredMemory) -> Document | None:
     return openwop_list(at, kept, rank="relevance", query=kept.content)
 
 
-def trusty_recall(at: At, kept: Kept, path: str = "/mcp/trusty", tool: str = "memory_recall") -> Document | None:
+def trusty_recall(
+    at: Caller, kept: StoredMemory, path: str = "/mcp/trusty", tool: str = "memory_recall"
+) -> Document | None:
     found = at.tool(path, tool, {"palace": at.agent, "query": kept.content, "top_k": MANY})
     return _one((found or {}).get("results"), kept, of_drawer)
 
 
-def trusty_list(at: At, kept: Kept, path: str = "/mcp/trusty") -> Document | None:
+def trusty_list(at: Caller, kept: StoredMemory, path: str = "/mcp/trusty") -> Document | None:
     found = at.tool(path, "memory_list", {"palace": at.agent, "limit": MANY})
     return _one((found or {}).get("drawers"), kept, of_drawer)
 
 
-def companion_recall(at: At, kept: Kept) -> Document | None:
+def companion_recall(at: Caller, kept: StoredMemory) -> Document | None:
     asked = urlencode({"q": kept.content, "top_k": MANY})
     answer = at.call("GET", f"/api/v1/palaces/{at.agent}/recall?{asked}", server=at.companion)
     return _one([hit["drawer"] for hit in answer.json] if answer.status == 200 else (), kept, of_drawer)
 
 
-def companion_list(at: At, kept: Kept) -> Document | None:
+def companion_list(at: Caller, kept: StoredMemory) -> Document | None:
     answer = at.call("GET", f"/api/v1/palaces/{at.agent}/drawers?limit={MANY}", server=at.companion)
     return _one(answer.json if answer.status == 200 else (), kept, of_drawer)
 
 
-def asked(at: At, kept: Kept, agent: str | None = None, **query: Any) -> Document | None:
+def asked(at: Caller, kept: StoredMemory, agent: str | None = None, **query: Any) -> Document | None:
     """MRP: of one agent unless told otherwise."""
     body = {
         "type": "memory_request", "version": "0.1", "header": {"request_id": mint(), "timestamp": iso(at.now())},
@@ -215,16 +217,16 @@ def asked(at: At, kept: Kept, agent: str | None = None, **query: Any) -> Documen
     return _one(answer.json.get("results"), kept, of_result)
 
 
-def asked_everyone(at: At, kept: Kept) -> Document | None:
+def asked_everyone(at: Caller, kept: StoredMemory) -> Document | None:
     return asked(at, kept, agent="")
 
 
-def asked_keywords(at: At, kept: Kept) -> Document | None:
+def asked_keywords(at: Caller, kept: StoredMemory) -> Document | None:
     return asked(at, kept, structured={"keywords": ["ferry", "unheard-of"]})
 
 
 #: name → (protocol, reader, fields of the protocol that this reader leaves out)
-READERS: dict[str, tuple[str, Callable[[At, Kept], Document | None], tuple[str, ...]]] = {
+READERS: dict[str, tuple[str, Callable[[Caller, StoredMemory], Document | None], tuple[str, ...]]] = {
     "memorywire recall": ("memorywire", recalled, ()),
     "memorywire JSON-RPC recall": ("memorywire", recalled_rpc, ()),
     "memorywire get": ("memorywire", got, ()),
@@ -274,7 +276,7 @@ _CALLED = {
 _UNSAID: Document = {"confidence": 1.0, "supersedes": [], "tags": [], "entry_tags": []}
 
 
-def amiss(reader: str, kept: Kept, seen: Document) -> list[str]:
+def amiss(reader: str, kept: StoredMemory, seen: Document) -> list[str]:
     """What a reader shows otherwise than it was said, and what it should show and does not."""
     protocol, _, without = READERS[reader]
     said = {**kept.said, "id": kept.id}

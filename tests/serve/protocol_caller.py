@@ -1,7 +1,8 @@
 """What is said through each protocol in turn, and how much of it each can carry.
 
-A writer (ways_in.py) takes what there is to say and says as much of it as its protocol can; a reader (ways_out.py)
-finds one memory and gives it back in our words. What each can say and show is read from the table in docs/protocols.md.
+A writer (protocol_writers.py) takes what there is to say and says as much of it as its protocol can; a reader
+(protocol_readers.py) finds one memory and gives it back in our words. What each can say and show is read from the
+table in docs/protocols.md.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from running import Answer, Running
-from spawned import Spawned
+from mcp_process import McpProcess
+from server_process import Answer, ServerProcess
 
 from commonplace.wire.record import system_clock
 
@@ -30,22 +31,24 @@ _MCP = {"Content-Type": "application/json", "Accept": "application/json, text/ev
 
 
 @dataclass
-class At:
-    """One caller at one server. Everything it is told is noted down in `heard`."""
+class Caller:
+    """One caller at one server. Everything it is told is noted down in `transcript`."""
 
-    server: Running
+    server: ServerProcess
     token: str
     agent: str
-    stdio: Spawned | None = None
-    companion: Running | None = None
+    stdio: McpProcess | None = None
+    companion: ServerProcess | None = None
     keep: Callable[[str, Document], Document] | None = None  # MRP's way in has no route: whoever asked keeps
     now: Callable[[], int] = system_clock
-    heard: list[str] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
 
-    def call(self, method: str, path: str, body: Any = None, server: Running | None = None, **more: Any) -> Answer:
+    def call(
+        self, method: str, path: str, body: Any = None, server: ServerProcess | None = None, **more: Any
+    ) -> Answer:
         answer = (server or self.server).call(method, path, body, token=self.token, **more)
         assert answer.status < 500, answer.body
-        self.heard.append(f"{answer.status} {answer.body.decode()}")
+        self.transcript.append(f"{answer.status} {answer.body.decode()}")
         return answer
 
     def mcp(self, path: str, method: str, **params: Any) -> Document:
@@ -59,7 +62,7 @@ class At:
         if path == "stdio":
             assert self.stdio is not None
             answer = self.stdio.ask("tools/call", {"name": name, "arguments": arguments})
-            self.heard.append(json.dumps(answer, ensure_ascii=False))
+            self.transcript.append(json.dumps(answer, ensure_ascii=False))
         else:
             answer = self.mcp(path, "tools/call", name=name, arguments=arguments)
         result = answer.get("result")
@@ -71,7 +74,7 @@ class At:
 
 
 @dataclass
-class Kept:
+class StoredMemory:
     """A memory and what its author said of it; `refused` where the rules did not let it in."""
 
     id: str
