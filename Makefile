@@ -32,12 +32,12 @@ demo: setup
 serve: setup
 	@$(BIN)/commonplace serve
 
-# On all cores; the files of one folder share servers and models, so a file stays with one worker.
+# On all cores; a worker keeps to neighbouring tests, which share servers and models, and takes over from others at the end.
 test: setup
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-fast: setup
-	@$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow and not process'
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
 
 # Breaks the product on purpose for every requirement that must hold; reports those whose tests do not notice.
 mutants: setup

@@ -1,17 +1,60 @@
-"""What many tests share: a clock that obeys, an embedder without a model, and engines over both stores."""
+"""What many tests share: a clock that obeys, an embedder without a model, and engines over both stores.
+
+Every test that starts a process carries the mark `process`: tests/spawning.py finds out which.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
+from hypothesis import settings
+from spawning import running_test, starts_process, watch_spawns
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import FakeClock, Subject, open_subject
+
+# No deadline: it is a wall clock, and a busy machine would fail tests.
+settings.register_profile("commonplace", max_examples=50, deadline=None)
+settings.load_profile("commonplace")
+
+collected_key = pytest.StashKey[dict[str, bool]]()
+
+
+def pytest_configure() -> None:
+    watch_spawns()
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m takes any away
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and starts_process(item):
+            item.add_marker("process")
+    config.stash[collected_key] = found = {}
+    for item in items:
+        name = item.nodeid.split("[")[0]
+        found[name] = found.get(name, False) or not any(map(item.get_closest_marker, ("slow", "process")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    running_test(item)
+    try:
+        return (yield)
+    finally:
+        running_test(None)
+
+
+@pytest.fixture(scope="session")
+def collected_tests(pytestconfig: pytest.Config) -> dict[str, bool]:
+    """path::name of each test that this run found, even if it leaves it out, and whether `make test-fast` runs it."""
+    return pytestconfig.stash[collected_key]
 
 
 @pytest.fixture
@@ -24,11 +67,23 @@ def embedder() -> HashingEmbedder:
     return HashingEmbedder()
 
 
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store in which nothing is kept yet: copying it is quicker than making it anew."""
+    folder = tmp_path_factory.mktemp("empty")
+    asyncio.run(SqliteStore(folder / "commonplace.db", FakeClock()).close())
+    return folder
+
+
 @pytest.fixture(params=["memory", "sqlite"])
 def over(
     request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock
 ) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """(subject, run) over each kind of store."""
-    store = InMemory(clock) if request.param == "memory" else SqliteStore(tmp_path / "commonplace.db", clock)
+    if request.param == "memory":
+        store: Any = InMemory(clock)
+    else:
+        copytree(request.getfixturevalue("empty_store"), tmp_path, dirs_exist_ok=True)
+        store = SqliteStore(tmp_path / "commonplace.db", clock)
     with open_subject(store, clock) as pair:
         yield pair

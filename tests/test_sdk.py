@@ -207,7 +207,7 @@ def test_the_store_keeps_the_embedder_that_made_its_vectors(tmp_path: Path) -> N
 
 
 def test_recall_goes_on_while_reindexing_and_reindex_resumes(tmp_path: Path) -> None:
-    class Breaks:
+    class FailingEmbedder:
         """Stops after a while, as a killed process would."""
 
         name, dimension, left = "hashing-128", 128, 3
@@ -224,7 +224,7 @@ def test_recall_goes_on_while_reindexing_and_reindex_resumes(tmp_path: Path) -> 
         async with Memory(data=tmp_path, embedder=open_embedder("hashing-64")) as memory:
             await memory.remember_batch([f"note {i} about the garden" for i in range(300)])
             with pytest.raises(Unavailable, match="failed"):
-                await memory.reindex(Breaks())
+                await memory.reindex(FailingEmbedder())
             assert (await memory.recall("note 7 about the garden", k=1)).results[0].content == "note 7 about the garden"
             seen: list[tuple[int, int]] = []
             outcome = await memory.reindex("hashing-128", progress=lambda done, total: seen.append((done, total)))

@@ -281,12 +281,12 @@ COMMENT = "@keeper memory_request: what about green tea?\nmax:3"
 
 
 @pytest.fixture
-def keeper(cli) -> None:
+def shared_memories(cli) -> None:
     for args in (("Alice drinks green tea", "--share-with", "*", "--source", "diary.md"), ("The tea is hidden",)):
         assert cli("remember", *args, "--agent", "keeper").code == 0
 
 
-def test_a_comment_is_answered(cli, keeper: None) -> None:
+def test_a_comment_is_answered(cli, shared_memories: None) -> None:
     for ran in (
         cli("mrp", "comment", COMMENT, "--from", "Babel"),
         cli("mrp", "comment", "-", "--from", "Babel", stdin=f"Hello!\n\n{COMMENT}\n\nBye."),
@@ -300,7 +300,7 @@ def test_a_comment_is_answered(cli, keeper: None) -> None:
     assert first.out.splitlines()[3] == "   Source: diary.md"
 
 
-def test_the_author_of_a_comment_sees_what_is_shared_unless_trusted(cli, keeper: None) -> None:
+def test_the_author_of_a_comment_sees_what_is_shared_unless_trusted(cli, shared_memories: None) -> None:
     comment = "@keeper memory_request: keywords:tea"
     for more, count in (((), 1), (("--trust-author",), 2)):
         (reply,) = cli("mrp", "comment", comment, *more, "--json").json["replies"]
@@ -318,13 +318,13 @@ def test_the_author_of_a_comment_sees_what_is_shared_unless_trusted(cli, keeper:
         ("```\n@keeper memory_request: tea?\n```", (), "no request in this comment"),
     ],
 )
-def test_what_is_not_for_us_gets_no_reply(cli, keeper: None, comment: str, more: Any, says: str) -> None:
+def test_what_is_not_for_us_gets_no_reply(cli, shared_memories: None, comment: str, more: Any, says: str) -> None:
     ran = cli("mrp", "comment", comment, *more)
     assert (ran.code, ran.out, ran.err) == (0, "", f"{says}\n")
     assert cli("mrp", "comment", comment, *more, "--json").json == {"replies": []}
 
 
-def test_several_requests_get_several_replies_and_mistakes_are_told_to_the_author(cli, keeper: None) -> None:
+def test_several_requests_get_several_replies_and_mistakes_are_told_to_the_author(cli, shared_memories: None) -> None:
     comment = f"@keeper memory_request: tea?\nmax:none\n\n@commonplace memory_request: tea?\n\n{COMMENT}"
     ran = cli("mrp", "comment", comment, "--from", "Babel")
     assert ran.code == 0
@@ -336,7 +336,7 @@ def test_several_requests_get_several_replies_and_mistakes_are_told_to_the_autho
 # folders
 
 
-def test_a_folder_is_answered_once(cli, keeper: None, tmp_path: Path) -> None:
+def test_a_folder_is_answered_once(cli, shared_memories: None, tmp_path: Path) -> None:
     folder = tmp_path / "exchange"
     folder.mkdir()
     id = str(uuid.uuid4())

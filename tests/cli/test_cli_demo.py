@@ -9,6 +9,7 @@ import pytest
 from commonplace.cli import demo
 
 
+@pytest.mark.process
 def test_every_step_of_the_tour_works(cli, data: Path, tmp_path: Path) -> None:
     ran = cli("demo", "--data", str(tmp_path / "tour"), "--json")
     assert ran.code == 0, ran
@@ -26,6 +27,7 @@ def test_every_step_of_the_tour_works(cli, data: Path, tmp_path: Path) -> None:
     assert not data.exists(), "the tour stays out of the user's own data"
 
 
+@pytest.mark.process
 def test_the_tour_as_people_see_it(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_EMBEDDER", "minilm")
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "none here"))

@@ -654,7 +654,7 @@ RECORDS = st.fixed_dictionaries(
 
 
 @given(record=RECORDS, extra=st.dictionaries(st.text(min_size=1, max_size=8), VALUES, max_size=4))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_record_survives_the_mapping(record: dict[str, Any], extra: dict[str, Any]) -> None:
     reserved = {"id", "created_at", "updated_at", "agent", "project", "title", "tags", "expires_at", "type", "content"}
     whole = {**{k: v for k, v in extra.items() if k not in reserved}, **record}

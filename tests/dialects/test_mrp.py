@@ -402,7 +402,7 @@ def test_where_identity_is_required_strangers_are_turned_away(over: Over) -> Non
 # filters
 
 
-def received(talk: Talk, content: str, agent: str = "Babel", private: str | None = None, **provenance: Any) -> str:
+def keep_received(talk: Talk, content: str, agent: str = "Babel", private: str | None = None, **provenance: Any) -> str:
     document = attestation(content, agent=agent)
     document["provenance"] |= provenance
     if private is not None:
@@ -416,8 +416,8 @@ def test_require_evidence_wants_references_witnesses_or_a_chain(over: Over) -> N
     talk.remember("pruning without")
     talk.remember("pruning with a reference", metadata={"references": ["a.md"]})
     talk.remember("pruning with a source", source="https://example.org/a")
-    received(talk, "pruning with a witness", witnesses=[{"agent": "carol"}])
-    received(talk, "pruning with a chain", chain=["a0"])
+    keep_received(talk, "pruning with a witness", witnesses=[{"agent": "carol"}])
+    keep_received(talk, "pruning with a chain", chain=["a0"])
     answer = talk.ask("pruning", structured={"filters": {"require_evidence": True}})
     assert {r["attestation"]["claim"]["content"] for r in answer["results"]} == {
         "pruning with a reference", "pruning with a source", "pruning with a witness", "pruning with a chain",
@@ -433,9 +433,9 @@ def test_min_trust_level_is_of_the_author_as_the_responder_sees_it(over: Over) -
     (bound, public), (loose, _) = key(), key()
     talk.trust("Babel", 2, public)
     talk.remember("pruning of our own")
-    received(talk, "pruning by Babel", private=bound)
-    received(talk, "pruning by carol", "carol", private=loose)
-    received(talk, "pruning by dave", "dave")
+    keep_received(talk, "pruning by Babel", private=bound)
+    keep_received(talk, "pruning by carol", "carol", private=loose)
+    keep_received(talk, "pruning by dave", "dave")
     levels = {0: 4, 1: 3, 2: 2, 3: 1}
     for level, count in levels.items():
         answer = talk.ask("pruning", structured={"filters": {"min_trust_level": level}})
@@ -446,7 +446,7 @@ def test_min_trust_level_is_of_the_author_as_the_responder_sees_it(over: Over) -
 
 def test_require_vouches_wants_a_valid_vouch_for_the_author(over: Over) -> None:
     talk = Talk(*over)
-    received(talk, "pruning by Babel")
+    keep_received(talk, "pruning by Babel")
     talk.remember("pruning of our own")
     ask = {"structured": {"filters": {"require_vouches": True}}}
     nothing = talk.ask("pruning", **ask)
@@ -463,9 +463,9 @@ def test_a_vouch_for_a_key_says_nothing_of_who_signs_with_another(over: Over) ->
     given = vouch("djclawd", "carol")
     given["subject"]["public_key"] = public
     assert talk.vouched(given)
-    received(talk, "pruning by carol", "carol", private=hers)
-    received(talk, "pruning by someone who says carol", "carol", private=other)
-    received(talk, "pruning unsigned", "carol")
+    keep_received(talk, "pruning by carol", "carol", private=hers)
+    keep_received(talk, "pruning by someone who says carol", "carol", private=other)
+    keep_received(talk, "pruning unsigned", "carol")
     for filters in ({"min_trust_level": 2}, {"require_vouches": True}):
         assert talk.found("pruning", structured={"filters": filters}) == ["pruning by carol"]
 

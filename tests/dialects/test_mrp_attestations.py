@@ -73,7 +73,7 @@ def as_memory(document: dict[str, Any], agent: str = "alice") -> Memory:
     return memory
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(attestations())
 def test_what_was_received_goes_out_as_it_came(document: dict[str, Any]) -> None:
     check("mrp/attestation-v1", document)
@@ -100,7 +100,7 @@ def memories(draw: Any) -> Memory:
     )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(memories())
 def test_every_memory_makes_an_attestation_that_says_the_same(memory: Memory) -> None:
     made = signed(memory, PRIVATE)

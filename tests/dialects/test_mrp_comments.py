@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -214,23 +213,21 @@ def test_no_text_breaks_the_reading(text: str) -> None:
     assert find_requests(comments.one_line(f"@A memory_request: {text} @B memory_request: x")) == []
 
 
+SIZE = 1_000_000  # characters: a second at most for what is linear, minutes for what reads the rest again at every unit
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "pattern",
     ["@", "@a ", "@a memory_request: ", "max:3 ", 'domain:"', 'domain:"" domain:"', "domain:“", "`", "` `` ", "x\n",
      "a", "keywords:a,", " \t", "a:", "a:b ", 'a:"b c" ', "> ", "1. [0.9] ", "   Vouch: a, "],
 )  # fmt: skip
 def test_a_huge_comment_takes_time_in_proportion(pattern: str) -> None:
-    def seconds(length: int) -> float:
-        text = "@a memory_request: x " + pattern * (length // len(pattern))
-        started = time.process_time()
-        find_requests(text)
-        parse_reply(f"@a memory_response: Found 1 relevant memory.\n{text}")
-        comments.one_line(text)
-        return time.process_time() - started
-
-    # Ten times as long would take a hundred times as long if anything were quadratic.
-    short = min(seconds(30_000) for _ in range(3))
-    assert min(seconds(300_000) for _ in range(2)) < 40 * short + 0.05
+    text = "@a memory_request: x " + pattern * (SIZE // len(pattern))
+    assert find_requests(text)
+    parse_reply(f"@a memory_response: Found 1 relevant memory.\n{text}")
+    assert comments.one_line(text)
 
 
 # replies

@@ -25,7 +25,7 @@ def level(talk: Talk, private: str, requester: str = "Babel") -> int:
     return used
 
 
-def listed(talk: Talk, subject: str, who: Principal | None = None) -> list[Any]:
+def list_vouches(talk: Talk, subject: str, who: Principal | None = None) -> list[Any]:
     answer = talk.run(talk.mrp(who or Principal()).vouches(subject))
     check("mrp/vouches.response", answer)
     vouches: list[Any] = answer["vouches"]
@@ -41,7 +41,7 @@ def test_a_signed_vouch_of_a_bound_voucher_counts_and_makes_its_subject_vouched(
     answer = talk.run(talk.mrp().vouch({"vouch": given}))
     check("mrp/vouch.response", answer)
     assert answer == {"vouch_id": given["id"], "counted": True}
-    assert listed(talk, "Babel") == [given]
+    assert list_vouches(talk, "Babel") == [given]
     assert level(talk, babel) == 2
     assert level(talk, babel, "carol") == 1
     assert talk.ask(requester="Babel", via=talk.mrp(peer=True))["meta"]["trust_level_used"] == 0, "nothing is proved"
@@ -75,12 +75,12 @@ def test_self_vouches_expired_ones_and_those_of_strangers_do_not_count(over: Ove
     assert not talk.vouched(signatures.sign_vouch(over_already, private))
     still = signatures.sign_vouch(vouch("djclawd", "Babel", scope={"valid_until": iso(now + DAY_MS)}), private)
     assert talk.vouched(still)
-    assert still in listed(talk, "Babel")
+    assert still in list_vouches(talk, "Babel")
     babel = key()[0]
     assert level(talk, babel) == 2
     talk.subject.clock.advance(DAY_MS)
     assert level(talk, babel) == 1
-    assert still not in listed(talk, "Babel")
+    assert still not in list_vouches(talk, "Babel")
 
 
 def test_a_day_as_the_end_means_all_of_that_day(over: Over) -> None:
@@ -136,7 +136,7 @@ def test_without_a_token_only_what_counts_is_kept(over: Over) -> None:
     talk.trust("djclawd", 2, public, voucher=True)
     with pytest.raises(Forbidden):
         talk.vouched(vouch("djclawd", "Babel"), peer=True)
-    assert listed(talk, "Babel") == []
+    assert list_vouches(talk, "Babel") == []
     assert talk.vouched(signatures.sign_vouch(vouch("djclawd", "Babel"), private), peer=True)
     with pytest.raises(Forbidden):
         talk.vouched(vouch("djclawd", "Babel"), who=Principal("r", "local", "reader"))
@@ -147,18 +147,18 @@ def test_sent_twice_it_is_kept_once_and_an_id_means_one_vouch(over: Over) -> Non
     given = vouch("djclawd", "Babel")
     talk.vouched(given)
     talk.vouched(given)
-    assert listed(talk, "Babel") == [given]
+    assert list_vouches(talk, "Babel") == [given]
     with pytest.raises(Conflict):
         talk.vouched({**given, "created_at": "2025-06-02"})
     talk.vouched({**vouch("other", "Babel"), "id": given["id"]})
-    assert len(listed(talk, "Babel")) == 2, "ids are each voucher's own"
+    assert len(list_vouches(talk, "Babel")) == 2, "ids are each voucher's own"
 
 
 def test_vouches_are_their_tenants(over: Over) -> None:
     talk = Talk(*over)
     talk.vouched(vouch("djclawd", "Babel"))
-    assert listed(talk, "Babel", Principal("x", "globex")) == []
-    assert listed(talk, "nobody") == []
+    assert list_vouches(talk, "Babel", Principal("x", "globex")) == []
+    assert list_vouches(talk, "nobody") == []
 
 
 def test_a_vouch_that_names_its_subjects_key_vouches_for_that_key_only(over: Over) -> None:

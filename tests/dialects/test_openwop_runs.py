@@ -227,7 +227,7 @@ def test_a_run_ends_after_seven_idle_days(host: Host) -> None:
     host.subject.clock.advance(IDLE_MS)
     with pytest.raises(NotFound):
         host.wait(host.engine.runs.use(host.who, run.id))
-    assert left(host, run.id) == []
+    assert remaining_records(host, run.id) == []
 
 
 def test_idle_runs_are_swept_when_another_starts_or_the_store_is_compacted(host: Host) -> None:
@@ -236,7 +236,7 @@ def test_idle_runs_are_swept_when_another_starts_or_the_store_is_compacted(host:
         host.put("jotted", run=run, backend="conversation")
     host.subject.clock.advance(IDLE_MS)
     fresh = host.start()
-    assert [left(host, run.id) for run in runs] == [[], []]
+    assert [remaining_records(host, run.id) for run in runs] == [[], []]
     assert host.wait(host.engine.runs.use(host.who, fresh.id)).id == fresh.id
     host.subject.clock.advance(IDLE_MS)
     assert host.wait(host.engine.runs.sweep("local")) == 1
@@ -273,12 +273,12 @@ def test_an_end_that_was_interrupted_is_finished_later(host: Host) -> None:
     host.engine._core.primary.records = records  # type: ignore[method-assign]
     with pytest.raises(NotFound):
         host.wait(host.engine.runs.use(host.who, run.id))
-    assert left(host, run.id)
+    assert remaining_records(host, run.id)
     host.wait(host.engine.runs.sweep("local"))
-    assert left(host, run.id) == []
+    assert remaining_records(host, run.id) == []
 
 
-def left(host: Host, run_id: str) -> list[Any]:
+def remaining_records(host: Host, run_id: str) -> list[Any]:
     """What the store still has of a run."""
     kinds = [f"run:{run_id}", *(f"run:{run_id}:{part}" for part in ("scratchpad", "conversation", "outcome"))]
     found = [record for kind in kinds for record in host.wait(host.subject.store.records("local", kind))]
@@ -309,7 +309,7 @@ def test_a_reader_ends_only_runs_it_started(host: Host) -> None:
         document(reader, "end_run", others.id)
     assert host.contents(run=others, backend="scratchpad") == ["noted"]
     document(host.as_("wri"), "end_run", others.id)
-    assert left(host, others.id) == []
+    assert remaining_records(host, others.id) == []
 
 
 def test_calls_within_a_run_may_leave_out_the_ref_it_was_started_with(host: Host) -> None:
@@ -349,7 +349,7 @@ def test_a_run_reads_its_own_notes_at_once_and_they_end_with_it(host: Host, back
     assert host.delete(first["id"], run=run, backend=backend) is False
     host.put("third", run=run, backend=backend)
     host.wait(host.engine.runs.end(host.who, run.id))
-    assert left(host, run.id) == []
+    assert remaining_records(host, run.id) == []
     scope = MemoryScope("alice")
     for too_late in (
         lambda: host.put("too late", run=run, backend=backend),
@@ -359,7 +359,7 @@ def test_a_run_reads_its_own_notes_at_once_and_they_end_with_it(host: Host, back
     ):
         with pytest.raises(NotFound):
             too_late()
-    assert left(host, run.id) == []
+    assert remaining_records(host, run.id) == []
 
 
 def test_notes_are_wrong_as_entries_are(host: Host) -> None:
@@ -494,7 +494,7 @@ STEPS = st.lists(
 RANKED = {"rank": "relevance", "query": "entry changed"}
 
 
-async def live_through(
+async def run_steps(
     store: Primary, clock: FakeClock, steps: list[tuple[str, int]], again: Callable[[], Primary] | None = None
 ) -> None:
     engine = await Engine.open(store, HashingEmbedder(), clock=clock)
@@ -560,7 +560,7 @@ async def live_through(
 @given(STEPS)
 def test_any_interleaving_shows_each_run_its_start_in_memory(steps: list[tuple[str, int]]) -> None:
     clock = FakeClock()
-    asyncio.run(live_through(InMemory(clock), clock, steps))
+    asyncio.run(run_steps(InMemory(clock), clock, steps))
 
 
 @pytest.mark.slow
@@ -575,7 +575,7 @@ def test_any_interleaving_shows_each_run_its_start_in_sqlite(
     def opened() -> Primary:
         return SqliteStore(folder / "commonplace.db", clock)
 
-    asyncio.run(live_through(opened(), clock, steps, opened))
+    asyncio.run(run_steps(opened(), clock, steps, opened))
 
 
 def test_a_query_at_a_snapshot_says_which_sequence_it_read(host: Host) -> None:

@@ -23,7 +23,7 @@ def host(over: tuple[Subject, Callable[[Any], Any]]) -> Host:
     return Host(*over)
 
 
-def performed(host: Host, name: str) -> dict[str, Any]:
+def perform_workflow(host: Host, name: str) -> dict[str, Any]:
     async def wait(engine: Engine, until: int) -> None:
         clock = engine._core.clock
         assert isinstance(clock, FakeClock)
@@ -36,14 +36,14 @@ def performed(host: Host, name: str) -> dict[str, Any]:
 
 
 def test_what_was_written_is_read_back_by_a_later_run(host: Host) -> None:
-    found = performed(host, "roundtrip")["variables"]
+    found = perform_workflow(host, "roundtrip")["variables"]
     assert found["memoryReadback"] == found["memoryWritten"]
     assert found["memoryReadback"] in host.list(AGENT)
     assert (found["sameRunReadback"], found["sameRunList"]) == (None, [])
 
 
 def test_the_secret_is_not_kept(host: Host) -> None:
-    state = performed(host, "redaction")
+    state = perform_workflow(host, "redaction")
     assert state["status"] == "completed"
     assert "<REDACTED:conformance-secret>" in state["variables"]["memoryReadback"]["content"]
     assert "<REDACTED:conformance-secret>" in state["variables"]["memoryReadback"]["tags"]
@@ -51,7 +51,7 @@ def test_the_secret_is_not_kept(host: Host) -> None:
 
 
 def test_the_expired_entry_is_not_listed(host: Host) -> None:
-    found = performed(host, "ttl")["variables"]
+    found = perform_workflow(host, "ttl")["variables"]
     assert {e["id"] for e in found["memoryListBefore"]} == {found["freshId"], found["expiredId"]}
     assert [e["id"] for e in found["memoryList"]] == [found["freshId"]]
     assert found["expiredReadback"] is None
@@ -59,7 +59,7 @@ def test_the_expired_entry_is_not_listed(host: Host) -> None:
 
 
 def test_the_other_tenant_is_out_of_reach_and_left_empty(host: Host) -> None:
-    found = performed(host, "cross-tenant")["variables"]
+    found = perform_workflow(host, "cross-tenant")["variables"]
     assert [e["id"] for e in found["ownerProbe"]] == [found["ownerEntryId"]]
     assert (found["crossTenantProbe"], found["crossTenantGet"], found["crossTenantGetById"]) == ([], None, None)
     assert (found["crossTenantPut"]["error"], found["crossTenantDelete"]) == ("forbidden", False)
@@ -69,7 +69,7 @@ def test_the_other_tenant_is_out_of_reach_and_left_empty(host: Host) -> None:
 
 def test_what_a_workflow_wrote_expires_within_the_hour(host: Host) -> None:
     for name in ("roundtrip", "ttl", "cross-tenant"):
-        performed(host, name)
+        perform_workflow(host, name)
     assert host.list(AGENT)
     host.subject.clock.advance(3_600_000)
     assert host.list(AGENT) == []
@@ -78,11 +78,11 @@ def test_what_a_workflow_wrote_expires_within_the_hour(host: Host) -> None:
 def test_a_workflow_that_fails_says_why(host: Host) -> None:
     host.engine._core.settings.redaction = RedactionConfig(mode="off")
     with pytest.raises(ValidationError, match="redaction is off"):
-        performed(host, "redaction")
+        perform_workflow(host, "redaction")
     with pytest.raises(NotFound, match="no workflow"):
-        performed(host, "other")
+        perform_workflow(host, "other")
     with pytest.raises(Forbidden):
-        performed(host.as_("ada", agents=("ada",)), "roundtrip")
+        perform_workflow(host.as_("ada", agents=("ada",)), "roundtrip")
     assert {name.removeprefix(BASE) for name in WORKFLOWS} == {"roundtrip", "redaction", "ttl", "cross-tenant"}
 
 
@@ -97,12 +97,12 @@ def test_a_clock_that_stands_still_fails_the_workflow_instead_of_waiting_for_eve
 
 
 def test_the_outcome_goes_with_an_erased_entry_and_with_the_run(host: Host) -> None:
-    state = performed(host, "roundtrip")
+    state = perform_workflow(host, "roundtrip")
     entry = state["variables"]["memoryReadback"]
     host.wait(host.engine.forget(host.who, Forget(AGENT, [entry["id"]], hard_delete=True)))
     with pytest.raises(NotFound, match="erased"):
         host.wait(state_of(host.engine, host.who, state["runId"]))
-    state = performed(host, "roundtrip")
+    state = perform_workflow(host, "roundtrip")
     host.wait(host.engine.runs.end(host.who, state["runId"]))
     with pytest.raises(NotFound):
         host.wait(state_of(host.engine, host.who, state["runId"]))

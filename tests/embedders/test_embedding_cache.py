@@ -15,7 +15,7 @@ from commonplace.embedders.minilm import MiniLM
 from commonplace.wire.errors import Unavailable, ValidationError
 
 
-class Recorded(HashingEmbedder):
+class RecordingEmbedder(HashingEmbedder):
     """The real hashing embedder, which notes its batches, can be held at a gate, and refuses some texts."""
 
     def __init__(self) -> None:
@@ -46,19 +46,19 @@ class Recorded(HashingEmbedder):
 
 
 @pytest.fixture
-def inner() -> Recorded:
-    return Recorded()
+def inner() -> RecordingEmbedder:
+    return RecordingEmbedder()
 
 
 @pytest.fixture
-def cached(inner: Recorded):
+def cached(inner: RecordingEmbedder):
     cached = CachedEmbedder(inner)
     yield cached
     inner.gate.set()
     cached.close()
 
 
-def test_it_is_an_embedder_like_the_one_inside(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_it_is_an_embedder_like_the_one_inside(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     assert isinstance(cached, Embedder)
     assert (cached.name, cached.dimension) == (inner.name, inner.dimension)
     texts = ["tea", "coffee", "tea", ""]
@@ -66,7 +66,7 @@ def test_it_is_an_embedder_like_the_one_inside(cached: CachedEmbedder, inner: Re
     assert cached.embed([]).shape == (0, 64)
 
 
-def test_a_text_is_embedded_once(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_a_text_is_embedded_once(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     first = cached.embed(["tea", "coffee", "tea"])
     again = cached.embed(["coffee", "tea"])
     assert [sorted(batch) for batch in inner.batches] == [["coffee", "tea"]]
@@ -78,7 +78,7 @@ def test_changing_an_answer_does_not_change_the_cache(cached: CachedEmbedder) ->
     assert np.linalg.norm(cached.embed(["tea"])) == pytest.approx(1)
 
 
-def test_two_hundred_concurrent_callers_become_few_batches(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_two_hundred_concurrent_callers_become_few_batches(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     texts = [f"text number {n}" for n in range(200)]
 
     async def everyone() -> list[Vectors]:
@@ -108,7 +108,7 @@ def test_two_hundred_concurrent_callers_become_few_batches(cached: CachedEmbedde
     assert [len(batch) for batch in inner.batches] == [1, 64, 64, 64, 8]
 
 
-def test_threads_without_a_loop_share_batches_and_texts(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_threads_without_a_loop_share_batches_and_texts(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     inner.gate.clear()
     texts = [f"text {n % 20}" for n in range(100)]
     ready = threading.Barrier(101)
@@ -127,7 +127,7 @@ def test_threads_without_a_loop_share_batches_and_texts(cached: CachedEmbedder, 
     assert sorted(computed) == sorted(set(texts))
 
 
-def test_a_long_list_goes_in_batches_of_like_length(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_a_long_list_goes_in_batches_of_like_length(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     texts = ["x" * (1 + n * 37 % 150) for n in range(150)]
     np.testing.assert_array_equal(cached.embed(texts), HashingEmbedder(64).embed(texts))
     lengths = [len(text) for batch in inner.batches for text in batch]
@@ -135,7 +135,9 @@ def test_a_long_list_goes_in_batches_of_like_length(cached: CachedEmbedder, inne
     assert [len(batch) for batch in inner.batches] == [64, 64, 22]
 
 
-def test_a_single_text_gets_in_between_the_batches_of_a_long_list(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_a_single_text_gets_in_between_the_batches_of_a_long_list(
+    cached: CachedEmbedder, inner: RecordingEmbedder
+) -> None:
     inner.gate.clear()
     with ThreadPoolExecutor(2) as pool:
         long_list = pool.submit(cached.embed, [f"bulk {n}" for n in range(300)])
@@ -152,7 +154,7 @@ def test_a_single_text_gets_in_between_the_batches_of_a_long_list(cached: Cached
     assert "query" in inner.batches[1]
 
 
-def test_the_cache_keeps_the_most_recently_used(inner: Recorded) -> None:
+def test_the_cache_keeps_the_most_recently_used(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner, entries=3)
     cached.embed(["a", "b", "c"])
     cached.embed(["a"])
@@ -166,7 +168,7 @@ def test_the_cache_keeps_the_most_recently_used(inner: Recorded) -> None:
     cached.close()
 
 
-def test_more_texts_than_entries_in_one_call(inner: Recorded) -> None:
+def test_more_texts_than_entries_in_one_call(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner, entries=3, batch=4)
     texts = [f"text {n}" for n in range(20)]
     np.testing.assert_array_equal(cached.embed(texts), HashingEmbedder(64).embed(texts))
@@ -174,7 +176,7 @@ def test_more_texts_than_entries_in_one_call(inner: Recorded) -> None:
     cached.close()
 
 
-def test_erased_texts_leave_the_cache(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_erased_texts_leave_the_cache(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     cached.embed(["tea", "coffee"])
     cached.discard(["tea", "never seen"])
     assert len(cached) == 1
@@ -182,7 +184,7 @@ def test_erased_texts_leave_the_cache(cached: CachedEmbedder, inner: Recorded) -
     assert len(cached) == 0
 
 
-def test_one_callers_refused_text_leaves_the_others_alone(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_one_callers_refused_text_leaves_the_others_alone(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     inner.gate.clear()
     with ThreadPoolExecutor(1) as pool:
         opener = pool.submit(cached.embed, ["first"])
@@ -200,7 +202,7 @@ def test_one_callers_refused_text_leaves_the_others_alone(cached: CachedEmbedder
     np.testing.assert_array_equal(np.concatenate([tea, coffee]), HashingEmbedder(64).embed(["tea", "coffee"]))
 
 
-def test_a_failure_reaches_the_caller_and_is_not_remembered(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_a_failure_reaches_the_caller_and_is_not_remembered(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     for _ in range(2):
         with pytest.raises(Unavailable, match="hashing-64 failed: RuntimeError"):
             cached.embed(["broken"])
@@ -208,7 +210,7 @@ def test_a_failure_reaches_the_caller_and_is_not_remembered(cached: CachedEmbedd
     assert cached.embed(["tea"]).shape == (1, 64)
 
 
-def test_a_caller_that_gives_up_does_not_cancel_the_others(cached: CachedEmbedder, inner: Recorded) -> None:
+def test_a_caller_that_gives_up_does_not_cancel_the_others(cached: CachedEmbedder, inner: RecordingEmbedder) -> None:
     inner.gate.clear()
 
     async def two() -> Vectors:
@@ -225,7 +227,7 @@ def test_a_caller_that_gives_up_does_not_cancel_the_others(cached: CachedEmbedde
     assert inner.batches == [["tea"]]
 
 
-def test_it_unloads_after_ten_idle_minutes_and_loads_again(inner: Recorded) -> None:
+def test_it_unloads_after_ten_idle_minutes_and_loads_again(inner: RecordingEmbedder) -> None:
     now = [0.0]
     cached = CachedEmbedder(inner, clock=lambda: now[0])
     assert not cached.unload_if_idle(), "nothing was loaded yet"
@@ -241,7 +243,7 @@ def test_it_unloads_after_ten_idle_minutes_and_loads_again(inner: Recorded) -> N
     cached.close()
 
 
-def test_closed_means_closed(inner: Recorded) -> None:
+def test_closed_means_closed(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner)
     cached.embed(["tea"])
     cached.close()

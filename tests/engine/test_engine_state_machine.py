@@ -47,14 +47,14 @@ class ModelMemory:
 
 
 @dataclass
-class Staged:
+class PendingReview:
     review: str
     draft: Draft | None = None
     memory_id: str = ""
     forgets: list[str] = field(default_factory=list)
 
 
-class Memories(RuleBasedStateMachine):
+class MemoryStateMachine(RuleBasedStateMachine):
     def open_store(self) -> Primary:
         raise NotImplementedError
 
@@ -68,7 +68,7 @@ class Memories(RuleBasedStateMachine):
         self.known: dict[str, ModelMemory] = {}
         self.erased: set[str] = set()
         self.keys: dict[str, tuple[Draft, str]] = {}
-        self.staged: list[Staged] = []
+        self.staged: list[PendingReview] = []
         self.snapshots: list[tuple[int, dict[str, str]]] = []
         self.open()
 
@@ -266,7 +266,7 @@ class Memories(RuleBasedStateMachine):
         draft = self.draft(fields)
         receipt = self.run(self.subject.engine.remember(WHO, draft, approval={"content": draft.content}))
         assert receipt.review_id is not None
-        self.staged.append(Staged(receipt.review_id, draft, receipt.id))
+        self.staged.append(PendingReview(receipt.review_id, draft, receipt.id))
 
     @precondition(lambda self: self.known)
     @rule(place=places)
@@ -275,7 +275,7 @@ class Memories(RuleBasedStateMachine):
         m = self.pick(place)
         staged = self.run(self.subject.forget(m.id, approval_required=True))
         if m.status in ("live", "archived"):
-            self.staged.append(Staged(staged.review_id, forgets=[m.id]))
+            self.staged.append(PendingReview(staged.review_id, forgets=[m.id]))
 
     @precondition(lambda self: self.staged)
     @rule(place=places, approved=st.booleans())
@@ -368,12 +368,12 @@ class Memories(RuleBasedStateMachine):
         assert listed == {m.id: (m.content, m.versions) for m in self.known.values() if self.readable(m)}
 
 
-class InMemoryMemories(Memories):
+class InMemoryStateMachine(MemoryStateMachine):
     def open_store(self) -> Primary:
         return InMemory(self.clock)
 
 
-class SqliteMemories(Memories):
+class SqliteStateMachine(MemoryStateMachine):
     def open_store(self) -> Primary:
         return SqliteStore(Path(self.folder.name) / "commonplace.db", self.clock)
 
@@ -384,8 +384,8 @@ class SqliteMemories(Memories):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [InMemoryMemories, SqliteMemories])
-def test_any_sequence_of_operations(machine: type[Memories]) -> None:
+@pytest.mark.parametrize("machine", [InMemoryStateMachine, SqliteStateMachine])
+def test_any_sequence_of_operations(machine: type[MemoryStateMachine]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(

@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-class Fixed:
+class FixedJudge:
     name = "fixed"
     note: str | None = None
 
@@ -76,7 +76,7 @@ def sent(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def test_only_the_uncertain_are_asked_about_in_one_request(endpoint: Endpoint) -> None:
-    judge = endpoint.judge(inner=Fixed(5.0, 0.5, -8.0, -1.0))
+    judge = endpoint.judge(inner=FixedJudge(5.0, 0.5, -8.0, -1.0))
     assert judge.judge(QUESTION, ["sure", "maybe", "surely not", "maybe not"]) == [5.0, YES, -8.0, NO]
     assert sent(endpoint) == {"question": QUESTION, "memories": {"1": "maybe", "2": "maybe not"}}
     assert (judge.meter.calls, judge.meter.tokens, judge.meter.failures) == (1, 120, 0)
@@ -84,7 +84,7 @@ def test_only_the_uncertain_are_asked_about_in_one_request(endpoint: Endpoint) -
 
 
 def test_when_nothing_is_uncertain_nothing_is_asked(endpoint: Endpoint) -> None:
-    assert endpoint.judge(inner=Fixed(5.0, -8.0)).judge(QUESTION, ["a", "b"]) == [5.0, -8.0]
+    assert endpoint.judge(inner=FixedJudge(5.0, -8.0)).judge(QUESTION, ["a", "b"]) == [5.0, -8.0]
     assert endpoint.requests == []
 
 
@@ -116,7 +116,7 @@ def test_a_failure_leaves_the_other_judges_word_and_a_note_without_texts(
     endpoint: Endpoint, status: int, says: str, raw: bytes | None, complaint: str
 ) -> None:
     endpoint.status, endpoint.says, endpoint.raw = status, says, raw
-    judge = endpoint.judge(inner=Fixed(0.5))
+    judge = endpoint.judge(inner=FixedJudge(0.5))
     assert judge.judge(QUESTION, [SECRET]) == [0.5]
     assert complaint in (judge.note or "")
     assert "spare" not in (judge.note or "")
@@ -126,16 +126,16 @@ def test_a_failure_leaves_the_other_judges_word_and_a_note_without_texts(
 
 
 def test_a_spent_budget_asks_no_more(endpoint: Endpoint) -> None:
-    judge = endpoint.judge("&calls=1", inner=Fixed(0.5))
+    judge = endpoint.judge("&calls=1", inner=FixedJudge(0.5))
     assert judge.judge(QUESTION, ["a"]) == [YES]
     assert judge.judge(QUESTION, ["a"]) == [0.5]
     assert "spent its budget (1 calls, 120 tokens)" in (judge.note or "")
-    thrifty = endpoint.judge("&tokens=100", inner=Fixed(0.5))
+    thrifty = endpoint.judge("&tokens=100", inner=FixedJudge(0.5))
     assert [thrifty.judge(QUESTION, ["a"]) for _ in range(2)] == [[YES], [0.5]]
     assert len(endpoint.requests) == 2
 
 
 def test_an_endpoint_that_is_not_there_is_a_note() -> None:
-    judge = open_llm("llm://127.0.0.1:9/v1?model=small&timeout=1", inner=Fixed(0.5))
+    judge = open_llm("llm://127.0.0.1:9/v1?model=small&timeout=1", inner=FixedJudge(0.5))
     assert judge.judge(QUESTION, ["a"]) == [0.5]
     assert "cannot be reached" in (judge.note or "")

@@ -30,53 +30,53 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 MARK = "zyxwvut-erase-me-7391"
 
 
-def traces(folder: Path, vector: bytes) -> list[str]:
+def files_with_mark(folder: Path, vector: bytes) -> list[str]:
     return [name for name, data in everything_in(folder).items() if MARK.encode() in data or vector in data]
 
 
-def marked(s: Subject, run: Any) -> tuple[str, bytes]:
+def remember_mark(subject: Subject, run: Any) -> tuple[str, bytes]:
     content = f"{MARK} is the secret"
-    id = run(s.remember(content, aliases=[MARK], metadata={"k": MARK}, tags=[MARK], title=MARK))
-    run(s.update(id, tags=["x"]))
+    id = run(subject.remember(content, aliases=[MARK], metadata={"k": MARK}, tags=[MARK], title=MARK))
+    run(subject.update(id, tags=["x"]))
     return id, HashingEmbedder().embed([f"{MARK}\n{content}"]).tobytes()
 
 
 def test_no_erased_byte_is_left_after_closing(path: Path, clock: FakeClock) -> None:
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        run(s.remember_all([Draft("agent", "semantic", f"filler {i} " * 30) for i in range(150)]))
-        id, vector = marked(s, run)
-        run(s.remember_all([Draft("agent", "semantic", f"more {i} " * 30) for i in range(150)]))
-        run(s.recall(MARK))
-        assert traces(path.parent, vector)
-        run(s.forget(id, hard_delete=True))
-        assert run(s.recall(MARK, filter={"id": id})) == []
-    assert traces(path.parent, vector) == []
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        run(subject.remember_all([Draft("agent", "semantic", f"filler {i} " * 30) for i in range(150)]))
+        id, vector = remember_mark(subject, run)
+        run(subject.remember_all([Draft("agent", "semantic", f"more {i} " * 30) for i in range(150)]))
+        run(subject.recall(MARK))
+        assert files_with_mark(path.parent, vector)
+        run(subject.forget(id, hard_delete=True))
+        assert run(subject.recall(MARK, filter={"id": id})) == []
+    assert files_with_mark(path.parent, vector) == []
 
 
 def test_nor_when_it_lay_in_a_segment_long_since(path: Path, clock: FakeClock) -> None:
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        id, vector = marked(s, run)
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        id, vector = remember_mark(subject, run)
         for start in range(0, 1200, 400):
-            run(s.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(400)]))
-            run(s.recall("filler"))
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        run(s.recall(MARK))
-        run(s.forget(id, hard_delete=True))
-    assert traces(path.parent, vector) == []
+            run(subject.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(400)]))
+            run(subject.recall("filler"))
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        run(subject.recall(MARK))
+        run(subject.forget(id, hard_delete=True))
+    assert files_with_mark(path.parent, vector) == []
 
 
 def test_nor_when_another_store_had_it_open(path: Path, clock: FakeClock) -> None:
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        id, vector = marked(s, run)
-        run(s.remember_all([Draft("agent", "semantic", f"filler {i}") for i in range(150)]))
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        id, vector = remember_mark(subject, run)
+        run(subject.remember_all([Draft("agent", "semantic", f"filler {i}") for i in range(150)]))
         other = SqliteStore(path, clock)
         assert len(run(other.get("local", [id]))) == 1
         assert run(other.scan(Reach("local", ("agent",)))).memories
-        run(s.forget(id, hard_delete=True))
+        run(subject.forget(id, hard_delete=True))
         assert run(other.get("local", [id])) == []
     with asyncio.Runner() as runner:
         runner.run(other.close())
-    assert traces(path.parent, vector) == []
+    assert files_with_mark(path.parent, vector) == []
 
 
 _OTHER = """
@@ -101,8 +101,8 @@ asyncio.run(main())
 
 def test_another_process_sees_each_change_at_its_next_read_and_leaves_no_erased_byte(path: Path) -> None:
     clock = FakeClock()
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        run(s.remember("a harmless fact"))
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        run(subject.remember("a harmless fact"))
         reader = subprocess.Popen(
             [sys.executable, "-c", _OTHER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -114,17 +114,17 @@ def test_another_process_sees_each_change_at_its_next_read_and_leaves_no_erased_
             return reader.stdout.readline().split()
 
         assert len(ask()) == 1
-        id, vector = marked(s, run)
+        id, vector = remember_mark(subject, run)
         assert ask()[0] == id
-        run(s.forget(id))
+        run(subject.forget(id))
         assert id not in ask()
         assert len(ask()) == 1
-        run(s.forget(id, hard_delete=True))
+        run(subject.forget(id, hard_delete=True))
         assert id not in ask()
     reader.stdin.close()
     assert reader.wait(20) == 0
     reader.stdout.close()
-    assert traces(path.parent, vector) == []
+    assert files_with_mark(path.parent, vector) == []
 
 
 def test_two_stores_on_one_file_see_each_other(path: Path, clock: FakeClock) -> None:
@@ -152,27 +152,27 @@ def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: Fake
     def mark(i: int) -> str:
         return f"mk{i:04}zz"
 
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         sizes = [dice.choice((3, 30, 400, 2500)) for _ in range(200)]
         drafts = [
             Draft("agent", "semantic", f"{mark(i)} " + "w " * size + mark(i), tags=[mark(i)], metadata={"k": mark(i)})
             for i, size in enumerate(sizes)
         ]
-        ids = run(s.remember_all(drafts))
+        ids = run(subject.remember_all(drafts))
         for i in dice.sample(range(200), 60):
-            run(s.update(ids[i], content=mark(i) + " z" * dice.choice((2, 50, 900, 3000))))
+            run(subject.update(ids[i], content=mark(i) + " z" * dice.choice((2, 50, 900, 3000))))
         erased = dice.sample(range(200), 100)
         for i in erased[:50]:
-            run(s.forget(ids[i], hard_delete=True))
+            run(subject.forget(ids[i], hard_delete=True))
         for i in set(range(200)) - set(erased):
-            run(s.update(ids[i], content=mark(i) + " y" * dice.choice((2, 50, 900))))
-        run(s.forget(*(ids[i] for i in erased[50:]), hard_delete=True))
+            run(subject.update(ids[i], content=mark(i) + " y" * dice.choice((2, 50, 900))))
+        run(subject.forget(*(ids[i] for i in erased[50:]), hard_delete=True))
     files = everything_in(path.parent)
     assert [(i, name) for i in erased for name, data in files.items() if mark(i).encode() in data] == []
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        assert {m.id for m in run(s.list())} == {id for i, id in enumerate(ids) if i not in erased}
-        assert run(s.engine.ledger.verify(WHO)).first_bad is None
-        assert s.store._db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        assert {m.id for m in run(subject.list())} == {id for i, id in enumerate(ids) if i not in erased}
+        assert run(subject.engine.ledger.verify(WHO)).first_bad is None
+        assert subject.store._db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 _CRASH = """
@@ -194,12 +194,12 @@ asyncio.run(main())
 
 def test_nor_when_the_process_that_erased_it_died_at_once(path: Path, clock: FakeClock) -> None:
     """The next clean stop of anyone does what it left undone, in the segments, too."""
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        id, vector = marked(s, run)
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        id, vector = remember_mark(subject, run)
         for start in range(0, 1500, 500):
-            run(s.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(500)]))
-        run(s.recall("filler"))
+            run(subject.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(500)]))
+        run(subject.recall("filler"))
     subprocess.run([sys.executable, "-c", _CRASH, str(path), id], check=True, timeout=60)
     with open_subject(SqliteStore(path, clock), clock):
         pass
-    assert traces(path.parent, vector) == []
+    assert files_with_mark(path.parent, vector) == []

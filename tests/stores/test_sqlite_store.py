@@ -28,11 +28,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "data" / "commonplace.db"
 
 
-def filled(path: Path, count: int = 40) -> list[str]:
+def fill_store(path: Path, count: int = 40) -> list[str]:
     clock = FakeClock()
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         drafts = [Draft("agent", "semantic", f"fact {i} " + "lorem ipsum " * 20) for i in range(count)]
-        return run(s.remember_all(drafts))  # type: ignore[no-any-return]
+        return run(subject.remember_all(drafts))  # type: ignore[no-any-return]
 
 
 def everything_in(folder: Path) -> dict[str, bytes]:
@@ -52,7 +52,7 @@ def refused(path: Path, sentence: str) -> None:
 
 
 def test_a_newer_schema_is_refused_untouched(path: Path) -> None:
-    filled(path)
+    fill_store(path)
     db = apsw.Connection(str(path))
     db.execute("PRAGMA journal_mode=DELETE; PRAGMA user_version=99").fetchall()
     db.close()
@@ -60,7 +60,7 @@ def test_a_newer_schema_is_refused_untouched(path: Path) -> None:
 
 
 def test_a_newer_schema_still_in_the_log_is_refused(path: Path) -> None:
-    filled(path)
+    fill_store(path)
     db = apsw.Connection(str(path))
     db.execute("PRAGMA wal_autocheckpoint=0; PRAGMA user_version=99").fetchall()
     with pytest.raises(UnusableStore) as why:
@@ -100,19 +100,19 @@ def test_garbage_is_refused_untouched(path: Path, content: bytes) -> None:
 def test_an_empty_file_is_a_new_store(path: Path) -> None:
     path.parent.mkdir()
     path.touch()
-    assert len(filled(path, 1)) == 1
+    assert len(fill_store(path, 1)) == 1
 
 
 @pytest.mark.parametrize("keep", [100, 4096, 0.5, -1])
 def test_a_file_cut_short_is_refused_untouched(path: Path, keep: float) -> None:
-    filled(path)
+    fill_store(path)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * keep) if 0 < keep < 1 else int(keep)])
     refused(path, "damaged")
 
 
 def test_a_page_of_noise_is_refused_untouched(path: Path) -> None:
-    filled(path, 200)
+    fill_store(path, 200)
     data = bytearray(path.read_bytes())
     noise = np.random.default_rng(7)
     for page in range(2, len(data) // 4096, 3):
@@ -160,38 +160,38 @@ def tables(path: Path) -> set[str]:
 
 
 def test_each_migration_leaves_a_copy_of_what_was_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = filled(path)
+    ids = fill_store(path)
     before = tables(path)
     migrations(monkeypatch, m998_add_a_table)
     clock = FakeClock()
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        assert [m.id for m in run(s.list(newest_first=False))] == sorted(ids)
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        assert [m.id for m in run(subject.list(newest_first=False))] == sorted(ids)
     (copy,) = StoreFiles(path).before_migration()
     assert copy.name == "before-m998_add_a_table.db"
     assert tables(copy) == before
     assert tables(path) == {*before, "extra"}
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         assert StoreFiles(path).before_migration() == [copy]
-        run(s.forget(ids[0], hard_delete=True))
+        run(subject.forget(ids[0], hard_delete=True))
         assert StoreFiles(path).before_migration() == []
 
 
 def test_an_approved_erasure_reaches_copies_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from commonplace.engine.governance.reviews import Decision
 
-    ids = filled(path)
+    ids = fill_store(path)
     migrations(monkeypatch, m998_add_a_table)
     clock = FakeClock()
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        run(s.forget(ids[0], hard_delete=True, approval_required=True))
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        run(subject.forget(ids[0], hard_delete=True, approval_required=True))
         assert len(StoreFiles(path).before_migration()) == 1
-        (review,) = run(s.engine.reviews.list(WHO))
-        run(s.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice")))
+        (review,) = run(subject.engine.reviews.list(WHO))
+        run(subject.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice")))
         assert StoreFiles(path).before_migration() == []
 
 
 def test_a_migration_that_breaks_off_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = filled(path)
+    ids = fill_store(path)
     with monkeypatch.context() as patched:
         migrations(patched, m998_add_a_table, m999_fails)
         with pytest.raises(KeyboardInterrupt):
@@ -204,24 +204,24 @@ def test_a_migration_that_breaks_off_changes_nothing(path: Path, monkeypatch: py
         migrated[-1].__name__ = "m999_works"
         patched.setattr(schema, "MIGRATIONS", migrated)
         clock = FakeClock()
-        with open_subject(SqliteStore(path, clock), clock) as (s, run):
-            assert len(run(s.list())) == len(ids)
+        with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+            assert len(run(subject.list())) == len(ids)
         assert "whole" in tables(path)
 
 
 def test_a_program_that_a_newer_one_has_overtaken_writes_no_more(path: Path, clock: FakeClock) -> None:
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        run(s.remember("before"))
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        run(subject.remember("before"))
         db = apsw.Connection(str(path))
         db.pragma("user_version", schema.VERSION + 1)
         for _ in range(2):
             with pytest.raises(UnusableStore) as why:
-                run(s.remember("after"))
+                run(subject.remember("after"))
             assert "newer Commonplace" in why.value.message
-        assert [m.content for m in run(s.list())] == ["before"]
+        assert [m.content for m in run(subject.list())] == ["before"]
         db.pragma("user_version", schema.VERSION)
         db.close()
-        run(s.remember("after"))
+        run(subject.remember("after"))
 
 
 # groups
@@ -244,10 +244,10 @@ def counted_commits(store: SqliteStore) -> Iterator[list[int]]:
 
 def test_many_writers_share_few_commits(path: Path, clock: FakeClock) -> None:
     store = SqliteStore(path, clock)
-    with open_subject(store, clock) as (s, run):
+    with open_subject(store, clock) as (subject, run):
 
         async def crowd() -> None:
-            await asyncio.gather(*(s.remember(f"fact {i}") for i in range(200)))
+            await asyncio.gather(*(subject.remember(f"fact {i}") for i in range(200)))
 
         with counted_commits(store) as commits:
             run(crowd())
@@ -329,10 +329,10 @@ def test_writes_under_way_when_the_store_closes_are_answered(path: Path, clock: 
 
 
 def test_a_caller_that_goes_away_disturbs_nobody(path: Path, clock: FakeClock) -> None:
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
 
         async def some_give_up() -> list[Any]:
-            tasks = [asyncio.ensure_future(s.remember(f"fact {i}")) for i in range(20)]
+            tasks = [asyncio.ensure_future(subject.remember(f"fact {i}")) for i in range(20)]
             await asyncio.sleep(0)
             for task in tasks[::4]:
                 task.cancel()
@@ -341,17 +341,17 @@ def test_a_caller_that_goes_away_disturbs_nobody(path: Path, clock: FakeClock) -
         done = run(some_give_up())
         kept = {d for d in done if isinstance(d, str)}
         assert len(kept) == 15
-        assert kept <= {m.id for m in run(s.list())}
-        assert run(s.engine.ledger.verify(WHO)).first_bad is None
+        assert kept <= {m.id for m in run(subject.list())}
+        assert run(subject.engine.ledger.verify(WHO)).first_bad is None
 
 
 @pytest.mark.parametrize("name", ["x.lock", "x.segments", "x.sqlite", "x", "x.y.db"])
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
-    ids = filled(tmp_path / name, 3)
-    filled(tmp_path / ("y.db" if name == "x.lock" else "x.db"), 3)
+    ids = fill_store(tmp_path / name, 3)
+    fill_store(tmp_path / ("y.db" if name == "x.lock" else "x.db"), 3)
     clock = FakeClock()
-    with open_subject(SqliteStore(tmp_path / name, clock), clock) as (s, run):
-        assert {m.id for m in run(s.recall("fact"))} == set(ids)
+    with open_subject(SqliteStore(tmp_path / name, clock), clock) as (subject, run):
+        assert {m.id for m in run(subject.recall("fact"))} == set(ids)
 
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux shows who holds a lock")
@@ -362,8 +362,8 @@ def test_opening_a_second_store_keeps_the_locks_of_the_first(path: Path, clock: 
         inode = f":{path.stat().st_ino} "
         return any(inode in line for line in Path("/proc/locks").read_text().splitlines())
 
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        run(s.remember("a fact"))
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        run(subject.remember("a fact"))
         assert held()
         second = SqliteStore(path, clock)
         assert held()
@@ -399,7 +399,7 @@ class FullFile(apsw.VFSFile):
 def test_a_full_disk_loses_nothing_that_was_acknowledged(
     path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = filled(path, 5)
+    ids = fill_store(path, 5)
     vfs = FullDisk()
     opened = apsw.Connection
 
@@ -407,26 +407,28 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(
         return opened(name, *args, **({**options, "vfs": "full-disk"} if name == str(path) else options))
 
     monkeypatch.setattr("commonplace.stores.sqlite.files.apsw.Connection", connection)
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        before = run(s.remember("before it was full"))
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        before = run(subject.remember("before it was full"))
         FullDisk.full = True
         try:
             for _ in range(2):
                 with pytest.raises(Unavailable) as why:
-                    run(s.remember("does not fit"))
+                    run(subject.remember("does not fit"))
                 assert "is full; nothing was written" in why.value.message
-            assert len(run(s.list())) == len(ids) + 1
+            assert len(run(subject.list())) == len(ids) + 1
         finally:
             FullDisk.full = False
-        after = run(s.remember("after there was room"))
-        assert {m.id for m in run(s.list())} == {*ids, before, after}
-        assert run(s.engine.ledger.verify(WHO)).first_bad is None
+        after = run(subject.remember("after there was room"))
+        assert {m.id for m in run(subject.list())} == {*ids, before, after}
+        assert run(subject.engine.ledger.verify(WHO)).first_bad is None
     vfs.unregister()
 
 
 def test_a_batch_is_one_answer_per_item_even_across_groups(path: Path, clock: FakeClock) -> None:
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
-        done = run(s.engine.remember_many(WHO, [BatchItem(Draft("agent", "semantic", f"{i}")) for i in range(1000)]))
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        done = run(
+            subject.engine.remember_many(WHO, [BatchItem(Draft("agent", "semantic", f"{i}")) for i in range(1000)])
+        )
         assert len({receipt.id for receipt in done}) == 1000
-        contents = [m.content for m in run(s.store.get("local", [r.id for r in done]))]
+        contents = [m.content for m in run(subject.store.get("local", [r.id for r in done]))]
         assert contents == [str(i) for i in range(1000)]

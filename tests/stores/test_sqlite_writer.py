@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "commonplace.db"
 
 
-def soon(awaitable: Any) -> Any:
+def within_timeout(awaitable: Any) -> Any:
     """Fails where it would otherwise wait for ever."""
     return asyncio.wait_for(awaitable, 20)
 
@@ -40,11 +40,11 @@ def test_a_lock_file_that_cannot_be_opened_fails_the_write_and_not_the_writer(pa
         store.files.lock.mkdir()
         for _ in range(2):
             with pytest.raises(Unavailable, match="nothing was written"):
-                await soon(store.transact("local", put))
+                await within_timeout(store.transact("local", put))
         with pytest.raises(Unavailable, match="nothing was written"):
-            await soon(store.adopt_embedder("hashing-512", 512))
+            await within_timeout(store.adopt_embedder("hashing-512", 512))
         store.files.lock.rmdir()
-        assert await soon(store.transact("local", put))
+        assert await within_timeout(store.transact("local", put))
         await store.close()
 
     asyncio.run(scenario())
@@ -61,9 +61,9 @@ def test_a_lock_that_others_keep_is_said_in_words(
         other.acquire(1.0)
         for attempt in (store.transact("local", put), store.compact()):
             with pytest.raises(Unavailable, match="other processes kept"):
-                await soon(attempt)
+                await within_timeout(attempt)
         other.release()
-        assert await soon(store.transact("local", put))
+        assert await within_timeout(store.transact("local", put))
         other.close()
         await store.close()
 
@@ -88,16 +88,16 @@ def test_a_lock_that_cannot_be_given_back_is_dropped(tmp_path: Path, monkeypatch
 
 
 def test_what_is_committed_is_answered_even_when_the_index_cannot_be_told(path: Path, clock: FakeClock) -> None:
-    with open_subject(SqliteStore(path, clock), clock) as (s, run):
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
 
         def broken(*_: Any) -> None:
             raise RuntimeError("on purpose")
 
-        told, s.store._writer._on_commit = s.store._writer._on_commit, broken
-        id = run(soon(s.store.transact("local", put)))
-        s.store._writer._on_commit = told
-        assert [m.id for m in run(s.store.get("local", [id]))] == [id]
-        assert run(soon(s.store.transact("local", put)))
+        told, subject.store._writer._on_commit = subject.store._writer._on_commit, broken
+        id = run(within_timeout(subject.store.transact("local", put)))
+        subject.store._writer._on_commit = told
+        assert [m.id for m in run(subject.store.get("local", [id]))] == [id]
+        assert run(within_timeout(subject.store.transact("local", put)))
 
 
 def test_a_commit_that_fails_for_callers_who_went_away_harms_nobody(
@@ -119,8 +119,8 @@ def test_a_commit_that_fails_for_callers_who_went_away_harms_nobody(
             await asyncio.gather(task, return_exceptions=True)
             assert await asyncio.to_thread(reached.wait, 20)
             with pytest.raises(Unavailable, match="is full"):
-                await soon(store.transact("local", put))
-        assert await soon(store.transact("local", put))
+                await within_timeout(store.transact("local", put))
+        assert await within_timeout(store.transact("local", put))
         await store.close()
 
     asyncio.run(scenario())
@@ -137,9 +137,11 @@ def test_a_fault_nobody_foresaw_is_told_and_the_next_write_goes_well(
 
         with monkeypatch.context() as broken:
             broken.setattr(store._writer._lock, "acquire", lost)
-            done = await soon(asyncio.gather(*(store.transact("local", put) for _ in range(5)), return_exceptions=True))
+            done = await within_timeout(
+                asyncio.gather(*(store.transact("local", put) for _ in range(5)), return_exceptions=True)
+            )
         assert [type(d) for d in done] == [MemoryError] * 5
-        assert await soon(store.transact("local", put))
+        assert await within_timeout(store.transact("local", put))
         await store.close()
 
     asyncio.run(scenario())
@@ -153,7 +155,7 @@ def test_writes_from_another_loop_while_the_store_closes_are_answered(path: Path
         async def write(store: SqliteStore = store, writing: threading.Event = writing) -> str:
             while True:
                 try:
-                    await soon(store._writer.submit("local", lambda tx: tx.seq))
+                    await within_timeout(store._writer.submit("local", lambda tx: tx.seq))
                 except Unavailable:
                     return "closed"
                 writing.set()

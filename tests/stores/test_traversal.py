@@ -107,7 +107,7 @@ WIDER: st.SearchStrategy[Shape] = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(WIDER, st.lists(st.booleans(), min_size=14, max_size=14), st.integers(1, 3))
 def test_the_nearest_of_what_was_found_is_the_nearest(shape: Shape, found: list[bool], steps: int) -> None:
     drawn, statements = shape
@@ -210,7 +210,7 @@ def test_what_a_memory_refers_to_is_read_leniently() -> None:
     assert [entity_key(name) for name in (None, "", " \t", " Alice ", "x" * 1025)] == ["", "", "", "alice", ""]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(*[st.sampled_from("ABCDEFGH")] * 2), max_size=14), st.integers(1, 6))
 def test_a_path_is_as_short_as_any(statements: list[tuple[str, str]], most: int) -> None:
     """Compared with growing a circle around the start, one statement at a time."""

@@ -125,7 +125,7 @@ class Table:
         return [m.id for m in self._tx.find(Reach("t", ("agent",), where))]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.tuples(memories(), st.integers(0, 2)), min_size=1, max_size=4),
     st.lists(conditions() | st.lists(conditions(), max_size=3).map(lambda c: any_of(*c)), min_size=1, max_size=40),

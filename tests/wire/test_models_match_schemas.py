@@ -218,7 +218,7 @@ def accepted(name: str, document: Any) -> bool:
 
 
 RELAXED = settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 
@@ -227,6 +227,7 @@ def test_every_schema_has_its_smallest_document() -> None:
     assert set(MODELS) <= set(SMALLEST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 @RELAXED
 @given(data=st.data())
@@ -240,6 +241,7 @@ def test_valid_documents_are_accepted_by_both_and_round_trip(name: str, data: st
         assert parse(MODELS[name], again) == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 @RELAXED
 @given(data=st.data())

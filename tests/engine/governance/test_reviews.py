@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from random import Random
 from typing import Any
 
 import pytest
+from redaction_corpus.credentials import BY_FORM
 from stored_records import stored_records
 
 from commonplace.engine.governance.reviews import Decision, as_edited, may_see, shown
@@ -124,6 +126,17 @@ def test_a_rejected_write_never_was(subject: Subject, run: Any) -> None:
     assert run(subject.list()) == run(subject.recall("Bob moved")) == []
     assert run(subject.store.sequence("local")) == 0
     run(subject.remember("Bob stayed", aliases=["bob"]))
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_what_a_reviewer_writes_holds_no_secret(subject: Subject, run: Any, approved: bool) -> None:
+    token = BY_FORM["github"](Random(5))
+    staged = stage(subject, run)
+    decision = Decision(approved, f"Alice {token}", f"because {token}")
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, decision)).review["decision"]
+    assert decided["reviewer"] == "Alice <REDACTED:github_token>"
+    assert decided["reason"] == "because <REDACTED:github_token>"
+    assert token not in stored_records(subject, run)
 
 
 def test_a_rejected_write_can_be_erased(subject: Subject, run: Any) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
+from redaction_corpus.credentials import BY_FORM
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.governance.staging import to_document
@@ -50,6 +52,21 @@ def test_a_pending_memory_cannot_be_touched(subject: Subject, run: Any) -> None:
     assert (memory.id, memory.created_at, memory.version) == (staged.id, subject.clock(), 1)
     assert decided.review["decision"] == {"approved": True, "reviewer": "Alice", "reviewed_at": subject.clock()}
     check("memorywire/operations/governance.decision", decided.review["decision"])
+
+
+def test_a_review_holds_no_secret(subject: Subject, run: Any) -> None:
+    token = BY_FORM["github"](Random(5))
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    request = {**REQUEST, "content": f"it is {token}"}
+    draft = Draft("agent", "semantic", request["content"])
+    run(subject.engine.remember(WHO, draft, approval=request, reasoning=f"said {token}"))
+    run(subject.forget(a, approval_required=True, reason=token, reasoning=f"said {token}"))
+    run(subject.engine.merge(WHO, Merge("agent", a, [b], approval_required=True, reasoning=f"said {token}")))
+    records = run(subject.store.records("local", "review"))
+    assert len(records) == 3
+    for record in records:
+        assert record.value["reasoning"] == "said <REDACTED:github_token>"
+        assert token not in json.dumps(record.value)
 
 
 def test_every_review_follows_the_schema(subject: Subject, run: Any) -> None:

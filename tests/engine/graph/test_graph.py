@@ -235,21 +235,21 @@ asyncio.run(main())
 
 @pytest.mark.process
 def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
-    crowd = [
+    writers = [
         subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(tmp_path), str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,
         )
         for n in range(3)
     ]  # fmt: skip
-    for process in crowd:
+    for process in writers:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-    for process in crowd:
+    for process in writers:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    for process in crowd:
+    for process in writers:
         _, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
 

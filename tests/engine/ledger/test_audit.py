@@ -37,7 +37,7 @@ def first_bad(entries: list[AuditEntry]) -> int | None:
     return verifier.first_bad
 
 
-def other(value: Any) -> Any:
+def altered(value: Any) -> Any:
     match value:
         case int():
             return value + 1
@@ -59,7 +59,7 @@ def test_an_untouched_chain_verifies() -> None:
 @pytest.mark.parametrize("name", [f.name for f in fields(AuditEntry) if f.name != "parts"])
 def test_any_changed_field_is_named(place: int, name: str) -> None:
     entries = deepcopy(ENTRIES)
-    setattr(entries[place], name, other(getattr(entries[place], name)))
+    setattr(entries[place], name, altered(getattr(entries[place], name)))
     found = first_bad(entries)
     assert found == (entries[place].n if name == "n" else place + 1)
 
@@ -70,7 +70,7 @@ def test_any_changed_payload_is_named(place: int, name: str) -> None:
     for i in range(len(ENTRIES[place].parts)):
         entries = deepcopy(ENTRIES)
         part = entries[place].parts[i]
-        setattr(part, name, other(getattr(part, name)))
+        setattr(part, name, altered(getattr(part, name)))
         assert first_bad(entries) == place + 1, (i, name)
 
 

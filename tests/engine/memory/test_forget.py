@@ -34,6 +34,17 @@ def interrupt(subject: Subject, verb: str, act: Any) -> None:
     setattr(subject.store, verb, asked)
 
 
+def test_a_rejected_write_is_erased_for_its_own_agent_only(subject: Subject, run: Any) -> None:
+    staged = run(
+        subject.engine.remember(WHO, Draft("agent", "semantic", "a rejected secret"), approval={"content": "a"})
+    )
+    run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(False, "Alice")))
+    assert run(subject.forget(staged.id, agent="other", hard_delete=True)).ids == []
+    assert "rejected secret" in stored_records(subject, run)
+    assert run(subject.forget(staged.id, hard_delete=True)).ids == [staged.id]
+    assert "rejected secret" not in stored_records(subject, run)
+
+
 def test_what_was_corrected_since_the_filter_found_it_stays(subject: Subject, run: Any) -> None:
     id = run(subject.remember("wrong", confidence=0.1, tags=["draft"]))
     for forget in (

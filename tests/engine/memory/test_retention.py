@@ -85,3 +85,5 @@ def test_with_whom_something_is_shared_is_nobody_elses_promise() -> None:
     shared = Memory("s", "t", "a", "semantic", "s", privacy={"retain": 3, "share_with": ["*"], "basis": "consent"})
     plain = Memory("p", "t", "a", "semantic", "p", privacy={"share_with": ["bob"]})
     assert inherit_retention(plain, [shared]).privacy == {"retain": 3, "share_with": ["bob"], "basis": "consent"}
+    private = Memory("q", "t", "a", "semantic", "q")
+    assert inherit_retention(private, [shared]).privacy == {"retain": 3, "basis": "consent"}

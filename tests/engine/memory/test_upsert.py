@@ -57,6 +57,15 @@ def test_the_audit_says_what_changed(subject: Subject, run: Any) -> None:
     assert payload["replaced"] is True
 
 
+def test_what_has_expired_no_longer_holds_its_id(subject: Subject, run: Any) -> None:
+    first = upsert(subject, run, replace(DRAFT, expires_at=subject.clock() + 10))
+    subject.clock.advance(10)
+    second = upsert(subject, run, replace(DRAFT, content="use spaces"))
+    assert second.created
+    assert second.receipt.id != first.receipt.id
+    assert run(subject.get("n1")).content == "use spaces"
+
+
 def test_without_an_id_each_is_new(subject: Subject, run: Any) -> None:
     one, other = (upsert(subject, run, ref=None) for _ in range(2))
     assert (one.created, other.created) == (True, True)

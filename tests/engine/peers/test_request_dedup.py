@@ -74,6 +74,16 @@ def test_of_several_that_asked_at_once_all_get_the_first_answer(
     assert all(answer == given[0] for answer in given)
 
 
+def test_an_answer_under_one_level_of_trust_is_never_given_under_another(
+    subject: Subject, run: Any, dedup: RequestDedup
+) -> None:
+    keep(dedup, run)
+    less = {"answer": "none for you"}
+    assert keep(dedup, run, less, under={"level": 0}) == less
+    assert earlier(dedup, run, under={"level": 0}) == less
+    assert earlier(dedup, run) is None
+
+
 def test_an_answer_stands_only_while_what_it_shows_is_as_it_was(
     subject: Subject, run: Any, dedup: RequestDedup
 ) -> None:

@@ -20,7 +20,7 @@ def memory(content: str, **fields: object) -> Memory:
     return Memory("id", "local", "a", "semantic", content, **fields)  # type: ignore[arg-type]
 
 
-def seen(question: str, content: str, **fields: object) -> Evidence:
+def evidence_for(question: str, content: str, **fields: object) -> Evidence:
     (one,) = gather(analyse(question), [Candidate(memory(content, **fields), 0.5)], 1)
     assert one is not None
     return one
@@ -36,7 +36,7 @@ def seen(question: str, content: str, **fields: object) -> Evidence:
     ],
 )
 def test_coverage_is_the_share_of_telling_words(question: str, content: str, coverage: float) -> None:
-    assert seen(question, content).coverage == pytest.approx(coverage)
+    assert evidence_for(question, content).coverage == pytest.approx(coverage)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_coverage_is_the_share_of_telling_words(question: str, content: str, cov
     ],
 )
 def test_names_and_numbers_asked_about_must_be_there(question: str, content: str, missing: float) -> None:
-    assert seen(question, content).names_missing == pytest.approx(missing)
+    assert evidence_for(question, content).names_missing == pytest.approx(missing)
 
 
 def test_a_speaker_counts_as_named() -> None:
-    assert seen("What did Bob say?", "It is fixed", speaker="Bob").names_missing == 0.0
+    assert evidence_for("What did Bob say?", "It is fixed", speaker="Bob").names_missing == 0.0
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_speaker_counts_as_named() -> None:
     ],
 )
 def test_what_is_asked_for_must_be_there(question: str, content: str, fits: int) -> None:
-    assert seen(question, content).answer_type == fits
+    assert evidence_for(question, content).answer_type == fits
 
 
 def test_margin_is_over_the_background() -> None:

@@ -30,11 +30,11 @@ def extractor(
     return FeatureExtractor(analyse(question, PEOPLE, NOW, parts), candidates, replaced or {}, parts)
 
 
-def own(question: str, found: Memory, parts: Parts = ALL, **replaced: str) -> Features:
+def own_features(question: str, found: Memory, parts: Parts = ALL, **replaced: str) -> Features:
     return extractor(question, [Candidate(found)], replaced, parts).own_features(Candidate(found))
 
 
-def of_words(question: str, found: Memory, parts: Parts = ALL) -> Features:
+def word_features(question: str, found: Memory, parts: Parts = ALL) -> Features:
     features: Features = {}
     extractor(question, parts=parts).add_word_features(features, found)
     return features
@@ -48,7 +48,7 @@ def test_scores_of_both_legs_and_the_share_of_words() -> None:
 
 
 def test_a_candidate_that_no_leg_scored_has_nothing() -> None:
-    assert own("", memory()) == {"dense": 0.0, "keyword": 0.0, "coverage": 0.0}
+    assert own_features("", memory()) == {"dense": 0.0, "keyword": 0.0, "coverage": 0.0}
 
 
 @pytest.mark.parametrize(("size", "long"), [(400, None), (800, math.log(2)), (4000, math.log(10))])
@@ -84,24 +84,24 @@ def test_length_counts_beyond_four_hundred_characters(size: int, long: float | N
 def test_what_a_memory_says_for_itself(
     question: str, fields: dict[str, Any], name: str, value: Any, without: str | None
 ) -> None:
-    assert own(question, memory(**fields)).get(name) == value
+    assert own_features(question, memory(**fields)).get(name) == value
     if without is not None:
-        assert name not in own(question, memory(**fields), Parts(**{without: False}))
+        assert name not in own_features(question, memory(**fields), Parts(**{without: False}))
 
 
 def test_far_from_the_period_counts_less() -> None:
-    near, far = (own("in March", memory(event_time=NOW - days * DAY_MS))["time"] for days in (30, 300))
+    near, far = (own_features("in March", memory(event_time=NOW - days * DAY_MS))["time"] for days in (30, 300))
     assert 1.0 > near > far > 0.0
 
 
 @pytest.mark.parametrize("named", [{"m": "newer"}, {"home": "newer"}])
 def test_what_was_replaced_is_known_by_id_and_by_alias(named: dict[str, str]) -> None:
     old = memory(aliases=["first", "home"])
-    assert own("where do we live", old, **named)["replaced"] == 1.0
-    before = own("where did we live before", old, **named)
+    assert own_features("where do we live", old, **named)["replaced"] == 1.0
+    before = own_features("where did we live before", old, **named)
     assert ("replaced" in before, before["replaced_asked"]) == (False, 1.0)
-    assert "replaced" not in own("where do we live", old, Parts(validity=False), **named)
-    assert "replaced" not in own("where do we live", old, other="newer")
+    assert "replaced" not in own_features("where do we live", old, Parts(validity=False), **named)
+    assert "replaced" not in own_features("where do we live", old, other="newer")
     reader = extractor("", replaced=named)
     assert (reader.any_replaced, reader.replacement(old), reader.replacement(memory())) == (
         True,
@@ -147,13 +147,13 @@ def test_newer_ones_count_unless_the_past_is_asked_for() -> None:
     ],
 )
 def test_what_only_its_words_tell(question: str, content: str, name: str, value: Any, without: str) -> None:
-    assert of_words(question, memory(content)).get(name) == value
-    assert name not in of_words(question, memory(content), Parts(**{without: False}))
+    assert word_features(question, memory(content)).get(name) == value
+    assert name not in word_features(question, memory(content), Parts(**{without: False}))
 
 
 def test_only_the_beginning_of_a_long_memory_is_looked_at() -> None:
     late = memory("x " * 600 + "Alice on Tuesday")
-    assert of_words("When did Alice come?", late) == {}
+    assert word_features("When did Alice come?", late) == {}
 
 
 def test_what_was_said_around_it_counts_for_what_it_adds() -> None:

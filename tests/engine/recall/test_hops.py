@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from commonplace.engine.recall import hops
-from commonplace.engine.types import Query
+from commonplace.engine.types import Query, Snapshot
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.filters import parse
 
@@ -108,3 +108,16 @@ def test_statements_join_memories_while_they_hold(subject: Subject, run: Any) ->
     assert {hit.memory.id: hit.supporting for hit in now} == {a: [b], b: [a]}
     before = run(subject.engine.recall(WHO, replace(query, as_of=begun - 1))).hits
     assert {hit.memory.id: hit.supporting for hit in before} == {a: [], b: []}
+
+
+def test_whoever_reads_at_a_snapshot_walks_the_statements_of_then(subject: Subject, run: Any) -> None:
+    a = run(subject.remember("a glaze recipe", entity_name="Kiln"))
+    b = run(subject.remember("b glaze recipe", entity_name="Oven"))
+    snapshot = Snapshot(run(subject.store.sequence("local")), subject.clock())
+    subject.clock.advance(10)
+    run(subject.engine.graph.assert_fact(WHO, "agent", subject="kiln", predicate="is_like", object="OVEN"))
+    query = Query(("agent",), "glaze recipe", hops=1, explain=True)
+    then = run(subject.engine.recall(WHO, replace(query, snapshot=snapshot))).hits
+    assert {hit.memory.id: (hit.supporting, hit.explain.get("hop")) for hit in then} == {a: ([], None), b: ([], None)}
+    now = run(subject.engine.recall(WHO, query)).hits
+    assert {hit.memory.id: (hit.supporting, hit.explain.get("hop")) for hit in now} == {a: ([b], 1), b: ([a], 1)}

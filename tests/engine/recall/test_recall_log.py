@@ -141,12 +141,12 @@ def test_a_store_that_fails_costs_the_count_and_not_the_answer(
 
 
 def test_closing_writes_what_is_still_held_back(clock: FakeClock) -> None:
-    class KeptOpen(InMemory):
+    class UnclosedStore(InMemory):
         async def close(self) -> None:
             """The test reads on."""
 
     async def scenario() -> None:
-        store = KeptOpen(clock)
+        store = UnclosedStore(clock)
         engine = await Engine.open(store, clock=clock)
         await engine.recall(WHO, Query(("agent",), QUESTION))
         await engine.close()

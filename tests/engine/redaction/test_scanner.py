@@ -199,7 +199,7 @@ HOSTILE = (
 
 
 UNITS = sorted({*HOSTILE, *(trigger for rule in (*TOKENS, *PHRASES) for trigger in rule.triggers)})
-SIZE = 1_000_000  # characters: seconds at most for what is linear, minutes for what reads the rest again at every unit
+SIZE = 700_000  # characters: seconds at most for what is linear, minutes for what reads the rest again at every unit
 
 
 def repeated(unit: str, size: int) -> str:
@@ -207,7 +207,7 @@ def repeated(unit: str, size: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_rule_is_linear_in_the_text(unit: str) -> None:
     text = repeated(unit, SIZE)
@@ -217,7 +217,7 @@ def test_every_rule_is_linear_in_the_text(unit: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_a_run_of_millions_of_characters_is_searched_once() -> None:
+def test_one_long_run_of_characters_is_searched_once() -> None:
     text = some(Random(3), ALNUM + "+/", SIZE)
     assert ON.text(text) == (text, [])
 

@@ -45,6 +45,14 @@ def open_engine(mode: str, store: Any = None) -> Engine:
     return asyncio.run(Engine.open(store or InMemory(clock), HashingEmbedder(), clock=clock, settings=settings))
 
 
+def test_status_names_and_counts_the_agents_its_reader_may_use(subject: Subject, run: Any) -> None:
+    for agent in ("ada", "bea", "bea"):
+        run(subject.remember("x", agent))
+    for agents, seen in ((("ada",), {"ada": 1}), (("b*",), {"bea": 2}), (("cid",), {}), (("*",), {"ada": 1, "bea": 2})):
+        status = run(subject.engine.upkeep.status(Principal("a", role="reader", agents=agents)))
+        assert (status["agents"], status["memories"]) == (seen, sum(seen.values()))
+
+
 def test_status_says_whether_redaction_is_on(subject: Subject, run: Any) -> None:
     assert run(subject.engine.upkeep.status(WHO))["redaction"] == {"mode": "redact", "registered": 0}
     off = open_engine("off")

@@ -48,8 +48,9 @@ def random_write(rng: np.random.Generator, rows: Rows) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact_up_to", [10_000, 0])
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_history_gives_the_exact_ranking(seed: int, exact_up_to: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Small enough that a few hundred rows flush, merge and spill; bits choose, but everything is rescored.

@@ -14,7 +14,7 @@ from commonplace.stores.sqlite.index.segment import signs
 
 
 @pytest.fixture(scope="module")
-def many() -> Rows:
+def many_rows() -> Rows:
     rng = np.random.default_rng(5)
     rows = Rows(64)
     vectors = unit(rng, 20_000, 64)
@@ -33,9 +33,9 @@ def many() -> Rows:
 
 
 @pytest.fixture(scope="module")
-def built(many: Rows, tmp_path_factory: pytest.TempPathFactory) -> SegmentIndex:
+def built_index(many_rows: Rows, tmp_path_factory: pytest.TempPathFactory) -> SegmentIndex:
     index = SegmentIndex(tmp_path_factory.mktemp("many"), "store")
-    index.maintain(many, SCOPE)
+    index.maintain(many_rows, SCOPE)
     return index
 
 
@@ -48,19 +48,21 @@ def built(many: Rows, tmp_path_factory: pytest.TempPathFactory) -> SegmentIndex:
         {"created_from": 19_998},
     ],
 )
-def test_conditions_come_before_the_cut(built: SegmentIndex, many: Rows, condition: dict[str, object]) -> None:
+def test_conditions_come_before_the_cut(
+    built_index: SegmentIndex, many_rows: Rows, condition: dict[str, object]
+) -> None:
     vector = unit(np.random.default_rng(1), 1, 64)[0]
     for terms in (text.query_terms("plain words about item"), []):
         query = IndexQuery(terms, vector, 10, **condition)  # type: ignore[arg-type]
-        assert len(built.search(many, SCOPE, query)) == 3
-        check(built, many, query)
+        assert len(built_index.search(many_rows, SCOPE, query)) == 3
+        check(built_index, many_rows, query)
 
 
-def test_the_expired_are_invisible(built: SegmentIndex, many: Rows) -> None:
+def test_the_expired_are_invisible(built_index: SegmentIndex, many_rows: Rows) -> None:
     vector = unit(np.random.default_rng(1), 1, 64)[0]
     query = IndexQuery(text.query_terms("words"), vector, 50, now=500)
-    assert all(hit.mid % 2 == 0 for hit in built.search(many, SCOPE, query))
-    earlier = built.search(many, SCOPE, query._replace(now=499))
+    assert all(hit.mid % 2 == 0 for hit in built_index.search(many_rows, SCOPE, query))
+    earlier = built_index.search(many_rows, SCOPE, query._replace(now=499))
     assert any(hit.mid % 2 for hit in earlier)
 
 
@@ -96,12 +98,12 @@ def test_both_ways_to_count_bits_agree() -> None:
 
 
 def test_the_ranking_is_the_same_without_simsimd(
-    built: SegmentIndex, many: Rows, monkeypatch: pytest.MonkeyPatch
+    built_index: SegmentIndex, many_rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = IndexQuery(text.query_terms("item"), unit(np.random.default_rng(1), 1, 64)[0], 10)
-    usual = built.search(many, SCOPE, query)
+    usual = built_index.search(many_rows, SCOPE, query)
     monkeypatch.setattr(search, "hamming", search._hamming_numpy)
-    assert built.search(many, SCOPE, query) == usual
+    assert built_index.search(many_rows, SCOPE, query) == usual
 
 
 def test_no_embedder_and_no_vectors(tmp_path: Path) -> None:

@@ -15,27 +15,28 @@ from commonplace.sdk import Memory
 from commonplace.wire.errors import NotFound
 
 KILLS = 120
+MAX_SPINS = 250_000  # turns of an empty loop until the kill: up to about as long as a few writes take
 
 
 @pytest.mark.slow
 def test_kill_nine_loses_nothing(tmp_path: Path) -> None:
     dice = random.Random(20261115)
     data, acks = tmp_path / "data", tmp_path / "acks"
-    nursery = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("nursery.py"))],
+    killer = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("killed_writers.py"))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert nursery.stdin is not None
-    assert nursery.stdout is not None
+    assert killer.stdin is not None
+    assert killer.stdout is not None
     for kill in range(KILLS):
-        nursery.stdin.write(f"{data} {acks} {dice.choice((0, 1, 2, 5, 9))} {dice.uniform(0, 0.012):.6f} {kill}\n")
-        nursery.stdin.flush()
-        assert nursery.stdout.readline().strip().isdigit(), "the nursery died"
-    nursery.stdin.close()
-    assert nursery.wait() == 0
-    nursery.stdout.close()
+        killer.stdin.write(f"{data} {acks} {dice.choice((0, 1, 2, 5, 9))} {dice.randrange(MAX_SPINS)} {kill}\n")
+        killer.stdin.flush()
+        assert killer.stdout.readline().strip().isdigit(), "the process that kills them died"
+    killer.stdin.close()
+    assert killer.wait() == 0
+    killer.stdout.close()
 
     expected: dict[str, str | None] = {}
     uncertain: set[str] = set()

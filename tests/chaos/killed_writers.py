@@ -1,6 +1,7 @@
 """Forks writers that are killed without warning. A process of its own, so that forking is cheap and clean.
 
-Reads lines `DATA ACKS WRITES SECONDS SEED`: the child dies so many seconds after so many acknowledgements.
+Reads lines `DATA ACKS WRITES SPINS SEED`: the child dies so many turns of an empty loop after so many acknowledgements,
+which are then appended to the file ACKS.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import os
 import random
 import signal
 import sys
-import time
 
 from commonplace.embedders.hashing import open_embedder
 from commonplace.sdk import Memory
@@ -27,7 +27,7 @@ async def write_without_end(data: str, acks: int, seed: int, ready: int) -> None
     os.write(ready, b"!")
     n = 0
     while True:
-        texts = [f"writer {seed} keeps fact number {n + i} about the harbour" for i in range(dice.randint(1, 6))]
+        texts = [f"writer {seed} keeps fact number {n + i} about the library" for i in range(dice.randint(1, 6))]
         n += len(texts)
         kept = await asyncio.gather(*(memory.remember(text) for text in texts))
         os.write(acks, "".join(f"+ {r.id} {t}\n" for r, t in zip(kept, texts, strict=True)).encode())
@@ -41,34 +41,34 @@ async def write_without_end(data: str, acks: int, seed: int, ready: int) -> None
             os.write(acks, f"- {chosen}\n".encode())
 
 
-def _lines(path: str) -> int:
-    with open(path, "rb") as file:
-        return file.read().count(b"\n")
-
-
 def main() -> None:
     terms("the first text loads the stemmer, which every child would otherwise do anew")
     for line in sys.stdin:
-        data, acks_path, writes, seconds, seed = line.split()
-        acks = os.open(acks_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        data, acks_path, writes, spins, seed = line.split()
+        receiving, acks = os.pipe()
         listening, ready = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(listening)
+            os.close(receiving)
             asyncio.run(write_without_end(data, acks, int(seed), ready))
         os.close(ready)
+        os.close(acks)
         os.read(listening, 1)
-        before, patience = _lines(acks_path), time.monotonic() + 10
-        while _lines(acks_path) - before < int(writes) and time.monotonic() < patience:
-            time.sleep(0.001)
-        deadline = time.monotonic() + float(seconds)
-        while time.monotonic() < deadline:  # spin: the moment of death should not be rounded to a timer
+        received = b""
+        while received.count(b"\n") < int(writes) and (more := os.read(receiving, 65536)):
+            received += more
+        for _ in range(int(spins)):  # not a sleep: the moment of death should not be rounded to a timer
             pass
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        while more := os.read(receiving, 65536):  # what it acknowledged before it died is still in the pipe
+            received += more
         os.close(listening)
-        os.close(acks)
-        print(os.path.getsize(acks_path), flush=True)
+        os.close(receiving)
+        with open(acks_path, "ab") as file:
+            file.write(received)
+        print(len(received), flush=True)
 
 
 main()
