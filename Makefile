@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # Tests start the program hundreds of times: compiled files are kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup model serve demo test test-fast lint format bench bench-quality docs clean
+.PHONY: setup model serve demo test test-fast mutants lint format bench bench-quality docs clean
 
 setup: $(STAMP) model
 
@@ -38,6 +38,10 @@ test: setup
 
 test-fast: setup
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
+
+# Breaks the product on purpose for every requirement that must hold; reports those whose tests do not notice.
+mutants: setup
+	@$(BIN)/python tests/requirements/mutants.py
 
 lint: $(STAMP)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

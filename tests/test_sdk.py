@@ -7,16 +7,18 @@ import doctest
 import inspect
 import io
 import threading
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
-from commonplace import Memory, RemoteMemory, SyncMemory
+from commonplace import Memory, RemoteMemory, SyncMemory, SyncRemoteMemory
 from commonplace.embedders.hashing import open_embedder
 from commonplace.interface import MemoryInterface
 from commonplace.wire.errors import NotFound, Unavailable, ValidationError
+from commonplace.wire.models import RememberResponse
 
 DAY = 86_400_000
 
@@ -32,15 +34,68 @@ def test_sync_memory_does_what_memory_does(tmp_path: Path) -> None:
             memory.remember("")
 
 
+def test_the_hits_are_what_a_recall_iterates_over(tmp_path: Path) -> None:
+    with SyncMemory("assistant", data=tmp_path, embedder=open_embedder("hashing")) as memory:
+        nothing = memory.recall("tea")
+        assert (list(nothing), len(nothing), bool(nothing)) == ([], 0, False)
+        for text in ("Alice drinks green tea", "Bob drinks black tea"):
+            memory.remember(text)
+        found = memory.recall("who drinks green tea?")
+        assert [hit.content for hit in found] == [hit.content for hit in found.results]
+        assert len(found) == 2
+
+
+AN_INSTANT = datetime(2026, 3, 1, 12, 30, 0, 250_000, tzinfo=timezone(timedelta(hours=2)))
+MS = 1_772_361_000_250
+
+
+def test_a_datetime_is_taken_wherever_a_time_is(tmp_path: Path) -> None:
+    with SyncMemory("assistant", data=tmp_path, embedder="none", clock=lambda: MS) as memory:
+        fields = {"metadata": {"event_time": AN_INSTANT, "seen": [AN_INSTANT]}, "expires_at": AN_INSTANT + timedelta(1)}
+        kept = memory.remember("Alice drinks tea", **fields)
+        (batched,) = memory.remember_batch([{"content": "Bob drinks tea", **fields}])
+        assert isinstance(batched, RememberResponse)
+        for id in (kept.id, batched.id):
+            shown = memory.get(id, as_of=AN_INSTANT)
+            assert (shown["metadata"], shown["expires_at"]) == ({"event_time": MS, "seen": [MS]}, MS + DAY)
+        assert memory.update(kept.id, expires_at=AN_INSTANT + timedelta(2))["expires_at"] == MS + 2 * DAY
+        assert len(memory.recall("tea", filter={"event_time": {"$gte": AN_INSTANT}}, as_of=AN_INSTANT)) == 2
+        assert len(memory.list(filter={"event_time": {"$in": (AN_INSTANT,)}}, as_of=AN_INSTANT)["memories"]) == 2
+        assert memory.graph_assert("Alice", "drinks", "tea", valid_from=AN_INSTANT)["valid_from"] == MS
+        assert len(memory.graph_query("Alice", as_of=AN_INSTANT)["triples"]) == 1
+        assert memory.graph_path("Alice", "tea", as_of=AN_INSTANT)["triples"]
+        assert memory.audit(since=AN_INSTANT, until=AN_INSTANT)["entries"]
+        local = AN_INSTANT.astimezone().replace(tzinfo=None)
+        assert memory.update(kept.id, expires_at=local + timedelta(3))["expires_at"] == MS + 3 * DAY
+
+
+def test_after_close_it_says_so(tmp_path: Path) -> None:
+    here = SyncMemory("assistant", data=tmp_path, embedder="none")
+    there = SyncRemoteMemory("http://127.0.0.1:9")
+    for memory in (here, there):
+        memory.close()
+        memory.close()
+        with pytest.raises(Unavailable, match=f"this {type(memory).__name__} is closed; make another one"):
+            memory.recall("tea")
+
+    async def remote() -> None:
+        memory = RemoteMemory("http://127.0.0.1:9")
+        await memory.close()
+        with pytest.raises(Unavailable, match=r"the connections to 127\.0\.0\.1 are closed; open them anew"):
+            await memory.recall("tea")
+
+    asyncio.run(remote())
+
+
 def methods(kind: type) -> dict[str, Any]:
     found = inspect.getmembers(kind, inspect.isfunction)
     return {name: method for name, method in found if not name.startswith("_") and name not in ("close", "run")}
 
 
 @pytest.mark.parametrize("name", sorted(methods(MemoryInterface)))
-def test_the_three_classes_have_the_same_methods_with_typed_and_documented_parameters(name: str) -> None:
+def test_the_four_classes_have_the_same_methods_with_typed_and_documented_parameters(name: str) -> None:
     wanted = inspect.signature(getattr(MemoryInterface, name))
-    for kind in (Memory, SyncMemory, RemoteMemory):
+    for kind in (Memory, SyncMemory, RemoteMemory, SyncRemoteMemory):
         method = getattr(kind, name)
         assert inspect.signature(method) == wanted, kind
         assert inspect.getdoc(method) == inspect.getdoc(getattr(MemoryInterface, name)), kind
@@ -51,7 +106,7 @@ def test_the_three_classes_have_the_same_methods_with_typed_and_documented_param
 
 def test_they_have_nothing_else() -> None:
     names = set(methods(MemoryInterface))
-    assert set(methods(RemoteMemory)) == names
+    assert set(methods(RemoteMemory)) == set(methods(SyncRemoteMemory)) == names
     assert set(methods(Memory)) == set(methods(SyncMemory)) == names | {"engine"}
 
 

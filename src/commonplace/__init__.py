@@ -6,10 +6,10 @@ from commonplace.__about__ import __version__
 
 TYPE_CHECKING = False  # checkers and editors take it for true; importing it from typing would double the cost of this
 if TYPE_CHECKING:
-    from commonplace.remote import RemoteMemory
+    from commonplace.remote import RemoteMemory, SyncRemoteMemory
     from commonplace.sdk import Memory, SyncMemory
 
-__all__ = ["Memory", "RemoteMemory", "SyncMemory", "__version__"]
+__all__ = ["Memory", "RemoteMemory", "SyncMemory", "SyncRemoteMemory", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -18,8 +18,8 @@ def __getattr__(name: str) -> object:
         from commonplace import sdk
 
         return getattr(sdk, name)
-    if name == "RemoteMemory":
+    if name in ("RemoteMemory", "SyncRemoteMemory"):
         from commonplace import remote
 
-        return remote.RemoteMemory
+        return getattr(remote, name)
     raise AttributeError(f"module 'commonplace' has no attribute {name!r}")

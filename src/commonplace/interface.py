@@ -7,6 +7,7 @@ here may load the engine: a program that talks to a server does not pay for one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Document = dict[str, Any]
+Time = int | datetime  # milliseconds since 1970, or the same as a datetime
 Documents = list[Document]  # by this name, because `list` is a method below
 
 _LOCAL_ONLY = "run `commonplace {command}` where the data is: a server does not do this for others"
@@ -28,12 +30,16 @@ class MemoryInterface:
     """One agent's memory.
 
     Wherever a method takes it, `agent_id` means another agent than this memory's own, `user_id` the person a memory is
-    about, `as_of` an earlier instant to read at, and every time is in milliseconds since 1970. A keyword that is left
-    out, or None, is decided by the protocol's default. In the examples `memory` is open and holds `kept`, what
-    `remember("Alice is allergic to peanuts")` gave.
+    about, `as_of` an earlier instant to read at; a time is a `datetime`, also within `metadata` and `filter`, or
+    milliseconds since 1970. A keyword that is left out, or None, is decided by the protocol's default. In the examples
+    `memory` is open and holds `kept`, what `remember("Alice is allergic to peanuts")` gave.
     """
 
     agent_id: str
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+        raise NotImplementedError
 
     async def _call(self, answer: type[T], operation: str, request: Document) -> T:
         """The answer to a request of this operation, of the type that its method promises."""
@@ -60,7 +66,7 @@ class MemoryInterface:
         metadata: Document | None = None,
         confidence: float | None = None,
         source: str | None = None,
-        expires_at: int | None = None,
+        expires_at: Time | None = None,
         approval_required: bool = False,
         reasoning: str | None = None,
         privacy_intent: Document | None = None,
@@ -115,7 +121,7 @@ class MemoryInterface:
         quorum_k: int | None = None,
         include_shared: bool = False,
         explain: bool = False,
-        as_of: int | None = None,
+        as_of: Time | None = None,
         agent_id: str | None = None,
     ) -> RecallResponse:
         """Find the memories that answer a question.
@@ -134,8 +140,8 @@ class MemoryInterface:
             explain: Say of each hit why it is there.
 
         >>> found = await memory.recall("what is Alice allergic to?", k=1)
-        >>> found.results[0].content
-        'Alice is allergic to peanuts'
+        >>> [hit.content for hit in found]
+        ['Alice is allergic to peanuts']
         """
         return await self._call(RecallResponse, "recall", self._request(locals()))
 
@@ -258,7 +264,7 @@ class MemoryInterface:
 
     # single memories
 
-    async def get(self, id: str, *, as_of: int | None = None, agent_id: str | None = None) -> Document:
+    async def get(self, id: str, *, as_of: Time | None = None, agent_id: str | None = None) -> Document:
         """One memory.
 
         >>> (await memory.get(kept.id))["content"]
@@ -275,7 +281,7 @@ class MemoryInterface:
         filter: Document | None = None,
         limit: int = 100,
         cursor: str | None = None,
-        as_of: int | None = None,
+        as_of: Time | None = None,
         agent_id: str | None = None,
     ) -> Document:
         """A page {memories, next_cursor}, newest first.
@@ -298,7 +304,7 @@ class MemoryInterface:
         metadata: Document | None = None,
         tags: Sequence[str] | None = None,
         confidence: float | None = None,
-        expires_at: int | None = None,
+        expires_at: Time | None = None,
         privacy_intent: Document | None = None,
         expected_version: int | None = None,
         agent_id: str | None = None,
@@ -332,7 +338,7 @@ class MemoryInterface:
         *,
         confidence: float | None = None,
         provenance: str | None = None,
-        valid_from: int | None = None,
+        valid_from: Time | None = None,
         agent_id: str | None = None,
     ) -> Document:
         """State something; what held of this subject and predicate until then ends, and is shown as `replaced`.
@@ -348,7 +354,7 @@ class MemoryInterface:
         return await self._call(Document, "kg_assert", self._request(locals()))
 
     async def graph_query(
-        self, subject: str, *, predicate: str | None = None, as_of: int | None = None, agent_id: str | None = None
+        self, subject: str, *, predicate: str | None = None, as_of: Time | None = None, agent_id: str | None = None
     ) -> Document:
         """{subject, triples}: what is stated about a subject now, or held at `as_of`.
 
@@ -369,7 +375,7 @@ class MemoryInterface:
         return await self._call(Document, "kg_history", self._request(locals()))
 
     async def graph_path(
-        self, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None, agent_id: str | None = None
+        self, start: str, end: str, *, max_hops: int = 3, as_of: Time | None = None, agent_id: str | None = None
     ) -> Document:
         """{start, end, triples}: the fewest statements that lead from one thing to another.
 
@@ -481,8 +487,8 @@ class MemoryInterface:
         *,
         agent_id: str | None = None,
         operation: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Document:
@@ -561,10 +567,23 @@ class MemoryInterface:
 def _given(parameters: Mapping[str, Any]) -> Document:
     """What was given: None, and False where a flag may be left out, mean the same as absence."""
     return {
-        name: [*value] if isinstance(value, tuple) else value
+        name: _plain(value)
         for name, value in parameters.items()
         if name != "self" and value is not None and value is not False
     }
+
+
+def _plain(value: Any) -> Any:
+    """As the wire has it: tuples are lists and datetimes, wherever they stand, are milliseconds. One without a zone
+    means local time, as everywhere in Python."""
+    match value:
+        case datetime():
+            return round(value.timestamp() * 1000)
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+    return value
 
 
 def _listed(ids: Sequence[str] | str | None) -> Sequence[str] | None:

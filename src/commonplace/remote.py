@@ -1,4 +1,7 @@
-"""Memory on a server: `RemoteMemory` has the methods of `Memory` and needs only an address and a token."""
+"""Memory on a server: `RemoteMemory` has the methods of `Memory` and needs only an address and a token.
+
+`SyncRemoteMemory` is the same for code that is not async.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from commonplace.blocking import BlockingMemory
 from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.wire.errors import Fault, fault_of
 from commonplace.wire.http_client import DEFAULT_URL, JsonClient
@@ -70,7 +74,7 @@ class RemoteMemory(MemoryInterface):
         self._client = JsonClient(url, token or os.environ.get("COMMONPLACE_TOKEN"), timeout, connections)
 
     async def close(self) -> None:
-        """Close the connections; calls that are under way are waited for."""
+        """Close the connections; calls that are under way are waited for, and none can be made afterwards."""
         self._client.close()
 
     async def __aenter__(self) -> RemoteMemory:
@@ -100,3 +104,23 @@ class RemoteMemory(MemoryInterface):
             return await self._client.call(method, f"/v0/{path}", request)
         query = urlencode({name: json.dumps(value) if name == "filter" else value for name, value in request.items()})
         return await self._client.call(method, f"/v0/{path}?{query}" if query else f"/v0/{path}")
+
+
+class SyncRemoteMemory(BlockingMemory):
+    """`RemoteMemory` without async: the same parameters and methods, each waiting for its answer. Safe to share between
+    threads.
+
+    >>> with SyncRemoteMemory("http://127.0.0.1:8420", token, agent_id="assistant") as memory:
+    ...     memory.remember("Alice is allergic to peanuts", user_id="alice")
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        token: str | None = None,
+        agent_id: str | None = None,
+        *,
+        timeout: float = 60.0,
+        connections: int = 8,
+    ) -> None:
+        super().__init__(RemoteMemory(url, token, agent_id, timeout=timeout, connections=connections))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, cast
 
 from commonplace import config as configuration, plugins
 from commonplace.__about__ import __version__
+from commonplace.blocking import BlockingMemory, blocking
 from commonplace.dialects.memorywire import Memorywire, dispatch
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
@@ -24,8 +23,6 @@ from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import DecideRequest, RememberResponse, UpdateRequest
 from commonplace.wire.record import Clock, Principal, system_clock
 from commonplace.wire.validate import parse
-
-P = ParamSpec("P")
 
 
 async def open_engine(
@@ -175,18 +172,7 @@ class Memory(MemoryInterface):
         await self.close()
 
 
-def _blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[SyncMemory, P], T]:
-    """A method of `Memory` as one that waits for the answer; checkers and editors see the same parameters."""
-
-    @functools.wraps(method)
-    def call(self: SyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        work: Coroutine[Any, Any, T] = getattr(self._memory, method.__name__)(*args, **kwargs)
-        return self.run(work)
-
-    return call
-
-
-class SyncMemory:
+class SyncMemory(BlockingMemory):
     """`Memory` without async: the same parameters and methods, each waiting for its answer. Safe to share between
     threads.
 
@@ -204,70 +190,8 @@ class SyncMemory:
         principal: Principal | None = None,
         clock: Clock = system_clock,
     ) -> None:
-        self._memory = Memory(agent_id, stores=stores, data=data, embedder=embedder, principal=principal, clock=clock)
-        self.agent_id = self._memory.agent_id
-        self.config = self._memory.config
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="commonplace-sdk", daemon=True)
-        self._thread.start()
+        memory = Memory(agent_id, stores=stores, data=data, embedder=embedder, principal=principal, clock=clock)
+        super().__init__(memory)
+        self.config = memory.config
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for something of the engine that has no method here."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def close(self) -> None:
-        """Write what is behind, close the store and end the thread; nothing can be called afterwards."""
-        if not self._loop.is_closed():
-            self.run(self._memory.close())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-
-    def __enter__(self) -> SyncMemory:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    engine = _blocking(Memory.engine)
-
-    remember = _blocking(MemoryInterface.remember)
-    remember_batch = _blocking(MemoryInterface.remember_batch)
-    recall = _blocking(MemoryInterface.recall)
-    forget = _blocking(MemoryInterface.forget)
-    merge = _blocking(MemoryInterface.merge)
-    expire = _blocking(MemoryInterface.expire)
-
-    preview_forget = would_forget = _blocking(MemoryInterface.preview_forget)
-    preview_merge = would_merge = _blocking(MemoryInterface.preview_merge)
-    preview_expire = would_expire = _blocking(MemoryInterface.preview_expire)
-
-    get = _blocking(MemoryInterface.get)
-    list = _blocking(MemoryInterface.list)
-    update = _blocking(MemoryInterface.update)
-    history = _blocking(MemoryInterface.history)
-
-    graph_assert = _blocking(MemoryInterface.graph_assert)
-    graph_query = _blocking(MemoryInterface.graph_query)
-    graph_history = _blocking(MemoryInterface.graph_history)
-    graph_path = _blocking(MemoryInterface.graph_path)
-    graph_retract = _blocking(MemoryInterface.graph_retract)
-    graph_erase = _blocking(MemoryInterface.graph_erase)
-    preview_graph_erase = would_graph_erase = _blocking(MemoryInterface.preview_graph_erase)
-    neighbors = _blocking(MemoryInterface.neighbors)
-
-    reviews = _blocking(MemoryInterface.reviews)
-    review = _blocking(MemoryInterface.review)
-    approve = _blocking(MemoryInterface.approve)
-    reject = _blocking(MemoryInterface.reject)
-
-    audit = _blocking(MemoryInterface.audit)
-    verify_audit = _blocking(MemoryInterface.verify_audit)
-
-    status = _blocking(MemoryInterface.status)
-    health = _blocking(MemoryInterface.health)
-    flush = _blocking(MemoryInterface.flush)
-    doctor = _blocking(MemoryInterface.doctor)
-    backup = _blocking(MemoryInterface.backup)
-    compact = _blocking(MemoryInterface.compact)
-    reindex = _blocking(MemoryInterface.reindex)
+    engine = blocking(Memory.engine)

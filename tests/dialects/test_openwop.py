@@ -377,7 +377,12 @@ def test_long_term_memory_is_only_offered_while_redaction_is_on(mode: str) -> No
     long_term = [] if mode == "off" else ["longTerm", "long-term"]
     parts = {
         "agents": {"supported": True, "memoryBackends": ["scratchpad", "conversation", *long_term]},
-        "memory": {"supported": True, "maxEntrySizeBytes": 65536, "ttlSupported": True},
+        "memory": {
+            "supported": True,
+            "maxEntrySizeBytes": 65536,
+            "ttlSupported": True,
+            "injectionBudget": {"supported": True, "tokenCounter": "chars"},
+        },
     }
     assert said == {**parts, "capabilities": parts}
 

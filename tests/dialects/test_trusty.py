@@ -209,10 +209,10 @@ def test_a_recall_says_palace_query_and_results(trusty: Caller) -> None:
 
 def test_layer_one_is_the_fifteen_most_important(trusty: Caller) -> None:
     ids = [trusty.important(f"note {i}", 0.3 + i / 100) for i in range(20)]
-    results = trusty.recall("something else entirely", top_k=100)
-    assert [r["layer"] for r in results] == [1] * 15 + [2] * 5
-    assert [r["drawer_id"] for r in results[:15]] == ids[:4:-1]
-    assert all(r["score"] == r["importance"] for r in results[:15])
+    results = trusty.recall("   ", top_k=100)
+    assert [r["layer"] for r in results] == [1] * 15
+    assert [r["drawer_id"] for r in results] == ids[:4:-1]
+    assert all(r["score"] == r["importance"] for r in results)
 
 
 @pytest.mark.parametrize(("deep", "layer"), [(False, 2), (True, 3)])
@@ -221,12 +221,10 @@ def test_what_the_query_finds_is_layer_two_and_of_a_deep_recall_three(trusty: Ca
         trusty.important(f"a note about lunch, number {i}", 0.9)
     wanted = trusty.important("The gateway checks tokens", 0.2, tags=["auth"])
     results = trusty.recall("gateway tokens", deep=deep, top_k=6)
-    assert {r["layer"] for r in results[:3]} == {1}
-    found = {r["drawer_id"]: r for r in results}[wanted]
-    assert (found["layer"], found["tags"], found["importance"]) == (layer, ["auth"], 0.2)
-    later = [r["score"] for r in results if r["layer"] == layer]
-    assert later == sorted(later, reverse=True)
-    assert found["score"] == pytest.approx(later[0])
+    found = results[0]
+    assert (found["drawer_id"], found["layer"], found["tags"], found["importance"]) == (wanted, layer, ["auth"], 0.2)
+    scores = [r["score"] for r in results if r["layer"] == layer]
+    assert scores == sorted(scores, reverse=True)
     assert 0 < found["score"] <= 1
 
 
@@ -239,16 +237,19 @@ def test_the_score_of_a_query_hit_is_its_similarity(trusty: Caller) -> None:
     assert hit["score"] == pytest.approx(1.0, abs=1e-3)
 
 
-def test_a_memory_stands_once_in_the_earliest_layer(trusty: Caller) -> None:
+@pytest.mark.parametrize(("deep", "layer"), [(False, 2), (True, 3)])
+def test_what_was_found_stands_once_with_its_similarity_however_important(
+    trusty: Caller, deep: bool, layer: int
+) -> None:
     id = trusty.important("The gateway checks tokens", 0.9)
     trusty.important("lunch", 0.1)
-    for deep in (False, True):
-        results = trusty.recall("gateway tokens", deep=deep)
-        assert [(r["drawer_id"], r["layer"]) for r in results if r["drawer_id"] == id] == [(id, 1)]
-        assert len({r["drawer_id"] for r in results}) == len(results) == 2
+    results = trusty.recall("The gateway checks tokens", deep=deep)
+    assert [(r["drawer_id"], r["layer"]) for r in results if r["drawer_id"] == id] == [(id, layer)]
+    assert results[0]["score"] == pytest.approx(1.0, abs=1e-3)
+    assert len({r["drawer_id"] for r in results}) == len(results) == 2
 
 
-def test_at_least_half_of_the_places_are_for_query_hits(trusty: Caller) -> None:
+def test_what_matters_most_takes_no_place_from_what_was_found(trusty: Caller) -> None:
     for i in range(20):
         trusty.important(f"lunch menu {i}", 0.9)
     for i in range(20):
@@ -256,7 +257,7 @@ def test_at_least_half_of_the_places_are_for_query_hits(trusty: Caller) -> None:
     for top_k in (1, 2, 5, 10):
         results = trusty.recall("gateway tokens", top_k=top_k)
         assert len(results) == top_k
-        assert sum(r["content"].startswith("gateway") for r in results) >= (top_k + 1) // 2
+        assert all(r["content"].startswith("gateway") for r in results)
 
 
 def test_places_that_the_query_leaves_empty_are_filled_from_layer_one(trusty: Caller) -> None:
@@ -285,7 +286,7 @@ def test_ten_are_given_unless_said(trusty: Caller) -> None:
 
 def test_the_identity_is_layer_zero_and_only_there_when_set(trusty: Caller) -> None:
     trusty.remember()
-    assert [r["layer"] for r in trusty.recall("tokens")] == [1]
+    assert [r["layer"] for r in trusty.recall("tokens")] == [2]
     trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "my-project", "I am the project.\n"))
     for deep in (False, True):
         first, *rest = trusty.recall("tokens", deep=deep)
@@ -293,9 +294,9 @@ def test_the_identity_is_layer_zero_and_only_there_when_set(trusty: Caller) -> N
             "drawer_id": "00000000-0000-0000-0000-000000000000", "content": "I am the project.", "score": 1.0,
             "layer": 0, "tags": [], "importance": 1.0,
         }  # fmt: skip
-        assert [r["layer"] for r in rest] == [1]
+        assert [r["layer"] for r in rest] == [3 if deep else 2]
     trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "my-project", None))
-    assert [r["layer"] for r in trusty.recall("tokens")] == [1]
+    assert [r["layer"] for r in trusty.recall("tokens")] == [2]
 
 
 def test_nothing_is_cut_off_for_being_irrelevant(trusty: Caller) -> None:
@@ -327,10 +328,12 @@ def test_layers_are_composed_as_promised(k: int, essential: int, found: list[int
     assert len(set(ids)) == len(ids)
     there = {*map(str, found), *map(str, range(essential))}
     assert taken == min(k, len(there) + (named and k >= 2))
-    assert sum(id in set(map(str, found)) for id in ids) >= min((k + 1) // 2, len(found))
-    assert [place.layer for place in answer.hits] == sorted(place.layer for place in answer.hits)
-    assert all(place.layer == (1 if int(place.memory.id) < essential else 2) for place in answer.hits)
-    assert set(answer.found) == {id for id in ids if int(id) in found}
+    room = k - (answer.identity is not None)
+    assert ids[: len(found)] == [str(i) for i in found[:room]]
+    assert all(place.layer == (2 if int(place.memory.id) in found else 1) for place in answer.hits)
+    filling = [place.score for place in answer.hits if place.layer == 1]
+    assert filling == sorted(filling, reverse=True)
+    assert set(answer.found) == {place.memory.id for place in answer.hits if place.layer == 2 and place.score >= 0.3}
 
 
 # importance
@@ -365,9 +368,11 @@ def test_importance_halves_in_ninety_days_and_recalls_hold_it_up(
 
 def test_a_recall_counts_for_what_the_query_found(trusty: Caller) -> None:
     trusty.remember()
-    trusty.recall("tokens")
+    trusty.recall(GATEWAY)
     assert trusty.listed()[0]["importance"] == 0.55
-    trusty.recall("tokens", deep=True)
+    trusty.recall(GATEWAY, deep=True)
+    assert trusty.listed()[0]["importance"] == 0.6
+    trusty.recall("quantum chromodynamics")  # which is shown a drawer that answers nothing
     assert trusty.listed()[0]["importance"] == 0.6
 
 
@@ -672,6 +677,22 @@ def test_a_fact_has_confidence_one_and_no_provenance_unless_said(trusty: Caller)
 
 def test_nothing_is_known_of_an_unknown_subject(trusty: Caller) -> None:
     assert trusty("kg_query", subject="nobody") == {"subject": "nobody", "triples": []}
+
+
+def test_facts_are_read_as_they_were_at_an_instant(trusty: Caller) -> None:
+    trusty("kg_assert", subject="auth", predicate="version", object="1")
+    between = records.timestamp(trusty.subject.clock())
+    trusty.subject.clock.advance(DAY_MS)
+    trusty("kg_assert", subject="auth", predicate="version", object="2")
+
+    def objects(**more: Any) -> list[str]:
+        return [triple["object"] for triple in trusty("kg_query", subject="auth", **more)["triples"]]
+
+    assert objects() == objects(as_of=None) == ["2"]
+    assert objects(as_of=between) == ["1"]
+    assert objects(as_of="2001-01-01") == []
+    assert "as_of must be an ISO-8601 time" in trusty.refused("kg_query", subject="auth", as_of="yesterday").message
+    assert "as_of" not in input_schema("kg_query", palace=True)["properties"], "the list is trusty-memory's own"
 
 
 def test_facts_stay_in_their_palace(trusty: Caller) -> None:

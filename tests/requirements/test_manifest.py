@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import mutants
 import pytest
 
 HERE = Path(__file__).parent
@@ -71,3 +72,9 @@ def test_every_must_and_should_that_is_done_has_a_test(manifest: Path) -> None:
 def test_every_named_test_exists(manifest: Path, every_test: frozenset[str]) -> None:
     missing = [name for row in rows(manifest) for name in row.get("tests", ()) if name not in every_test]
     assert missing == []
+
+
+def test_every_mutant_can_be_applied() -> None:
+    """`make mutants` runs them; here only that none has been left behind by the code it changes."""
+    problems = {mutant.id: problem for mutant in mutants.mutants(MANIFESTS) if (problem := mutant.problem())}
+    assert problems == {}

@@ -374,7 +374,12 @@ def test_discovery_needs_no_token(two: TenantClients) -> None:
     answer = two.stranger.call("GET", "/.well-known/openwop")
     said = {
         "agents": {"supported": True, "memoryBackends": ["scratchpad", "conversation", "longTerm", "long-term"]},
-        "memory": {"supported": True, "maxEntrySizeBytes": 65536, "ttlSupported": True},
+        "memory": {
+            "supported": True,
+            "maxEntrySizeBytes": 65536,
+            "ttlSupported": True,
+            "injectionBudget": {"supported": True, "tokenCounter": "chars"},
+        },
     }
     assert (answer.status, answer.json) == (200, {**said, "capabilities": said})
     assert two.stranger.call("POST", "/.well-known/openwop").status == 405

@@ -10,7 +10,7 @@ import pytest
 from conftest import TokenServer
 from server_process import ServerProcess
 
-from commonplace import Memory, RemoteMemory
+from commonplace import Memory, RemoteMemory, SyncRemoteMemory
 from commonplace.wire.errors import Conflict, Fault, Forbidden, NotFound, Unauthenticated, Unavailable, ValidationError
 
 
@@ -119,3 +119,11 @@ def test_an_address_that_leads_nowhere_is_said(tmp_path: Any) -> None:
         RemoteMemory("http://127.0.0.1:1", "two\nlines")
     with pytest.raises(Unavailable, match="could not be reached"):
         asyncio.run(ask("http://127.0.0.1:1"))
+
+
+def test_it_is_there_without_async(open_server: ServerProcess) -> None:
+    with SyncRemoteMemory(open_server.url, agent_id="sync") as memory:
+        kept = memory.remember("Alice drinks green tea")
+        assert [hit.id for hit in memory.recall("green tea")] == [kept.id]
+        with pytest.raises(NotFound):
+            memory.get("nobody's")

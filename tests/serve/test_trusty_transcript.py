@@ -26,12 +26,13 @@ def others() -> list[Draft]:
     return [*lunch, Draft("agent-pm", "semantic", "plans")]
 
 
-@pytest.fixture(params=["default palace", "no default"])
+@pytest.fixture(params=["default palace", "no default", "empty palace"])
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
-    prefill(tmp_path, *others())
-    with run_trusty(tmp_path, *(("--palace", "my-project") if request.param == "default palace" else ())) as found:
-        found.data = tmp_path  # type: ignore[attr-defined]
-        found.bound = request.param == "default palace"  # type: ignore[attr-defined]
+    empty, bound = request.param == "empty palace", request.param != "no default"
+    if not empty:
+        prefill(tmp_path, *others())
+    with run_trusty(tmp_path, *(("--palace", "my-project") if bound else ())) as found:
+        found.data, found.bound, found.empty = tmp_path, bound, empty  # type: ignore[attr-defined]
         yield found
 
 
@@ -72,6 +73,10 @@ def test_every_example_of_the_guide_is_answered_as_it_shows(client: Any) -> None
         assert answer["id"] == json.loads(request)["id"]
         found = parsed(answer)
         assert list(found) == list(expected)
+        if client.empty and "palaces" in expected:
+            expected = {"palaces": ["client-acme", "my-project"]}
+        if client.empty and "drawer_count" in expected:
+            expected = {**expected, "drawer_count": 1}
         if "results" in expected:
             shape = ["drawer_id", "content", "score", "layer", "tags", "importance"]
             assert all(list(result) == shape for result in found["results"])

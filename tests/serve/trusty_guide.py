@@ -198,7 +198,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
         {
             "palace": "my-project",
             "drawers": [{
-                "drawer_id": DRAWER, "content": GATEWAY, "importance": 0.55, "tags": _TAGS, "created_at": NOW,
+                "drawer_id": DRAWER, "content": GATEWAY, "importance": 0.5, "tags": _TAGS, "created_at": NOW,
             }],
         },
     ),

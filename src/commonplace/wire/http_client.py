@@ -56,9 +56,12 @@ class JsonClient:
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="commonplace-remote")
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
+        self._closed = False
 
     async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        if self._closed:
+            raise Unavailable(f"the connections to {self._host} are closed; open them anew")
         loop = asyncio.get_running_loop()
         status, answer = await loop.run_in_executor(self._pool, self._exchange, method, self._base + path, data)
         try:
@@ -103,6 +106,7 @@ class JsonClient:
         return _NoDelayConnection(self._host, self._port, timeout=self._timeout)
 
     def close(self) -> None:
+        self._closed = True
         self._pool.shutdown()
         for connection in self._idle:
             connection.close()

@@ -8,6 +8,7 @@ takes None for any optional field and leaves it out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -152,6 +153,8 @@ class RecallHit(Message):
 
 
 class RecallResponse(Message):
+    """Iterating over it gives its hits, the best first."""
+
     schema_name = "memorywire/operations/recall.response"
 
     results: list[RecallHit]
@@ -161,6 +164,12 @@ class RecallResponse(Message):
     explain: JsonObject | None = None
     note: str | None = None
     errors: list[StoreError] | None = None
+
+    def __iter__(self) -> Iterator[RecallHit]:  # type: ignore[override]  # pydantic's own gives names and values
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
 
 
 # forget

@@ -84,7 +84,12 @@ def discovery_document(redaction: RedactionConfig, fixtures: Sequence[str] = ())
     """What `/.well-known/openwop` says."""
     said: Document = {
         "agents": {"supported": True, "memoryBackends": backends(redaction)},
-        "memory": {"supported": True, "maxEntrySizeBytes": MAX_ENTRY_BYTES, "ttlSupported": True},
+        "memory": {
+            "supported": True,
+            "maxEntrySizeBytes": MAX_ENTRY_BYTES,
+            "ttlSupported": True,
+            "injectionBudget": {"supported": True, "tokenCounter": "chars"},  # of which a token is four
+        },
     }
     return {**said, "capabilities": said, **({"fixtures": list(fixtures)} if fixtures else {})}
 

@@ -11,6 +11,7 @@ from commonplace.engine import Engine, Forget, Palace, PalaceRecall, tagged
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import milliseconds
 
 Document = dict[str, Any]
 
@@ -70,9 +71,11 @@ class Trusty:
         await self._engine.palaces.assert_fact(self._who, palace, (subject, predicate, object), confidence, provenance)
         return {"status": "asserted"}
 
-    async def kg_query(self, palace: str, subject: str) -> Document:
+    async def kg_query(self, palace: str, subject: str, as_of: str | None = None) -> Document:
+        """What holds now, or held at `as_of`, which is written as the times of the answer are."""
         await self.open(palace)
-        found = await self._engine.graph.query(self._who, palace, subject)
+        at = None if as_of is None else milliseconds(as_of, "as_of")
+        found = await self._engine.graph.query(self._who, palace, subject, as_of=at)
         return {"subject": subject, "triples": [records.triple_to_wire(triple) for triple in found]}
 
     async def memory_list(self, palace: str, room: str | None, tag: str | None, limit: int | None) -> Document:

@@ -32,6 +32,9 @@ def _load() -> dict[str, tuple[str, Document, list[str] | None]]:
     return {tool["name"]: (tool["description"], tool["properties"], tool["required"]) for tool in tools}
 
 
+#: Arguments of ours, taken though the list, which must be trusty-memory's own, does not show them.
+_UNLISTED: dict[str, Document] = {"kg_query": {"as_of": {"type": "string"}}}
+
 #: Name → description, properties, and what is required besides the palace (None where nothing is said of it).
 TOOLS = _load()
 
@@ -56,7 +59,7 @@ def read_arguments(tool: str, given: Any, palace: str | None) -> Document:
         raise ValidationError(f"{tool}: arguments must be an object")
     _, properties, required = TOOLS[tool]
     arguments: Document = {}
-    for name, rules in properties.items():
+    for name, rules in {**properties, **_UNLISTED.get(tool, {})}.items():
         value = (given or {}).get(name)
         value = rules.get("default") if value is None else _typed(tool, name, rules["type"], value)
         if name == "palace":

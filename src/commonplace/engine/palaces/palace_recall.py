@@ -1,4 +1,4 @@
-"""Recall in layers: what a palace is, what matters most in it, and what answers the question."""
+"""Recall in layers: what a palace is, what answers the question, and what matters most in it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ ESSENTIAL = 15  # of layer 1
 MOST = 1000  # places of one recall
 _OVERFETCH = {False: 3, True: 6}  # so many times what is wanted is ranked: by layer 2, and by the deeper layer 3
 _MOST_FETCHED = 3000
+ANSWERS = 0.3  # from this similarity on a drawer is taken to answer, and counts as recalled
 
 #: What a memory was given fades, and every recall holds it up a little.
 DECAY = ImportanceDecay(base=0.5, half_life=90 * DAY_MS, each=0.05, most=0.3)
@@ -37,7 +38,7 @@ class PalaceHit:
 
 @dataclass(slots=True)
 class PalaceRecall:
-    """`identity` is layer 0 and takes a place of its own; `found` are the ids that the question itself found."""
+    """`identity` is layer 0 and takes a place of its own; `found` are the ids of what answers the question."""
 
     identity: str | None
     hits: list[PalaceHit]
@@ -70,37 +71,20 @@ async def _search(core: Core, who: Principal, agent: str, text: str, k: int, dee
 def compose(
     identity: str | None, essential: Sequence[Memory], hits: Sequence[Hit], k: int, now: int, *, layer: int
 ) -> PalaceRecall:
-    """k places, at least half of them for what the question found. A memory stands in the first layer that has it."""
-    kept: dict[str, Memory] = {}
-    early = k // 2
-    if identity and early:
-        early -= 1
-    else:
-        identity = None
+    """k places: one for the identity where there is more than one, then what the question found, the most similar
+    first; what matters most fills those that are left. A memory that was found stands where it was found."""
+    identity = identity if identity and k > 1 else None
     room = k - (identity is not None)
-    for memory in essential[:early]:
-        kept[memory.id] = memory
-    for hit in hits:
-        if len(kept) == room:
-            break
-        kept.setdefault(hit.memory.id, hit.memory)
-    for memory in essential[early:]:  # places that the question left empty
-        if len(kept) == room:
-            break
-        kept.setdefault(memory.id, memory)
-    first = [PalaceHit(m, 1, effective_importance(m, now)) for m in essential if m.id in kept]
-    above = {place.memory.id for place in first}
-    later = [
-        PalaceHit(h.memory, layer, similarity(h)) for h in hits if h.memory.id in kept and h.memory.id not in above
-    ]
-    later.sort(key=lambda place: -place.score)
-    return PalaceRecall(identity, first + later, [h.memory.id for h in hits if h.memory.id in kept])
+    found = sorted((PalaceHit(hit.memory, layer, similarity(hit)) for hit in hits), key=lambda hit: -hit.score)[:room]
+    shown = {hit.memory.id for hit in found}
+    others = [PalaceHit(m, 1, effective_importance(m, now)) for m in essential if m.id not in shown]
+    recalled = [hit.memory.id for hit in found if hit.score >= ANSWERS]
+    return PalaceRecall(identity, found + others[: room - len(found)], recalled)
 
 
 def similarity(hit: Hit) -> float:
-    """The cosine, or how well the words fit where nothing compares meanings; less for what was demoted."""
+    """The calibrated relevance; where none is calibrated, the cosine, or how well the words fit where nothing compares
+    meanings. Less for what was demoted."""
     why = hit.explain or {}
-    alike = why.get("dense")
-    if alike is None:
-        alike = why.get("blend", hit.score)
+    alike = next((s for s in (hit.relevance, why.get("dense"), why.get("blend")) if s is not None), hit.score)
     return min(max(float(alike), 0.0), 1.0) * hit.memory.demotion

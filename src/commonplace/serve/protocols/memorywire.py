@@ -193,8 +193,8 @@ _TOOLS = (
     _tool(
         "forget", "Forget memories", "forget", CHANGES,
         "Remove memories that are wrong, obsolete or unwanted. Name them by ids (from recall or list) or by a filter; "
-        "a call that names nothing is refused. They are hidden at once and can be brought back by the operator, "
-        "unless hard_delete erases them for good: only when the user asks for that. Comes back: forgotten_ids.",
+        "a call that names nothing is refused. They are hidden at once, but their history stays; "
+        "hard_delete erases them for good, history and all: only when the user asks for that. Comes back: forgotten_ids.",
     ),
     _tool(
         "merge", "Merge duplicates", "merge", CHANGES,

@@ -191,7 +191,7 @@ class _Handlers:
     # the graph
 
     async def facts(self, call: Call) -> Reply:
-        found = await self._trusty(call).kg_query(call.path["id"], call.query["subject"])
+        found = await self._trusty(call).kg_query(call.path["id"], call.query["subject"], call.query.get("as_of"))
         return Reply(found["triples"])
 
     async def assert_fact(self, call: Call) -> Reply:
@@ -251,7 +251,8 @@ def companion_protocol(palace: str | None, events: Events) -> Protocol:
         route("DELETE", f"{one}/drawers/{{drawer_id}}", handlers.delete_drawer, "Delete one.", role="writer",
               status=204),
         route("GET", f"{one}/recall", handlers.recall, "Find memories.", query=question),
-        route("GET", f"{one}/kg", handlers.facts, "What holds of a subject.", query={"subject": subject}),
+        route("GET", f"{one}/kg", handlers.facts, "What holds of a subject, or held.",
+              query={"subject": subject, "as_of": text}),
         route("POST", f"{one}/kg", handlers.assert_fact, "State a fact.", role="writer", status=204,
               request="trusty/http/triple"),
     )  # fmt: skip
