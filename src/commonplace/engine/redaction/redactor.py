@@ -23,6 +23,7 @@ Labels = list[str]
 
 _TEXTS = ("title", "entity_name", "source", "speaker")
 _DOCUMENTS = ("tags", "metadata", "provenance")
+_MOST_NAMES = 4096  # known to hold no secret
 _LARGE = 16_384  # characters that can be searched before anyone else notices having waited
 #: What others look a memory up by: another spelling would make it another one, so a secret there is refused.
 _NAMES = ("agent_id", "user_id", "project", "session_id", "kind", "aliases", "supersedes", "privacy")
@@ -37,6 +38,7 @@ class Redactor:
         if config.secrets_file:
             pairs += registered_secrets.from_file((folder or Path()) / Path(config.secrets_file).expanduser())
         self.secrets = Secrets(pairs)
+        self._clean_names: set[str] = set()
         if self.unset and self.active:
             log.warning("secrets_env names %s, not set here: nothing is looked for there", ", ".join(self.unset))
 
@@ -122,11 +124,25 @@ class Redactor:
 
     def check_name(self, name: str, field: str, extra: Secrets | None = None) -> None:
         """Refuses a name that holds a secret: it cannot be replaced without naming something else."""
-        from commonplace.engine.redaction import scanner
-
-        if self.active and (labels := scanner.in_name(name, self._secrets_in_force(extra))):
+        if labels := self._labels_in_name(name, extra):
             sentence = f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another"
             raise SecretLeakage(sentence, labels=labels, fields=[field])
+
+    def is_name(self, name: str) -> bool:
+        """Whether it may be used, and so shown, as a name."""
+        return not self._labels_in_name(name)
+
+    def _labels_in_name(self, name: str, extra: Secrets | None = None) -> Labels:
+        if not self.active or (extra is None and name in self._clean_names):
+            return []
+        from commonplace.engine.redaction import scanner
+
+        labels = scanner.in_name(name, self._secrets_in_force(extra))
+        if not labels and extra is None:
+            if len(self._clean_names) >= _MOST_NAMES:
+                self._clean_names.clear()
+            self._clean_names.add(name)  # the same few names come with every call
+        return labels
 
     def _check_names(self, record: Draft | Memory, extra: Secrets | None, before: Memory | None) -> None:
         for field in _NAMES:
