@@ -105,9 +105,19 @@ def notes(method: str, *args: Any) -> Attempt:
     )
 
 
+def tokens(verb: str, **fields: Any) -> Attempt:
+    def attempt(p: Place, s: str) -> Awaitable[Any]:
+        call = getattr(p.engine.tokens, verb)
+        made: Awaitable[Any] = call(WHO, **{k: named(v, s) for k, v in fields.items()}) if fields else call(WHO, s)
+        return made
+
+    return attempt
+
+
+REMEMBERED = ("agent_id", "user_id", "project", "session_id", "kind")
 REFUSED: dict[str, Attempt] = {
     # remember
-    **{f"remember {name}": remember(**{name: "$"}) for name in ("agent_id", "user_id", "project", "session_id", "kind")},
+    **{f"remember {name}": remember(**{name: "$"}) for name in REMEMBERED},
     "remember aliases": remember(aliases=["$"]),
     "remember supersedes": remember(supersedes=["$"]),
     "remember share_with": remember(privacy={"share_with": ["$"]}),
@@ -125,7 +135,9 @@ REFUSED: dict[str, Attempt] = {
     "forget agent": lambda p, s: p.engine.forget(WHO, Forget(s, ["x"])),
     "forget id": lambda p, s: p.engine.forget(WHO, Forget("agent", [s])),
     "forget user_id": lambda p, s: p.engine.forget(WHO, Forget("agent", ["x"], user_id=s)),
-    "forget staged user_id": lambda p, s: p.engine.forget(WHO, Forget("agent", ["x"], user_id=s, approval_required=True)),
+    "forget staged user_id": lambda p, s: p.engine.forget(
+        WHO, Forget("agent", ["x"], user_id=s, approval_required=True)
+    ),
     "forget staged id": lambda p, s: p.engine.forget(WHO, Forget("agent", [s], approval_required=True)),
     "delete id": lambda p, s: p.engine.delete(WHO, s),
     "delete agent": lambda p, s: p.engine.delete(WHO, "x", s),
@@ -197,11 +209,10 @@ REFUSED: dict[str, Attempt] = {
     "peer asking, told in the audit": asked_by_name,
     "vouches for": lambda p, s: p.engine.peers.vouches_for(WHO, s),
     # tokens
-    **{f"token {name}": (lambda name: lambda p, s: p.engine.tokens.create(WHO, **{name: s}))(name)
-       for name in ("name", "tenant")},
-    "token agents": lambda p, s: p.engine.tokens.create(WHO, agents=("agent", s)),
-    **{f"token {verb}": (lambda verb: lambda p, s: getattr(p.engine.tokens, verb)(WHO, s))(verb)
-       for verb in ("revoke", "rotate", "remove")},
+    "token name": tokens("create", name="$"),
+    "token tenant": tokens("create", tenant="$"),
+    "token agents": tokens("create", agents=["agent", "$"]),
+    **{f"token {verb}": tokens(verb) for verb in ("revoke", "rotate", "remove")},
 }  # fmt: skip
 
 #: Names that say something and name nothing else: in these the secret is replaced, or all of it refused in `reject`.

@@ -109,6 +109,7 @@ class Memorywire:
                 requests.append(parse(RememberRequest, item))
                 outcomes.append(None)
             except ValidationError as fault:
+                self._engine.redactor.redact_fault(fault)
                 outcomes.append(fault.to_wire())
         answers = iter(await self.remember_many(requests) if requests else ())
         return [_to_document(next(answers)) if outcome is None else outcome for outcome in outcomes]

@@ -13,7 +13,7 @@ from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import registered_secrets
 from commonplace.engine.redaction.registered_secrets import Secrets
 from commonplace.engine.types import Draft
-from commonplace.wire.errors import PayloadTooLarge, SecretLeakage
+from commonplace.wire.errors import Fault, PayloadTooLarge, SecretLeakage
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
 
 log = logging.getLogger("commonplace.engine")
@@ -143,6 +143,12 @@ class Redactor:
                 self._clean_names.clear()
             self._clean_names.add(name)  # the same few names come with every call
         return labels
+
+    def redact_fault(self, fault: Fault) -> None:
+        """A refusal repeats what it refuses, and a request that is wrong has been through no other check."""
+        fault.message, fault.summary = self.text(fault.message)[0], self.text(fault.summary)[0]
+        fault.details = self.document(fault.details)[0]
+        fault.args = (fault.message,)
 
     def _check_names(self, record: Draft | Memory, extra: Secrets | None, before: Memory | None) -> None:
         for field in _NAMES:
