@@ -77,6 +77,7 @@ class Graph:
             _check_instant(valid_from, "valid_from")
         names = {"subject": subject, "predicate": predicate, "object": object}
         kept = {name: self._clean(name, text) for name, text in names.items()}
+        kept["object"] = self._core.redactor.redact_statement(**kept)
         source = None if provenance is None else self._clean("provenance", provenance)
 
         def work(tx: Transaction) -> AssertResult:

@@ -23,6 +23,8 @@ Labels = list[str]
 
 _TEXTS = ("title", "entity_name", "source", "speaker")
 _DOCUMENTS = ("tags", "metadata", "provenance")
+_LEAST_NUMBER = 100_000  # that is a password where it is called one
+_NAME_KEYS, _VALUE_KEY = ("name", "key"), "value"
 _MOST_NAMES = 4096  # known to hold no secret
 _LARGE = 16_384  # characters that can be searched before anyone else notices having waited
 #: What others look a memory up by: another spelling would make it another one, so a secret there is refused.
@@ -81,6 +83,14 @@ class Redactor:
         clean, labels = self.document(value, extra)
         self._refuse_if_rejecting(labels, [field])
         return clean
+
+    def redact_statement(self, subject: str, predicate: str, object: str) -> str:
+        """The object of a statement that is kept: what its predicate calls a password is one."""
+        from commonplace.engine.redaction import scanner
+
+        label = scanner.stated_secret(subject, predicate, object) if self.active else None
+        self._refuse_if_rejecting([label] if label else [], ["object"])
+        return self.marker(label) if label else object
 
     def redact_record(
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
@@ -184,8 +194,6 @@ class Redactor:
         return value
 
     def _walk_object(self, document: dict[Any, Any], extra: Secrets | None, labels: Labels) -> dict[Any, Any]:
-        from commonplace.engine.redaction import scanner
-
         made: dict[Any, Any] = {}
         alike: dict[Any, int] = {}
         for key, value in document.items():
@@ -193,13 +201,27 @@ class Redactor:
             while kept in made:  # two secrets of one kind were keys: neither value may be lost
                 alike[spelled] = alike.get(spelled, 1) + 1
                 kept = f"{spelled} ({alike[spelled]})"
-            # Name and value lie apart, where no rule for texts would see them together.
-            if isinstance(key, str) and isinstance(value, str) and (label := scanner.named_secret(key, value)):
-                labels.append(label)
-                made[kept] = self.marker(label)
-            else:
-                made[kept] = self._walk(value, extra, labels)
+            made[kept] = self._walk_named(key, value, extra, labels)
+        # {"name": "DB_PASSWORD", "value": …}, as lists of settings have it.
+        named = next((made[key] for key in _NAME_KEYS if isinstance(made.get(key), str)), None)
+        if named is not None and _VALUE_KEY in made:
+            made[_VALUE_KEY] = self._walk_named(named, made[_VALUE_KEY], extra, labels)
         return made
+
+    def _walk_named(self, key: Any, value: Any, extra: Secrets | None, labels: Labels) -> Any:
+        """Name and value lie apart, where no rule for texts would see them together."""
+        from commonplace.engine.redaction import scanner
+
+        if isinstance(key, str):
+            if isinstance(value, list):
+                return [self._walk_named(key, item, extra, labels) for item in value]
+            if isinstance(value, dict) and isinstance(value.get(_VALUE_KEY), str) and _VALUE_KEY not in key:
+                value = {**value, _VALUE_KEY: self._walk_named(key, value[_VALUE_KEY], extra, labels)}
+            text = str(value) if type(value) is int and value >= _LEAST_NUMBER else value
+            if isinstance(text, str) and (label := scanner.named_secret(key, text, self._secrets_in_force(extra))):
+                labels.append(label)
+                return self.marker(label)
+        return self._walk(value, extra, labels)
 
 
 def strings(value: Any) -> Iterator[str]:
