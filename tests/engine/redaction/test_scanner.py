@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,8 @@ from redaction_corpus.benign import benign, paragraphs
 from redaction_corpus.credentials import ALNUM, BY_FORM, some
 from redaction_corpus.positives import Positive, held_out, leaked, positives
 
+from bench.redaction.facts import facts
+from bench.redaction.report import texts
 from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import Redactor, Secrets, scanner
 from commonplace.engine.redaction.phrase_rules import PHRASES
@@ -286,3 +289,18 @@ def test_a_marker_is_left_as_it_is_where_no_value_follows(text: str) -> None:
 def test_a_name_is_also_searched_for_keys_and_passwords_in_addresses(name: str, secret: str) -> None:
     assert scanner.in_name(name) == [secret]
     assert scanner.in_name("https://git.example.com/alice/app.git") == []
+
+
+def test_every_family_that_the_page_lists_is_caught_under_its_name() -> None:
+    """Of the samples of both corpora some have each label; a row of the page that nothing shows is missed here."""
+    page = (Path(__file__).parents[3] / "docs" / "redaction.md").read_text("utf-8")
+    table = page[page.index("## What is known by its form") : page.index("In documents a value also counts")]
+    listed = {label for label in re.findall(r"`([a-z0-9_]+)`", table) if "_" in label or label in ("jwt", "password")}
+    seen: set[str] = set()
+    for each in (*positives(), *held_out()):
+        seen.update(ON.text(each.text)[1])
+    for fact in facts():
+        rng = Random(fact.service)
+        seen.update(label for _, text, _ in texts(fact, rng) for label in ON.text(text)[1])
+    assert set(scanner.FAMILIES) - seen == set()
+    assert listed - seen == set()
