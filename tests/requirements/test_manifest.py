@@ -66,3 +66,13 @@ def test_every_must_and_should_that_is_done_has_a_test(manifest: Path) -> None:
 def test_every_named_test_exists(manifest: Path) -> None:
     missing = [name for row in rows(manifest) for name in row.get("tests", ()) if name not in collected()]
     assert missing == []
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.stem)
+def test_every_mutant_still_breaks_something(manifest: Path) -> None:
+    """What a row's tests must notice: `find` is in the file once, so that replacing it breaks the product there."""
+    for row in rows(manifest):
+        if (mutant := row.get("mutant")) is not None:
+            assert mutant.keys() == {"file", "find", "replace"}, row["id"]
+            assert (ROOT / mutant["file"]).read_text("utf-8").count(mutant["find"]) == 1, row["id"]
+            assert mutant["find"] != mutant["replace"], row["id"]
