@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from random import Random
+from typing import Any
 
 from bench.redaction.facts import Fact, facts
 from commonplace.engine.redaction import Redactor
@@ -78,7 +79,7 @@ def table(families: list[Family]) -> str:
     return "\n".join([*lines, f"{len(families)} services: {caught:,} caught, {missed:,} missed"])
 
 
-def document(families: list[Family]) -> dict[str, object]:
+def document(families: list[Family]) -> dict[str, Any]:
     return {
         "services": len(families),
         "caught": sum(family.caught for family in families),

@@ -198,6 +198,10 @@ HOSTILE = (
     "redis-cli -a", "auth=", "auth: YWI6", "cookie sid=", "cookie session", "cookiesess=a", "seed phrase is ",
     "mnemonic: orbit ", "mnemonic orbit, ",
     "recovery phrase for a ", "private key ", "private key 0x0", "private key 0f0f0f0f ", "cookie\"sid\": \"a",
+    "<add key=\"", "<add key=\"password", "<add key=\"pw\" value='", "?a", "?token=", "&a_", "secret_key = 'a\\",
+    "client-key-data: ", "private-lines: 1\n", "private-lines: 1\nAAAAAAAAAAAAAAAAAAAAAAAA", "splunk token",
+    "00dabcdefabcdef!",
+    "<REDACTED:password>a", "<REDACTED:x>", "<REDACTED:password>", "://a", "?signature=",
 )  # fmt: skip
 
 

@@ -103,7 +103,8 @@ def spans(text: str, registered: tuple[Secrets, ...] = (), rules: bool = True) -
         if marked:
             bare, places = _without_markers(text, _known_labels(registered))
             if bare != text:
-                found += [(places[start][0], places[end - 1][1], *rest) for start, end, *rest in _by_rules(bare)]
+                again = _by_rules(bare)
+                found += [(places[start][0], places[end - 1][1], rank, label) for start, end, rank, label in again]
     if found and marked:
         found = _outside_markers(text, found, registered)
     return _united(sorted(found))
