@@ -8,6 +8,7 @@ import re
 import stat
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from commonplace.wire.errors import ValidationError
@@ -21,11 +22,11 @@ _INVISIBLE_RANGES = (
     (0x00, 0x08), (0x0E, 0x1B), (0x7F, 0x9F), (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160),
     (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x2800, 0x2800),
     (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3),
-    (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+    (0x1D173, 0x1D17A), (0xE0000, 0xE007F), (0xE0100, 0xE01EF),
 )  # fmt: skip
 _INVISIBLE = {point: None for first, last in _INVISIBLE_RANGES for point in range(first, last + 1)}
 #: One character in the escapes of JSON and of programming languages, or an HTML entity; a run of URL escapes.
-_ESCAPE = re.compile(
+_ESCAPE = (
     r"\\u\{(?P<braced>[0-9a-fA-F]{1,6})\}|\\(?:u(?P<four>[0-9a-fA-F]{4})|U(?P<eight>[0-9a-fA-F]{8})"
     r"|x(?P<two>[0-9a-fA-F]{2})|(?P<octal>[0-3][0-7]{2})|(?P<itself>[\\\"'/]))"
     r"|(?P<url>(?:%[0-9a-fA-F]{2})++)|&(?P<entity>#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,8};?|[A-Za-z][A-Za-z0-9]{1,31};)"
@@ -107,7 +108,7 @@ class Secrets:
         for rounds in range(1, _NESTED + 1):
             if not any(c in text for c in "\\%&"):
                 return 0
-            undone = _ESCAPE.sub(lambda m: _unescaped(m), text)
+            undone = _escape().sub(_unescaped, text)
             if undone == text:
                 return 0
             text = undone
@@ -138,6 +139,11 @@ def _squeezed(text: str) -> str:
     return joined if joined.isascii() and joined.isprintable() else joined.translate(_INVISIBLE)
 
 
+@cache
+def _escape() -> re.Pattern[str]:
+    return re.compile(_ESCAPE)  # when first needed: every start would wait for it
+
+
 def _visible(c: str) -> bool:
     return not c.isspace() and ord(c) not in _INVISIBLE
 
@@ -166,7 +172,7 @@ def _unescaped_with_places(text: str, places: list[tuple[int, int]]) -> tuple[st
     pieces: list[str] = []
     kept: list[tuple[int, int]] = []
     at = 0
-    for match in _ESCAPE.finditer(text):
+    for match in _escape().finditer(text):
         pieces.append(text[at : match.start()])
         kept += places[at : match.start()]
         made, at = _unescaped(match), match.end()
