@@ -64,3 +64,14 @@ def test_a_file_of_secrets_that_others_may_read_stops_it_with_the_remedy(
     assert (ran.code, "chmod 600" in ran.err) == (1, True)
     path.chmod(0o600)
     assert "bank" in cli("remember", "it is words only the operator knows").err
+
+
+def test_status_counts_agents_that_it_does_not_name(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_REDACTION_MODE", "off")
+    cli("remember", "plain", "--agent", TOKEN)
+    cli("remember", "plain", "--agent", "ada")
+    monkeypatch.delenv("COMMONPLACE_REDACTION_MODE")
+    ran = cli("status")
+    assert "1 agent not shown: the name holds a secret" in ran.out
+    assert TOKEN not in ran.out + ran.err
+    assert "ada (1)" in ran.out

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import jsonschema_rs
@@ -22,7 +23,7 @@ from commonplace.engine.palaces.palace_recall import effective_importance
 from commonplace.engine.types import Draft, Hit
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, Subject, open_subject
-from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge, SecretLeakage, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.models import RecallRequest
 from commonplace.wire.palace_names import LONGEST_NAME, valid
@@ -801,6 +802,45 @@ def test_no_secret_is_kept_wherever_it_is_written(trusty: Caller) -> None:
              trusty.run(trusty.subject.engine.palaces.get(Principal(), "other"))]  # fmt: skip
     assert secret not in str(shown)
     assert "REDACTED" in kept.content
+
+
+_VALID: dict[str, Any] = {
+    "text": "plain", "query": "plain", "subject": "a", "predicate": "b", "object": "c", "name": "hall",
+    "palace": "hall", "drawer_id": "0198c1f2-7b3e-7d10-9a55-3f2a9c1e4b7d",
+}  # fmt: skip
+_ARGUMENTS = [
+    (tool, name, given)
+    for tool, (_, properties, _) in TOOLS.items()
+    for name, rules in properties.items()
+    if rules["type"] in ("string", "array") and name != "query"  # which is asked, not kept, and repeated by the guide
+    for given in (("{}", "../{}") if name in ("palace", "name") else ("{}",))
+]
+
+
+@pytest.mark.parametrize(("tool", "name", "given"), _ARGUMENTS)
+def test_a_secret_in_any_argument_of_any_tool_is_kept_and_said_nowhere(
+    trusty: Caller, tool: str, name: str, given: str
+) -> None:
+    secret = "".join(("gh", "p_", *Random(f"{tool} {name}").choices("0123456789abcdefXYZ", k=36)))
+    trusty("palace_create", name="hall")
+    _, properties, required = TOOLS[tool]
+    arguments = {key: _VALID[key] for key in ("palace", *(required or ())) if key in properties}
+    arguments[name] = [given.format(secret)] if properties[name]["type"] == "array" else given.format(secret)
+    try:
+        said = str(trusty(tool, **arguments))
+    except SecretLeakage as refused:
+        said = str(refused.to_wire())
+    except ValidationError as refused:
+        assert name == "drawer_id", "whose form is wrong: whoever sends this on takes the secret out"
+        trusty.subject.engine.redactor.redact_fault(refused)
+        said = str(refused.to_wire())
+    assert secret not in said
+    engine = trusty.subject.engine
+    audit = trusty.run(engine.ledger.entries(Principal(), limit=1000))
+    kept = [trusty.run(trusty.subject.list("hall")), trusty.run(engine.palaces.all(Principal())), audit]
+    kept.append([part.payload for entry in audit for part in entry.parts])
+    kept.append(trusty.run(engine.graph.history(Principal(), "hall", "a")))
+    assert secret not in repr(kept)
 
 
 # through the other protocols

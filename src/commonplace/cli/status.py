@@ -35,6 +35,8 @@ def status(run: Session) -> Answer:
 def _fields(found: Document) -> Document:
     embedder, index, redaction = found.get("embedder"), found.get("index") or {}, found.get("redaction")
     registered = f", {redaction['registered']} registered by value" if redaction and redaction["registered"] else ""
+    if redaction and redaction.get("hidden_agents"):
+        registered += f"; {plural(redaction['hidden_agents'], 'agent')} not shown: the name holds a secret"
     return {
         "data": found.get("data"),
         "database": found.get("database"),

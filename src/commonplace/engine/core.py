@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,11 +90,24 @@ class Core:
     # authority
 
     def require(self, who: Principal, agent_id: str, role: Role) -> None:
+        """What every operation on an agent's memory begins with. Names are looked at before rights: no refusal, audit
+        entry or log line that follows may repeat a secret."""
+        self.check_names(agent_id=agent_id, principal=who.name)
         require_role(who, role)
         if not who.may_use(agent_id):
             raise Forbidden(f"{who.name} may not use agent {agent_id!r}")
 
+    async def agent_names(self, tenant: str) -> list[str]:
+        """Every agent with memories; not those whose names hold a secret, kept before it was looked for."""
+        return [name for name in await self.primary.agent_names(tenant) if self.redactor.is_name(name)]
+
     # secrets
+
+    def check_names(self, **names: str | Iterable[str] | None) -> None:
+        """Refuses what holds a secret among the names of an operation, by their fields; None is no name."""
+        for field_name, given in names.items():
+            for name in () if given is None else (given,) if isinstance(given, str) else given:
+                self.redactor.check_name(name, field_name)
 
     def redact_text(self, text: str, field: str = "text", extra: Secrets | None = None) -> str:
         """A text that is about to be kept, without secrets; refused instead where the operator has chosen that.

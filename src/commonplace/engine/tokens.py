@@ -95,6 +95,7 @@ class Tokens:
         for field, text in (("tenant", tenant), ("name", name or "-"), *(("agents", a) for a in agents)):
             if not text.strip() or len(text) > _NAME_CHARS or not text.isprintable():
                 raise ValidationError(f"{field} must be printable text of 1 to {_NAME_CHARS} characters", field=field)
+        self._core.check_names(tenant=tenant, name=name, agents=agents)
         if not agents:
             raise ValidationError("agents must name at least one agent, or * for all", field="agents")
         now = self._core.clock()
@@ -107,7 +108,7 @@ class Tokens:
 
     async def revoke(self, who: Principal, ref: str) -> Token:
         """From now on it is refused; a running server notices within `serve.auth.REFRESH_SECONDS`."""
-        _require_operator(who)
+        self._check(who, ref)
 
         def work(tx: Transaction) -> Token:
             gone = replace(_live(tx, ref), revoked_at=tx.now)
@@ -118,7 +119,7 @@ class Tokens:
 
     async def rotate(self, who: Principal, ref: str) -> tuple[Token, str]:
         """The same rights under a new secret; the old one ends at once."""
-        _require_operator(who)
+        self._check(who, ref)
         secret = secrets.token_urlsafe(_BYTES)
 
         def work(tx: Transaction) -> Token:
@@ -131,7 +132,7 @@ class Tokens:
 
     async def remove(self, who: Principal, ref: str) -> Token:
         """Drop what is kept of a revoked or expired token. Without any left a loopback server is open again."""
-        _require_operator(who)
+        self._check(who, ref)
 
         def work(tx: Transaction) -> Token:
             token = _find(tx, ref)
@@ -142,6 +143,10 @@ class Tokens:
             return token
 
         return await self._core.transact(SYSTEM, work)
+
+    def _check(self, who: Principal, ref: str) -> None:
+        _require_operator(who)
+        self._core.check_names(token=ref)  # the token itself is easily given for its id
 
 
 def _require_operator(who: Principal) -> None:

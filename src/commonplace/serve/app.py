@@ -65,7 +65,7 @@ class RequestMiddleware:
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
         record = scope[RECORD] = RequestRecord(
-            given if _GIVEN_ID.match(given) else f"{self._prefix}-{next(self._numbers):x}"
+            given if self._is_usable(given) else f"{self._prefix}-{next(self._numbers):x}"
         )
         named = (b"x-request-id", record.id.encode())
 
@@ -86,6 +86,10 @@ class RequestMiddleware:
         finally:
             self.context.metrics.in_flight.dec()
             self._log(scope["method"], record)
+
+    def _is_usable(self, given: str) -> bool:
+        """Whether the log and the answer may repeat an id that the caller chose."""
+        return _GIVEN_ID.match(given) is not None and self.context.engine.redactor.is_name(given)
 
     def _log(self, method: str, record: RequestRecord) -> None:
         seconds = time.perf_counter() - record.started

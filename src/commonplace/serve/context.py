@@ -57,6 +57,7 @@ class AppContext:
 
     def refusal(self, scope: Any, fault: Fault, status: int = 0, **headers: str) -> Reply:
         scope[RECORD].fault = fault.code
+        self.engine.redactor.redact_fault(fault)
         return error_reply(self.protocols, scope["path"], fault, status, **headers)
 
     def timed_out(self) -> Unavailable:

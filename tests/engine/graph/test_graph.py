@@ -8,6 +8,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.sdk import Memory
+from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, open_subject
 from commonplace.wire.canonical import mint_id
@@ -24,6 +26,7 @@ from commonplace.wire.errors import Forbidden, NotFound, SecretLeakage, Validati
 from commonplace.wire.record import MAX_TERM_CHARS, Principal
 from commonplace.wire.times import LAST_INSTANT
 
+RANDOM = "q7" + "".join(Random(3).choices("kLm4TzR8vW2xB9", k=14))  # as an API key looks
 FACT: dict[str, Any] = {"subject": "Alice", "predicate": "knows", "object": "Bob"}
 
 
@@ -275,3 +278,48 @@ def test_a_day_later_the_answer_for_that_day_is_the_same(subject: Subject, run: 
             at = subject.clock() - (n + 1 - day) * DAY_MS
             then = [t.object for t in run(subject.engine.graph.query(WHO, "agent", "Alice", as_of=at))]
             assert then == [("Rome", "Oslo", "Bern")[day]]
+
+
+@pytest.mark.parametrize(
+    ("subject", "predicate", "object"),
+    [
+        ("db", "password", "hunter22x"), ("db", "has_password", "swordfish"), ("db", "Password", "hunter22x"),
+        ("router", "wifi password is", "hunter22x"), ("billing", "api_key", RANDOM),
+        ("billing", "client-secret", RANDOM), ("the db password", "is", "hunter22x"),
+        ("db_password", "=", "hunter22x"), ("db", "password", "<REDACTED:password>hunter22x"),
+    ],
+)  # fmt: skip
+def test_a_predicate_names_what_its_object_is(
+    subject: str, predicate: str, object: str, over: tuple[Subject, Any]
+) -> None:
+    there, run = over
+    made = run(there.engine.graph.assert_fact(WHO, "agent", subject=subject, predicate=predicate, object=object))
+    assert made.triple.object in ("<REDACTED:password>", "<REDACTED:secret>")
+    (found,) = run(there.engine.graph.query(WHO, "agent", subject))
+    assert found.object == made.triple.object
+    audit = run(there.engine.ledger.entries(WHO, limit=100))
+    assert object not in repr([part.payload for entry in audit for part in entry.parts])
+
+
+def test_a_statement_of_a_password_is_refused_where_secrets_are() -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
+        settings = Settings(redaction=RedactionConfig(mode="reject"))
+        engine = await Engine.open(InMemory(clock), clock=clock, settings=settings)
+        with pytest.raises(SecretLeakage) as refused:
+            await engine.graph.assert_fact(WHO, "agent", subject="db", predicate="password", object="hunter22x")
+        assert refused.value.details == {"labels": ["password"], "fields": ["object"]}
+        assert await engine.graph.query(WHO, "agent", "db") == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [("db", "password", "required"), ("Bob", "likes", "hunter22x"), ("Bob", "is", "agent47"), ("a", "pass", "b")],
+)
+def test_other_statements_are_kept_as_they_are(fact: tuple[str, str, str], over: tuple[Subject, Any]) -> None:
+    there, run = over
+    subject, predicate, object = fact
+    made = run(there.engine.graph.assert_fact(WHO, "agent", subject=subject, predicate=predicate, object=object))
+    assert made.triple.object == object

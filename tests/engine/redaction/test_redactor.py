@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from redaction_corpus.credentials import BY_FORM
+from redaction_corpus.credentials import ALNUM, BY_FORM, some
 from redaction_corpus.positives import leaked, positives
 
 from commonplace.config import RedactionConfig
@@ -28,6 +28,7 @@ OFF = Redactor(RedactionConfig(mode="off"))
 RNG = Random(5)
 KEY = BY_FORM["aws_access_key"](RNG)
 TOKEN = BY_FORM["github"](RNG)
+RANDOM = "q7" + some(RNG, ALNUM, 14)
 
 
 def test_off_means_off() -> None:
@@ -137,7 +138,7 @@ def test_ordinary_names_are_no_secrets() -> None:
         "password",
         "token:1",
         "user:alice",
-        "https://a:b1c2d3e4@host",
+        "https://alice@git.example.com/app.git",
         "0198c1f2-7b3e-7d10-9a55",
     ):
         assert ON.redact_record(draft(user_id=name, session_id=name))[0].user_id == name
@@ -265,3 +266,36 @@ def test_redacting_a_document_twice_is_redacting_it_once(document: Any) -> None:
     assert not any(secret in text for text in strings(clean) for secret in (TOKEN, KEY))
     assert ON.document(clean) == (clean, [])
     assert bool(labels) == (clean != document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"db": {"password": "hunter22x"}},
+        {"list": [{"deep": [{"api_key": RANDOM}]}, {"password": "hunter22x"}]},
+        {"password": ["hunter22x", {"more": "plain"}]},
+        {"password": {"value": "hunter22x", "type": "string"}},
+        {"env": [{"name": "DB_PASSWORD", "value": "hunter22x"}]},
+        {"env": [{"key": "api_token", "value": RANDOM}]},
+        {"password": 837261945},
+        {"password": "<REDACTED:password>hunter22x"},
+        {"password": "<REDACTED:hunter22x>"},
+    ],
+)  # fmt: skip
+def test_a_value_counts_by_its_key_at_any_depth(document: Any) -> None:
+    clean, labels = Redactor().document(document)
+    assert labels
+    assert not any(value in repr(clean) for value in ("hunter22", RANDOM, "837261945"))
+    assert Redactor().document(clean) == (clean, [])
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"password": {"type": "string", "minLength": 8}}, {"password": True}, {"password": None}, {"password": 12},
+        {"password": []}, {"name": "Bob", "value": "hunter22x"}, {"key": "colour", "value": "blue42"},
+        {"passwords_seen": 837261945}, {"tokens": 123456789}, {"name": "password", "value": "required"},
+    ],
+)  # fmt: skip
+def test_what_is_no_value_stays_whatever_its_key(document: Any) -> None:
+    assert Redactor().document(document) == (document, [])

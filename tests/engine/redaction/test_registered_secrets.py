@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import html.entities
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -230,3 +231,90 @@ def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
         with pytest.raises(ValidationError, match=says) as refused:
             from_file(wrong)
         assert refused.value.details == {"field": "redaction.secrets_file"}
+
+
+def entities(value: str, spell: Callable[[int], str]) -> str:
+    return "".join(spell(ord(c)) for c in value)
+
+
+def escapes() -> dict[str, Callable[[str], str]]:
+    """Ways to write every character of a value so that none of it is left as it was."""
+    return {
+        "json escapes": lambda v: entities(v, lambda p: f"\\u{p:04x}"),
+        "json escapes, capitals": lambda v: entities(v, lambda p: f"\\u{p:04X}"),
+        "json escapes in json": lambda v: json.dumps(entities(v, lambda p: f"\\u{p:04x}"))[1:-1],
+        "braced": lambda v: entities(v, lambda p: f"\\u{{{p:x}}}"),
+        "long": lambda v: entities(v, lambda p: f"\\U{p:08x}"),
+        "bytes": lambda v: "".join(f"\\x{b:02x}" for b in v.encode("latin-1")),
+        "octal": lambda v: "".join(f"\\{b:03o}" for b in v.encode("latin-1")),
+        "percent": lambda v: "".join(f"%{b:02X}" for b in v.encode()),
+        "percent, small": lambda v: "".join(f"%{b:02x}" for b in v.encode()),
+        "percent twice": lambda v: quote("".join(f"%{b:02X}" for b in v.encode()), safe=""),
+        "decimal entities": lambda v: entities(v, lambda p: f"&#{p};"),
+        "decimal entities, open": lambda v: entities(v, lambda p: f"&#{p}"),
+        "padded entities": lambda v: entities(v, lambda p: f"&#{p:06d};"),
+        "hex entities": lambda v: entities(v, lambda p: f"&#x{p:x};"),
+        "hex entities, capitals": lambda v: entities(v, lambda p: f"&#X{p:X};"),
+        "named entities": lambda v: "".join(f"&{html.entities.codepoint2name.get(ord(c), f'#{ord(c)}')};" for c in v),
+        "colon hex": lambda v: v.encode().hex(":"),
+        "colon hex, capitals": lambda v: v.encode().hex(":").upper(),
+        "dashed hex": lambda v: v.encode().hex("-"),
+        "spaced hex": lambda v: v.encode().hex(" "),
+        "an array of bytes": lambda v: ", ".join(f"0x{b:02x}" for b in v.encode()),
+        "some of it": lambda v: v[:4] + "".join(f"\\u{ord(c):04x}" for c in v[4:6]) + v[6:],
+        "a mixture": lambda v: f"%{ord(v[0]):02x}" + f"&#{ord(v[1])};" + f"\\u{ord(v[2]):04x}" + v[3:],
+    }
+
+
+@pytest.mark.parametrize("how", escapes())
+@pytest.mark.parametrize("value", [VALUE, 'Zebra<crossing>&"quoted"', "plainletters", "grün-weiß-1234"])
+def test_a_value_is_found_in_every_escape(how: str, value: str) -> None:
+    if how in ("bytes", "octal") and not value.isascii():
+        pytest.skip("those of UTF-8 are several a letter")
+    spelled = escapes()[how](value)
+    assert value not in spelled
+    for text in (spelled, f"before {spelled} after", f"x={spelled},y=100%&z=\\n"):
+        clean, labels = ON.text(text, Secrets.of({"x": value}))
+        assert labels == ["x"]
+        assert clean == text.replace(spelled, "<REDACTED:x>")
+
+
+INVISIBLE = (
+    "\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2063\ufeff\u00ad\u034f\u061c\u180e\u202a\u202b\u202c\u202d\u202e"
+    "\u2066\u2067\u2068\u2069\ufe00\ufe0e\ufe0f\U000e0100\U000e0001\U000e0041\u3164\u115f\u00a0\u2028\u2029\x00\x08\x7f"
+)
+
+
+@pytest.mark.parametrize("between", INVISIBLE, ids=lambda c: f"U+{ord(c):04X}")
+def test_what_nobody_sees_hides_nothing(between: str) -> None:
+    for spelled in (between.join("plainletters"), "plain" + between * 3 + "letters", f"pl{between}ainletter{between}s"):
+        assert ON.text(f"it is {spelled}.", Secrets.of({"x": "plainletters"})) == ("it is <REDACTED:x>.", ["x"])
+    escaped = "plain" + f"\\u{{{ord(between):x}}}" + "letters"
+    assert ON.text(escaped, Secrets.of({"x": "plainletters"}))[1] == ["x"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(), st.text(alphabet=ALNUM, min_size=8, max_size=20), st.text(), st.data())
+def test_no_mixture_of_escapes_hides_a_value(before: str, value: str, after: str, data: st.DataObject) -> None:
+    ways: list[Callable[[str], str]] = [
+        lambda c: c, lambda c: f"\\u{ord(c):04x}", lambda c: f"%{ord(c):02x}", lambda c: f"&#{ord(c)};",
+        lambda c: f"\u200b{c}", lambda c: f"&#x{ord(c):x};", lambda c: f"\\x{ord(c):02x}",
+    ]  # fmt: skip
+    spelled = "".join(data.draw(st.sampled_from(ways))(c) for c in value)
+    clean, labels = ON.text(f"{before} {spelled} {after}", Secrets.of({"x": value}))
+    assert labels
+    assert spelled not in clean
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=st.sampled_from("abZ \\u0&#;x%41e7:\u200b-"), max_size=200))
+def test_escapes_of_something_else_are_left_alone(text: str) -> None:
+    """Whatever is undone, a value that is not there is not found."""
+    assert ON.text(text, Secrets.of({"x": "QQQQQQQQ-never"})) == ON.text(text)
+
+
+@pytest.mark.parametrize("unit", ["\\u005a", "%5a", "&#90;", "&amp;", "\\\\", "%25", "\u200b", "&", "\\u", "&#"])
+def test_undoing_escapes_is_linear_in_the_text(unit: str) -> None:
+    """Seconds at most, where what reads the rest again at every unit would take minutes."""
+    text = unit * (500_000 // len(unit)) + "plain\\u006cetters"
+    assert ON.text(text, Secrets.of({"x": "plainletters"}))[0].endswith("<REDACTED:x>")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from commonplace.dialects.mrp import attestations, requests, verification
 from commonplace.dialects.mrp.messages import Document, Responder
 from commonplace.engine import Engine
-from commonplace.wire.errors import NotFound, SecretLeakage, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, NotFound, SecretLeakage, Unavailable, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import milliseconds
 from commonplace.wire.validate import check
@@ -36,6 +36,13 @@ class Mrp:
 
     async def handle(self, document: Any) -> Document:
         """Whatever the document's `type` says it is: memory_request or memory_verify."""
+        try:
+            return await self._handle(document)
+        except Fault as fault:
+            self._engine.redactor.redact_fault(fault)  # it may be written to a file
+            raise
+
+    async def _handle(self, document: Any) -> Document:
         kind = document.get("type") if isinstance(document, dict) else None
         if kind == "memory_verify":
             return await self.verify(document)

@@ -160,6 +160,7 @@ WORKFLOWS: dict[str, Callable[[WorkflowContext], Awaitable[Variables]]] = {
 
 async def perform(engine: Engine, who: Principal, workflow: str, wait: Wait = wait_until) -> Variables:
     """Run it to its end. Its run stays, with what came of it, until it is ended or has idled for seven days."""
+    engine.redactor.check_name(workflow, "workflowId")
     if workflow not in WORKFLOWS:
         raise NotFound(f"no workflow {workflow:.80}; there are {', '.join(WORKFLOWS)}")
     secret = token_hex(16)

@@ -62,6 +62,7 @@ class Reviews:
         return shown(await self._load(who, review_id))
 
     async def _load(self, who: Principal, review_id: str) -> dict[str, Any]:
+        self._core.check_names(review_id=review_id)
         record = await self._core.primary.record(who.tenant, REVIEW, review_id)
         if record is None or not may_see(who, record.value):
             raise NotFound(f"no review {review_id}")

@@ -77,6 +77,7 @@ class Graph:
             _check_instant(valid_from, "valid_from")
         names = {"subject": subject, "predicate": predicate, "object": object}
         kept = {name: self._clean(name, text) for name, text in names.items()}
+        kept["object"] = self._core.redactor.redact_statement(**kept)
         source = None if provenance is None else self._clean("provenance", provenance)
 
         def work(tx: Transaction) -> AssertResult:
@@ -112,6 +113,12 @@ class Graph:
             )
         return kept
 
+    def _name(self, field: str, text: str) -> str:
+        """A name that is looked for, which must hold no secret: answers repeat it."""
+        named = _checked(field, text)
+        self._core.check_names(**{field: named})
+        return named
+
     # reading
 
     async def query(
@@ -119,16 +126,16 @@ class Graph:
     ) -> list[Triple]:
         """What is stated about a subject now, or was valid at `as_of` (ms); `predicate` narrows it."""
         self._core.require(who, agent_id, "reader")
-        at, named = self._at(as_of), _checked("subject", subject)
-        predicate = None if predicate is None else _checked("predicate", predicate)
+        at, named = self._at(as_of), self._name("subject", subject)
+        predicate = None if predicate is None else self._name("predicate", predicate)
         found = await self._core.primary.triples(who.tenant, agent_id, subject=named, predicate=predicate, at=at)
         return sorted(found, key=lambda t: t.predicate)
 
     async def history(self, who: Principal, agent_id: str, subject: str, predicate: str | None = None) -> list[Triple]:
         """Everything that was ever stated about a subject, in the order it began."""
         self._core.require(who, agent_id, "reader")
-        named = _checked("subject", subject)
-        predicate = None if predicate is None else _checked("predicate", predicate)
+        named = self._name("subject", subject)
+        predicate = None if predicate is None else self._name("predicate", predicate)
         return await self._core.primary.triples(who.tenant, agent_id, subject=named, predicate=predicate)
 
     async def counts(self, who: Principal, agent_id: str) -> dict[str, int]:
@@ -143,7 +150,7 @@ class Graph:
         """The fewest statements that lead from one thing to another, each in either direction; [] when none do."""
         self._core.require(who, agent_id, "reader")
         _check_steps("max_hops", max_hops, 1, MAX_PATH)
-        at, ends = self._at(as_of), (_checked("start", start), _checked("end", end))
+        at, ends = self._at(as_of), (self._name("start", start), self._name("end", end))
         return await self._core.primary.path(who.tenant, agent_id, *ends, max_hops, at)
 
     async def neighbours(self, who: Principal, agent_id: str, ref: str, hops: int) -> dict[str, int]:
@@ -169,6 +176,9 @@ class Graph:
         """End a statement now with none in its place: a triple, its id, or the (subject, predicate) that holds."""
         self._core.require(who, agent_id, "writer")
         asked = which.id if isinstance(which, Triple) else which
+        self._core.check_names(
+            **({"id": asked} if isinstance(asked, str) else {"subject": asked[0], "predicate": asked[1]})
+        )
 
         def work(tx: Transaction) -> Triple:
             triple = _by_id(tx, agent_id, asked) if isinstance(asked, str) else _that_holds(tx, agent_id, *asked)

@@ -23,6 +23,7 @@ CHUNK = 64  # memories per unit of work, so that a mass delete never holds the w
 async def select(core: Core, who: Principal, request: Forget) -> list[Memory]:
     """The memories a forget means, oldest first: those of `ids` that also pass `filter` and `user_id`."""
     core.require(who, request.agent_id, "writer")
+    core.check_names(ids=request.ids, user_id=request.user_id)
     if not request.ids and not request.filter:
         raise ValidationError("forget needs ids or filter: without either it would delete everything", field="ids")
     where = filters.parse(dict(request.filter) if request.filter else None)

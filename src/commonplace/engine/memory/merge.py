@@ -58,6 +58,7 @@ def shared_with(memories: Sequence[Memory]) -> list[str]:
 async def resolve_parties(core: Core, who: Principal, request: Merge) -> tuple[Memory, list[Memory]]:
     """The canonical memory and the duplicates that exist, each named by id, alias or entity name."""
     core.require(who, request.agent_id, "writer")
+    core.check_names(canonical=request.canonical, duplicates=request.duplicates)
     if not request.duplicates:
         raise ValidationError("duplicates must name at least one memory", field="duplicates")
     named = await _find_named(core, who, request.agent_id, request.canonical)

@@ -47,6 +47,7 @@ async def instant(core: Core, who: Principal, as_of: int | None, snapshot: Snaps
 
 async def resolve(core: Core, who: Principal, agent_id: str, ref: str) -> Memory:
     """The readable memory an id or alias names, within one agent."""
+    core.check_names(id=ref)
     if is_uuid(ref):
         for memory in await core.primary.get(who.tenant, [ref]):
             if memory.agent_id == agent_id and readable(memory, core.clock()):
@@ -63,6 +64,7 @@ async def get(
     core: Core, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
 ) -> Memory:
     core.require(who, agent_id, "reader")
+    core.check_names(id=ref)
     at = await instant(core, who, as_of, snapshot)
     if at is None:
         return await resolve(core, who, agent_id, ref)
@@ -94,11 +96,12 @@ async def find(core: Core, who: Principal, ref: str, agent: str | None = None) -
 
 
 async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
+    core.check_names(id=ref, agent_id=agent)
     # Before aliases, so that nobody can hide a memory behind an alias that spells its id.
     spelled = await find_by_uuid(core, who, ref)
     if spelled is not None and agent in (None, spelled.agent_id):
         return spelled
-    agents = [agent] if agent is not None else [a for a in await core.primary.agent_names(who.tenant) if who.may_use(a)]
+    agents = [agent] if agent is not None else [a for a in await core.agent_names(who.tenant) if who.may_use(a)]
     found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, core.clock())]
     if len(found) > 1:
         holders = ", ".join(sorted(m.agent_id for m in found)[:5])

@@ -28,8 +28,7 @@ async def upsert(
     """Create the record, or replace all of the one `ref` names. Without `agent` a new one goes to the shared space
     and a known one stays where it lives; with it only that agent's are known."""
     draft = replace(draft, agent_id=agent or SHARED_AGENT)
-    if ref is not None:
-        core.redactor.check_name(ref, "id")
+    core.check_names(id=ref)
     draft, redacted = await redact_draft(core, draft)
 
     async def attempt() -> UpsertResult:

@@ -19,7 +19,7 @@ from commonplace.wire.errors import NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.filters import Where
 from commonplace.wire.palace_names import check_name, valid
 from commonplace.wire.plain import check_json
-from commonplace.wire.record import Memory, Principal, Status
+from commonplace.wire.record import Memory, Principal, Role, Status
 
 PALACE = "palace"
 LONGEST_TEXT = 16_384  # of an identity or a description: an identity is part of every answer
@@ -61,13 +61,17 @@ class Palaces:
         return found
 
     async def _usable(self, who: Principal, made: Iterable[str]) -> list[str]:
-        names = {*made, *await self._core.primary.agent_names(who.tenant)}
+        names = {*filter(self._core.redactor.is_name, made), *await self._core.agent_names(who.tenant)}
         return sorted(name for name in names if valid(name) and who.may_use(name))
+
+    def _check(self, who: Principal, name: str, role: Role) -> None:
+        self._core.check_names(palace=name)  # first, because the refusal of what is no name repeats it
+        check_name(name)
+        self._core.require(who, name, role)
 
     async def get(self, who: Principal, name: str) -> Palace:
         """The palace, made or not; NotFound where there is neither a palace nor a memory."""
-        check_name(name)
-        self._core.require(who, name, "reader")
+        self._check(who, name, "reader")
         record = await self._core.primary.record(who.tenant, PALACE, name)
         palace = _palace(record) if record is not None else await self._unmade(who, name)
         if palace is None:
@@ -109,8 +113,7 @@ class Palaces:
         self, who: Principal, name: str, operation: str, change: Callable[[Palace, bool], bool]
     ) -> Palace:
         """`change` alters the palace, told whether it is new, and says whether there is something to keep."""
-        check_name(name)
-        self._core.require(who, name, "writer")
+        self._check(who, name, "writer")
         first = await self._first(who, name)
 
         def work(tx: Transaction) -> Palace:

@@ -20,7 +20,7 @@ from commonplace.engine.recall.recall import Recaller
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
 from commonplace.wire.canonical import canonical, sha256_hex
-from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, SecretLeakage, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.record import EVERYONE, Memory, Principal
 
@@ -96,6 +96,7 @@ class Peers:
         `agent` is the one asked, None the whole server; `claimed` is the name in the message, `proved` the key whose
         possession it proves.
         """
+        self._core.check_names(principal=who.name, agent=agent, requester=claimed)  # it is named in the audit
         context = await self.trust_context(who.tenant)
         mine = authenticated and (agent is None or who.may_use(agent))
         identified = authenticated and bool(claimed) and who.may_use(claimed)
@@ -105,7 +106,7 @@ class Peers:
         if agent is not None:
             agents: tuple[str, ...] = (agent,)
         else:
-            names = await self._core.primary.agent_names(who.tenant)
+            names = await self._core.agent_names(who.tenant)
             agents = tuple(name for name in names if not mine or who.may_use(name))
         self._spend(who, authenticated, found)
         return Requester(who, authenticated, found, context, agents)
@@ -142,7 +143,7 @@ class Peers:
         """A memory that a requester may see; None alike when it may not and when there is none."""
         try:
             memory = await find(self._core, requester.reader, ref, agent)
-        except (NotFound, Conflict):
+        except (NotFound, Conflict, SecretLeakage):
             return None
         return memory if matches(memory, trust.visible(requester.trust)) else None
 
@@ -188,6 +189,7 @@ class Peers:
     ) -> Peer:
         """Bind an agent to a level, and to a key; what was bound before is replaced."""
         _require_operator(who)
+        self._core.check_names(agent=agent_id)
         trust.check_binding(agent_id, level, key)
         peer = Peer(agent_id, level, key, voucher, self._core.clock())
 
@@ -202,6 +204,7 @@ class Peers:
     async def unbind(self, who: Principal, agent_id: str) -> Peer:
         """Trust it no more; vouches it gave count no more, either."""
         _require_operator(who)
+        self._core.check_names(agent=agent_id)
 
         def work(tx: Transaction) -> Peer:
             record = tx.record(PEER, agent_id)
@@ -223,6 +226,7 @@ class Peers:
 
     async def vouches_for(self, who: Principal, subject: str) -> list[dict[str, Any]]:
         """Those about an agent that are not over, as they were given."""
+        self._core.check_names(subject=subject)
         now = self._core.clock()
         kept = await self.vouches(who.tenant)
         return [vouch.document for vouch in kept if vouch.subject == subject and not vouch.over(now)]

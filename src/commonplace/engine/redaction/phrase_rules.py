@@ -14,6 +14,7 @@ from commonplace.engine.redaction.rule import (
     is_password,
     is_quoted_password,
     is_random,
+    is_token,
     is_url_password,
 )
 
@@ -61,6 +62,10 @@ _KEY_ABOUT = (
     r"(?:(?!(?i:hash|file|sha-?[0-9]|digest|finger|checksum|commit|public|\btx|transaction|address))[^\n;]){0,80}?"
 )
 
+# A setting of .NET: <add key="DbPassword" value="…" />
+_ADDED = r"<add[ \t]{{1,8}}key=[\"'][^\"'\n]{{0,60}}?{}[^\"'\n]{{0,20}}[\"'][ \t]{{1,8}}value=[\"']"
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
 # A name of settings is written in capitals and may go on: DB_PASSWORD_PROD=
 _SETTING = r"(?<=[A-Z])(?:_[A-Z0-9]{1,12})?="
 
@@ -98,6 +103,25 @@ PHRASES: tuple[Rule, ...] = (
              ("password", rf"(?:{_SINGLE}|{_DOUBLE})", is_quoted_password)),
     *_behind(r"<(?:password|passwd|pwd|secret|token|api_?key)>", "<pass,<pwd,<secret,<token,<api",
              ("password", r"(?P<text>[^<>\s]{4,512}+)</", is_quoted_password)),
+    *_behind(_ADDED.format(_PASSWORD), "<add",
+             ("password", r"(?P<text>[^\"'\n<>]{4,512}+)", is_quoted_password)),
+    *_behind(_ADDED.format("(?:key|token|secret)"), "<add",
+             ("secret", r"(?P<text>[^\"'\n<>]{8,512}+)", is_random)),
+    *_behind(r"secret_key(?:[\"']\])?[ ]{0,4}=[ ]{0,4}b?(?=[\"'])", "secret",
+             ("secret", r"(?:'(?P<single>(?:[^'\\\n]|\\.){8,512}+)'|\"(?P<double>(?:[^\"\\\n]|\\.){8,512}+)\")",
+              is_quoted_password)),
+    *_behind(r"client-key-data[\"']?:[ ]{0,4}[\"']?", "key",
+             ("private_key", r"(?P<text>[A-Za-z0-9+/]{40,}+=*+)", is_token)),
+    *_behind(r"private-lines:[ ]?[0-9]{1,4}(?=[\s\\])", "priv",
+             ("private_key", r"(?P<text>(?:(?:\\[nr]|[\s>]){1,32}+[A-Za-z0-9+/=]{20,}+)++"
+              r"(?:(?:\\[nr]|\s){1,8}+[A-Za-z0-9+/=]{1,19}+(?![A-Za-z0-9:-]))?)", is_token)),
+    *_behind(r"splunk[ _a-z-]{0,24}(?:token|key)|splunk[ _-]?hec|authorization[\"']?: {0,2}[\"']?splunk", "splunk",
+             ("splunk_token", rf"(?:\\?[\"'])?[ ]{{0,2}}(?:[:=]|is|->)?[ ]{{0,2}}\\?[\"']?(?P<text>{_UUID})",
+              is_token)),
+    *_behind(r"[?&](?:x-amz-signature|x-amz-security-token|x-goog-signature|signature)=", "signature=,token=",
+             ("signed_url", r"(?P<text>[A-Za-z0-9%+/_.~-]{24,}+=*+)", is_token)),
+    *_behind(r"(?<![a-z0-9])(?=00d[a-z0-9]{12,15}!)", "00d",
+             ("salesforce_token", r"(?P<text>[A-Za-z0-9]{15,18}![A-Za-z0-9._]{60,}+)", is_token)),
     *_behind(r"[;\"'](?:pwd|password)[ ]?=[ ]?", "pwd,password",
              ("password", r"(?P<text>[^\s;\"']{4,256}+)", is_assigned)),
     *_behind(r"--(?:password|passwd|pass|pw|passphrase)[ =]|sshpass -p ?", "--p,sshpass",
@@ -114,6 +138,7 @@ PHRASES: tuple[Rule, ...] = (
     *_behind(r"-u |--user[ =]", "-u ,--user",
              ("password", r"[\"']?[^\s:\"'$<{]{1,64}:(?!:)(?P<word>[^\s\"']{4,256}+)", is_url_password)),
     *_behind("://", "://",
+             ("url_token", r"(?P<text>[A-Za-z0-9_.~%-]{20,256}+)@(?=[A-Za-z0-9\[])", is_random),
              ("url_password", r"[^\s/:@\"'<>`]{0,128}+:(?P<text>[^\s/\"'<>`]{1,256})@(?=[A-Za-z0-9\[_{$-])",
               is_url_password)),
     *_behind("authorization", "authorization",
@@ -131,6 +156,8 @@ PHRASES: tuple[Rule, ...] = (
              ("seed_phrase", rf"(?:[ ]\([^()\n]{{1,40}}\))?(?:{_SEPARATOR}|{_ABOUT}{_IS})\s{{0,4}}\\?[\"'`“]?"
               rf"(?P<text>{SEED_WORDS})", is_seed_phrase)),
     *_behind(r"bearer[ ]{1,3}", "bearer", ("bearer_token", r"(?P<text>[A-Za-z0-9._~+/=-]{20,4096}+)", is_random)),
+    *_behind("otpauth://", "otpauth",
+             ("otp_seed", r"(?i)[^\s\"']{0,200}?[?&]secret=(?P<text>[A-Z2-7]{16,128}+)", is_assigned)),
     *_behind(_SECRET, "key,token,secret,credential",
              ("secret", rf"{_ENDING}{_SEPARATOR}(?:{_QUOTED}|{_RANDOM})", is_random),
              ("secret", rf"{_ABOUT}{_IS}[\"'`]?{_RANDOM}", is_random),
@@ -143,8 +170,8 @@ PHRASES: tuple[Rule, ...] = (
     *_behind("cohere|mistral", "cohere,mistral",
              ("secret", r"[^\n]{0,40}?[\"'(=: ](?=[A-Za-z0-9]{0,39}[a-z])(?=[A-Za-z0-9]{0,39}[A-Z])"
               r"(?P<text>[A-Za-z0-9]{32,40})(?![A-Za-z0-9])", is_random)),
-    *_behind("otpauth://", "otpauth",
-             ("otp_seed", r"(?i)[^\s\"']{0,200}?[?&]secret=(?P<text>[A-Z2-7]{16,128}+)", is_assigned)),
+    *_behind(r"[?&][a-z0-9_.-]{0,24}(?:token|key|secret|sig|auth|jwt)=", "token=,key=,secret=,sig=,auth=,jwt=",
+             ("url_token", r"(?P<text>[A-Za-z0-9%+/_.~-]{16,4096}+=*+)", is_random)),
 )  # fmt: skip
 
 #: The name of a field that holds a secret, for documents in which name and value lie apart.

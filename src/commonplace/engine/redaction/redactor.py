@@ -13,7 +13,7 @@ from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import registered_secrets
 from commonplace.engine.redaction.registered_secrets import Secrets
 from commonplace.engine.types import Draft
-from commonplace.wire.errors import PayloadTooLarge, SecretLeakage
+from commonplace.wire.errors import Fault, PayloadTooLarge, SecretLeakage
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
 
 log = logging.getLogger("commonplace.engine")
@@ -23,6 +23,9 @@ Labels = list[str]
 
 _TEXTS = ("title", "entity_name", "source", "speaker")
 _DOCUMENTS = ("tags", "metadata", "provenance")
+_LEAST_NUMBER = 100_000  # that is a password where it is called one
+_NAME_KEYS, _VALUE_KEY = ("name", "key"), "value"
+_MOST_NAMES = 4096  # known to hold no secret
 _LARGE = 16_384  # characters that can be searched before anyone else notices having waited
 #: What others look a memory up by: another spelling would make it another one, so a secret there is refused.
 _NAMES = ("agent_id", "user_id", "project", "session_id", "kind", "aliases", "supersedes", "privacy")
@@ -37,6 +40,7 @@ class Redactor:
         if config.secrets_file:
             pairs += registered_secrets.from_file((folder or Path()) / Path(config.secrets_file).expanduser())
         self.secrets = Secrets(pairs)
+        self._clean_names: set[str] = set()
         if self.unset and self.active:
             log.warning("secrets_env names %s, not set here: nothing is looked for there", ", ".join(self.unset))
 
@@ -80,6 +84,14 @@ class Redactor:
         self._refuse_if_rejecting(labels, [field])
         return clean
 
+    def redact_statement(self, subject: str, predicate: str, object: str) -> str:
+        """The object of a statement that is kept: what its predicate calls a password is one."""
+        from commonplace.engine.redaction import scanner
+
+        label = scanner.stated_secret(subject, predicate, object) if self.active else None
+        self._refuse_if_rejecting([label] if label else [], ["object"])
+        return self.marker(label) if label else object
+
     def redact_record(
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:
@@ -122,11 +134,31 @@ class Redactor:
 
     def check_name(self, name: str, field: str, extra: Secrets | None = None) -> None:
         """Refuses a name that holds a secret: it cannot be replaced without naming something else."""
-        from commonplace.engine.redaction import scanner
-
-        if self.active and (labels := scanner.in_name(name, self._secrets_in_force(extra))):
+        if labels := self._labels_in_name(name, extra):
             sentence = f"{field} holds a secret ({', '.join(labels)}), and a name cannot be replaced; choose another"
             raise SecretLeakage(sentence, labels=labels, fields=[field])
+
+    def is_name(self, name: str) -> bool:
+        """Whether it may be used, and so shown, as a name."""
+        return not self._labels_in_name(name)
+
+    def _labels_in_name(self, name: str, extra: Secrets | None = None) -> Labels:
+        if not self.active or (extra is None and name in self._clean_names):
+            return []
+        from commonplace.engine.redaction import scanner
+
+        labels = scanner.in_name(name, self._secrets_in_force(extra))
+        if not labels and extra is None:
+            if len(self._clean_names) >= _MOST_NAMES:
+                self._clean_names.clear()
+            self._clean_names.add(name)  # the same few names come with every call
+        return labels
+
+    def redact_fault(self, fault: Fault) -> None:
+        """A refusal repeats what it refuses, and a request that is wrong has been through no other check."""
+        fault.message, fault.summary = self.text(fault.message)[0], self.text(fault.summary)[0]
+        fault.details = self.document(fault.details)[0]
+        fault.args = (fault.message,)
 
     def _check_names(self, record: Draft | Memory, extra: Secrets | None, before: Memory | None) -> None:
         for field in _NAMES:
@@ -162,8 +194,6 @@ class Redactor:
         return value
 
     def _walk_object(self, document: dict[Any, Any], extra: Secrets | None, labels: Labels) -> dict[Any, Any]:
-        from commonplace.engine.redaction import scanner
-
         made: dict[Any, Any] = {}
         alike: dict[Any, int] = {}
         for key, value in document.items():
@@ -171,13 +201,27 @@ class Redactor:
             while kept in made:  # two secrets of one kind were keys: neither value may be lost
                 alike[spelled] = alike.get(spelled, 1) + 1
                 kept = f"{spelled} ({alike[spelled]})"
-            # Name and value lie apart, where no rule for texts would see them together.
-            if isinstance(key, str) and isinstance(value, str) and (label := scanner.named_secret(key, value)):
-                labels.append(label)
-                made[kept] = self.marker(label)
-            else:
-                made[kept] = self._walk(value, extra, labels)
+            made[kept] = self._walk_named(key, value, extra, labels)
+        # {"name": "DB_PASSWORD", "value": …}, as lists of settings have it.
+        named = next((made[key] for key in _NAME_KEYS if isinstance(made.get(key), str)), None)
+        if named is not None and _VALUE_KEY in made:
+            made[_VALUE_KEY] = self._walk_named(named, made[_VALUE_KEY], extra, labels)
         return made
+
+    def _walk_named(self, key: Any, value: Any, extra: Secrets | None, labels: Labels) -> Any:
+        """Name and value lie apart, where no rule for texts would see them together."""
+        from commonplace.engine.redaction import scanner
+
+        if isinstance(key, str):
+            if isinstance(value, list):
+                return [self._walk_named(key, item, extra, labels) for item in value]
+            if isinstance(value, dict) and isinstance(value.get(_VALUE_KEY), str) and _VALUE_KEY not in key:
+                value = {**value, _VALUE_KEY: self._walk_named(key, value[_VALUE_KEY], extra, labels)}
+            text = str(value) if type(value) is int and value >= _LEAST_NUMBER else value
+            if isinstance(text, str) and (label := scanner.named_secret(key, text, self._secrets_in_force(extra))):
+                labels.append(label)
+                return self.marker(label)
+        return self._walk(value, extra, labels)
 
 
 def strings(value: Any) -> Iterator[str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from hashlib import sha256
 
 #: Characters that credentials are written in; a run of this many must be there before token rules are tried at all.
 TOKEN_CHARS = r"A-Za-z0-9_+/=.~$:-"
@@ -30,7 +31,10 @@ _NAMES_IT = re.compile(  # api_key does, monkey does not
     r"(?i)[a-z_-]*(?:password|passwd|secret|token|(?<!mon|don|tur|hoc|joc|mic|lac|smo)(?<!whis)key|(?<!com)pass|user|"
     r"credential)s?[a-z_-]*\Z|[x*.•_-]+\Z|%[sd]\Z"
 )
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _LONGEST_PLACEHOLDER = 200
+_MANY_DIFFERENT = 30  # characters; what is filled in for show repeats its own
 _AFTER_A_WORD = ".,;:)]}。，"
 _RUNS_ON = ("word", "random")
 _REFERENCE = re.compile(r"[<{\[(]|\\?\$[A-Za-z_{(]|%(?:[A-Za-z_]+%|\(|[sd]\Z)|!vault|&[a-z]+;")
@@ -123,7 +127,9 @@ def is_placeholder(value: str) -> bool:
 
 def is_token(value: str) -> bool:
     """For forms with a prefix of their own: anything but a placeholder."""
-    return len(value) > _LONGEST_PLACEHOLDER or not _PLACEHOLDER.search(value)
+    if len(value) > _LONGEST_PLACEHOLDER or len(set(value)) >= _MANY_DIFFERENT:
+        return True  # "xxxx" is in one of many that are drawn by lot, too
+    return not _PLACEHOLDER.search(value)
 
 
 def is_mixed_token(value: str) -> bool:
@@ -187,6 +193,28 @@ def is_passphrase(value: str) -> bool:
 
 def is_url_password(value: str) -> bool:
     return not is_placeholder(value) and not _REFERENCE.match(value)
+
+
+def is_base58_key(value: str) -> bool:
+    """A Bitcoin key, in the form for wallets or for imports: the last four bytes are the check sum of the rest."""
+    number = 0
+    for c in value:
+        number = number * 58 + _BASE58.index(c)
+    raw = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return len(raw) in (37, 38, 82) and raw[-4:] == sha256(sha256(raw[:-4]).digest()).digest()[:4]
+
+
+def is_bech32(value: str) -> bool:
+    """BIP 173: the check sum over prefix and data comes to one."""
+    prefix, _, data = value.rpartition("1")
+    values = [*(ord(c) >> 5 for c in prefix), 0, *(ord(c) & 31 for c in prefix), *map(_BECH32.index, data)]
+    checked = 1
+    for each in values:
+        top = checked >> 25
+        checked = (checked & 0x1FFFFFF) << 5 ^ each
+        for i, generator in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
+            checked ^= generator if top >> i & 1 else 0
+    return checked == 1
 
 
 def is_basic_login(value: str) -> bool:

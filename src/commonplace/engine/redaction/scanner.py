@@ -42,8 +42,11 @@ CARD, PRIVATE_KEY = "card_number", "private_key"
 FAMILIES = tuple(dict.fromkeys([*(rule.label for rule in (*TOKENS, *PHRASES)), PRIVATE_KEY, CARD]))
 _KNOWN = frozenset([*FAMILIES, NEUTRAL])
 _MARKER = re.compile(r"(?:<REDACTED:([A-Za-z0-9_.-]{1,64})>|\[REDACTED:([A-Za-z0-9_.-]{1,64})\])")
+_GOES_ON = re.compile(r"[^\W]|[!#$%^*+~-]")  # behind a marker: more of the value, not of the sentence
 _RUNS = re.compile(rf"[{TOKEN_CHARS}]{{{TOKEN_RUN},}}+")
 _BEGIN = "-----BEGIN"
+_SEEN_IN_NAMES = frozenset({"url_password"})  # a repository's address names a project
+_COPULA = re.compile(r"(?i)(?:\A|[ _-])(?:is|was|equals|are|has value|value|=|:)\Z")
 _LAST = 1000
 _ROUNDS = 12
 _PUNCTUATION = " \t\r\n.,;:!?\"'`()[]{}<>"
@@ -94,18 +97,61 @@ def spans(text: str, registered: tuple[Secrets, ...] = (), rules: bool = True) -
     found: list[tuple[int, int, int, str]] = []
     for secrets in registered:
         found += [(start, end, start - end, label) for start, end, label in secrets.spans(text)]
+    marked = "REDACTED:" in text
     if rules:
-        lowered = lower(text)
-        leads = LeadIndex(lowered)
-        for rank, rule in enumerate(candidates(text, lowered), start=1):
-            found += [(start, end, rank, rule.label) for start, end in rule.spans(text, leads)]
-        if _BEGIN in text:
-            found += [(start, end, 0, PRIVATE_KEY) for start, end in private_keys(text)]
-        if CARD_HINT.search(text):
-            found += [(start, end, _LAST, CARD) for start, end in cards(text)]
-    if found and "REDACTED:" in text:
+        found += _by_rules(text)
+        if marked:
+            bare, places = _without_markers(text, _known_labels(registered))
+            if bare != text:
+                again = _by_rules(bare)
+                found += [(places[start][0], places[end - 1][1], rank, label) for start, end, rank, label in again]
+    if found and marked:
         found = _outside_markers(text, found, registered)
     return _united(sorted(found))
+
+
+def _by_rules(text: str) -> list[tuple[int, int, int, str]]:
+    lowered = lower(text)
+    leads = LeadIndex(lowered)
+    found: list[tuple[int, int, int, str]] = []
+    for rank, rule in enumerate(candidates(text, lowered), start=1):
+        found += [(start, end, rank, rule.label) for start, end in rule.spans(text, leads)]
+    if _BEGIN in text:
+        found += [(start, end, 0, PRIVATE_KEY) for start, end in private_keys(text)]
+    if CARD_HINT.search(text):
+        found += [(start, end, _LAST, CARD) for start, end in cards(text)]
+    return found
+
+
+def _known_labels(registered: tuple[Secrets, ...]) -> frozenset[str]:
+    """Only labels of ours make a marker: otherwise a secret could be hidden in one."""
+    return _KNOWN.union(*(secrets.labels for secrets in registered))
+
+
+def _without_markers(text: str, known: frozenset[str]) -> tuple[str, list[tuple[int, int]]]:
+    """The text as it would be if nobody had written a marker where a value begins, and where its characters were: a
+    marker that more of a value follows is left out, and one that is none of ours is what stands in it."""
+    pieces: list[str] = []
+    places: list[tuple[int, int]] = []
+    at = 0
+    matches = list(_MARKER.finditer(text))
+    followed = -1  # where a marker begins behind which the value goes on
+    dropped = set()
+    for match in reversed(matches):
+        if (match[1] or match[2]) not in known or match.end() == followed or _GOES_ON.match(text, match.end()):
+            followed = match.start()
+            dropped.add(followed)
+    for match in matches:
+        if match.start() not in dropped:
+            continue
+        label = match[1] or match[2]
+        pieces.append(text[at : match.start()])
+        places += [(i, i + 1) for i in range(at, match.start())]
+        at = match.end()
+        if label not in known:
+            pieces.append(label)
+            places += [match.span()] * len(label)  # all of it goes when some of it does
+    return "".join(pieces) + text[at:], places + [(i, i + 1) for i in range(at, len(text))]
 
 
 def _united(found: list[tuple[int, int, int, str]]) -> list[Span]:
@@ -123,8 +169,7 @@ def _united(found: list[tuple[int, int, int, str]]) -> list[Span]:
 def _outside_markers(
     text: str, found: list[tuple[int, int, int, str]], registered: tuple[Secrets, ...]
 ) -> list[tuple[int, int, int, str]]:
-    # Only labels of ours make a marker: otherwise a secret could be hidden in one.
-    known = _KNOWN.union(*(secrets.labels for secrets in registered))
+    known = _known_labels(registered)
     markers = [m.span() for m in _MARKER.finditer(text) if (m[1] or m[2]) in known]
     covered = bytearray(len(text))
     for start, end in markers:
@@ -167,22 +212,33 @@ def suspicious(text: str, registered: tuple[Secrets, ...] = ()) -> bool:
     )
 
 
+def stated_secret(subject: str, predicate: str, object: str) -> str | None:
+    """As `named_secret`, for a statement: its predicate names its object, or its subject where it says what that is."""
+    named = _COPULA.sub("", predicate)
+    return named_secret(named if named.strip() else subject, object)
+
+
 def in_name(name: str, registered: tuple[Secrets, ...] = ()) -> list[str]:
-    """Labels of secrets in a name: registered ones and forms with a prefix of their own, but no phrases, and no numbers
-    that only look like a card."""
+    """Labels of secrets in a name: registered ones, forms with a prefix of their own, private keys and passwords in
+    addresses, but no phrases, and no numbers that only look like a card."""
     lowered = lower(name)
     leads = LeadIndex(lowered)
     found = [label for secrets in registered for _, _, label in secrets.spans(name)]
     for rule in candidates(name, lowered):
-        if not rule.lead and next(rule.spans(name, leads), None) is not None:
+        if (not rule.lead or rule.label in _SEEN_IN_NAMES) and next(rule.spans(name, leads), None) is not None:
             found.append(rule.label)
+    if _BEGIN in name and next(private_keys(name), None) is not None:
+        found.append(PRIVATE_KEY)
     return list(dict.fromkeys(found))
 
 
-def named_secret(name: str, value: str) -> str | None:
+def named_secret(name: str, value: str, registered: tuple[Secrets, ...] = ()) -> str | None:
     """The label of a value that is a secret because of the name it goes by: {"password": …}."""
-    if _MARKER.fullmatch(value):
-        return None
+    if "REDACTED:" in value:
+        marker, known = _MARKER.fullmatch(value), _known_labels(registered)
+        if marker is not None and (marker[1] or marker[2]) in known:
+            return None
+        value, _ = _without_markers(value, known)
     if PASSWORD_FIELD.search(name):
         return "password" if is_quoted_password(value) or is_password(value) or is_passphrase(value) else None
     if LOGIN_FIELD.match(name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.engine.redaction.rule import Rule, is_mixed_token, is_random, is_token
+from commonplace.engine.redaction.rule import Rule, is_base58_key, is_bech32, is_mixed_token, is_random, is_token
 
 # Not inside a longer word; an escaped line break, a %XX and a \uXXXX before it do not make it one.
 _START = (
@@ -147,6 +147,72 @@ TOKENS: tuple[Rule, ...] = (
     _token("age_key", "AGE-SECRET-KEY-", r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{58,}+"),
     _word("k3s_token", "K10", r"K10[a-f0-9]{64}::[a-z]+:[A-Za-z0-9]{16,}+"),
     _word("commonplace_token", "cp_", r"cp_[A-Za-z0-9]{12}_[A-Za-z0-9_-]{43,}+"),
+    # more of the same, by what they are for
+    _word("tailscale_key", "tskey-", r"tskey-[a-z]{2,12}-[A-Za-z0-9]{8,}+(?:-[A-Za-z0-9]{16,}+)?"),
+    _word("openshift_token", "sha256~", r"sha256~[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
+    _word("octopus_key", "API-", r"API-[A-Z0-9]{26,}+(?![A-Za-z0-9_-])"),
+    _word("circleci_token", "CCIPAT_ CCIPRJ_", r"CCIP(?:AT|RJ)_[A-Za-z0-9]{20,24}_[A-Fa-f0-9]{40}"),
+    _word("buildkite_token", "bkua_", r"bkua_[a-f0-9]{40}"),
+    _word("sonarqube_token", "sqp_ squ_ sqa_", r"sq[apu]_[a-f0-9]{40}(?![A-Za-z0-9])"),
+    _word("sourcegraph_token", "sgp_ slk_ sgd_",
+          r"(?:sgp_(?:[a-f0-9]{16}_|local_)?[A-Za-z0-9]{40,}+|slk_[a-f0-9]{64}|sgd_[a-f0-9]{64})"),
+    _word("harness_token", "pat. sat.", r"[ps]at\.[A-Za-z0-9_-]{22}\.[a-f0-9]{24}\.[A-Za-z0-9]{20}"),
+    _word("jfrog_token", "cmVmdGtu", r"cmVmdGtu[A-Za-z0-9]{56,}+"),
+    _word("composer_token", "packagist_", r"packagist_[a-z]{3}_[a-f0-9]{60,}+"),
+    _word("infisical_token", "st.", r"st\.[a-f0-9]{24}\.[a-f0-9]{32}\.[a-f0-9]{32}"),
+    _word("neon_key", "napi_", r"napi_[a-z0-9]{50,}+"),
+    _word("xata_key", "xau_", r"xau_[A-Za-z0-9]{32,}+"),
+    _word("deno_token", "ddp_ ddo_", r"dd[po]_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
+    _word("scalingo_token", "tk-us-", r"tk-us-[A-Za-z0-9_-]{48}"),
+    _word("akamai_token", "akab-", r"akab-[a-z0-9]{16}-[a-z0-9]{16}"),
+    _word("defined_key", "dnkey-", r"dnkey-[a-z0-9=_-]{26}-[a-z0-9=_-]{52}"),
+    _word("prefect_key", "pnu_ pnb_", r"pn[ub]_[a-z0-9A-Z]{36}"),
+    _word("inngest_key", "signkey-", r"signkey-[a-z]{3,10}-[a-f0-9]{64}"),
+    _word("triggerdev_key", "tr_", r"tr_(?:dev|prod|stg|preview)_[A-Za-z0-9]{20,}+"),
+    _word("apify_token", "apify_api_", r"apify_api_[A-Za-z0-9]{30,}+"),
+    _word("browserbase_key", "bb_live_", r"bb_live_[A-Za-z0-9_-]{20,}+"),
+    _word("firecrawl_key", "fc-", r"fc-[a-f0-9]{32}(?![A-Za-z0-9])"),
+    _word("e2b_key", "e2b_", r"e2b_[a-f0-9]{40}"),
+    _word("anyscale_key", "esecret_", r"esecret_[a-z0-9]{26,}+"),
+    _word("hubspot_token", "pat-", r"pat-[a-z]{2}[0-9]-" + _UUID),
+    _word("typeform_token", "tfp_", r"tfp_[A-Za-z0-9_.-]{40,}+"),
+    _word("readme_key", "rdme_", r"rdme_[a-z0-9]{60,}+"),
+    _word("trello_token", "ATTA", r"ATTA[A-Za-z0-9]{60,}+"),
+    _word("clickup_token", "pk_", r"pk_[0-9]{5,10}_[A-Z0-9]{32}"),
+    _word("intercom_token", "dG9rO", r"dG9rO[A-Za-z0-9+/]{50,}+=*+"),
+    _word("instagram_token", "IGQV", r"IGQV[A-Za-z0-9_-]{80,}+"),
+    _word("pinterest_token", "pina_", r"pina_[A-Z0-9]{32,}+"),
+    _word("twitter_token", "AAAAAAAA", r"A{18,24}[A-Za-z0-9%]{60,}+"),
+    _word("mailersend_key", "mlsn.", r"mlsn\.[a-f0-9]{64}"),
+    _word("klaviyo_key", "pk_", r"pk_[a-f0-9]{34}(?![A-Za-z0-9])"),
+    _word("pubnub_key", "sec-c-", r"sec-c-[A-Za-z0-9+/=-]{36,}+"),
+    _word("statsig_key", "secret-", r"secret-[A-Za-z0-9]{43}(?![A-Za-z0-9])"),
+    _word("honeycomb_key", "hcaik_ hcxik_ hcalk_", r"hc[ax][il]k_[a-z0-9]{50,}+"),
+    _word("axiom_token", "xaat- xapt-", r"xa(?:at|pt)-" + _UUID),
+    _word("checkly_key", "cu_", r"cu_[a-f0-9]{32}(?![A-Za-z0-9])"),
+    _word("infracost_key", "ico-", r"ico-[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
+    _word("stytch_key", "secret-", r"secret-(?:live|test)-[A-Za-z0-9_=-]{30,}+"),
+    _word("paddle_key", "pdl_", r"pdl_(?:live|sdbx)_apikey_[a-z0-9]{26}_[A-Za-z0-9]{22}_[A-Za-z0-9]{3}"),
+    _word("polar_token", "polar_", r"polar_(?:oat|pat|whs)_[A-Za-z0-9]{30,}+"),
+    _word("easypost_key", "EZAK EZTK", r"EZ[AT]K[A-Za-z0-9]{54,}+"),
+    _word("shippo_token", "shippo_", r"shippo_(?:live|test)_[a-f0-9]{40}"),
+    _word("duffel_token", "duffel_", r"duffel_(?:live|test)_[A-Za-z0-9_-]{43}"),
+    _word("woocommerce_key", "ck_ cs_", r"c[ks]_[a-f0-9]{40}(?![A-Za-z0-9])"),
+    _word("frameio_token", "fio-u-", r"fio-u-[A-Za-z0-9_=-]{64}"),
+    _word("adafruit_key", "aio_", r"aio_[A-Za-z0-9]{28}(?![A-Za-z0-9])"),
+    _word("maxmind_key", "_mmk", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
+    _word("settlemint_token", "sm_", r"sm_[aps]at_[A-Za-z0-9]{16}(?![A-Za-z0-9])"),
+    _word("intra42_key", "s-s4t2", r"s-s4t2(?:ud|af)-[a-f0-9]{64}"),
+    _word("lob_key", "live_ test_", r"(?:live|test)_[a-f0-9]{35}(?![A-Za-z0-9])"),
+    _word("mollie_key", "live_ test_", r"(?:live|test)_[A-Za-z0-9]{30}(?![A-Za-z0-9])"),
+    _word("gocardless_token", "live_ sandbox_", r"(?:live|sandbox)_[A-Za-z0-9_-]{40}(?![A-Za-z0-9_-])"),
+    # wallets, by their check sums; a private key in base64, as kubeconfig and Kubernetes' secrets hold it
+    Rule("bitcoin_key", ("prv", "5H", "5J", "5K", "Kw", "Kx", "Ky", "Kz", "L1", "L2", "L3", "L4", "L5"),
+         _START + r"(?:[xyztuv]prv[1-9A-HJ-NP-Za-km-z]{107}|5[HJK][1-9A-HJ-NP-Za-km-z]{49}"
+         r"|[KL][1-9A-HJ-NP-Za-km-z]{51})(?![A-Za-z0-9])", is_base58_key),
+    Rule("nostr_key", ("nsec1",), _START + r"nsec1[02-9ac-hj-np-z]{58}(?![A-Za-z0-9])", is_bech32),
+    Rule("private_key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFUR|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI"
+         r"|BFTkNSWVBURUQg|BEU0EgUFJJVkFUR)[A-Za-z0-9+/]{20,}+=*+"),
     Rule("jwt", ("eyJ",), r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\x1b\[[0-9]{2}m))"
          r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]{8,}+){1,3}+"),
 )  # fmt: skip

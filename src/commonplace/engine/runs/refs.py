@@ -44,10 +44,8 @@ class Refs:
 
     async def issue(self, who: Principal, agent: str, namespace: str | None = None) -> str:
         """The handle of this agent and namespace: always the same one."""
+        self._core.check_names(agent=agent, namespace=namespace)
         self._core.require(who, agent, "reader")
-        self._core.redactor.check_name(agent, "agent")
-        if namespace is not None:
-            self._core.redactor.check_name(namespace, "namespace")
         named = json.dumps([agent, namespace], ensure_ascii=False)
 
         def work(tx: Transaction) -> str:
@@ -68,6 +66,7 @@ class Refs:
             check_json(ref)
         except ValueError as why:
             raise ValidationError(f"memoryRef {why}", field="memoryRef") from None
+        self._core.check_names(memoryRef=ref)
         if not ref.startswith(PREFIX):
             self._core.require(who, ref, role)
             return MemoryScope(ref)

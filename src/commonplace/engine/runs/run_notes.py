@@ -74,6 +74,7 @@ class RunNotes:
 
     async def get(self, who: Principal, run: Run, backend: str, scope: MemoryScope, id: str) -> RunNote | None:
         self._core.require(who, scope.agent, "reader")
+        self._core.check_names(id=id)
         record = await self._core.primary.record(who.tenant, kind(run.id, backend), id) if is_uuid(id) else None
         note = None if record is None else RunNote(**record.value)
         return note if note is not None and note.within(scope, self._core.clock()) else None
@@ -81,6 +82,7 @@ class RunNotes:
     async def remove(self, who: Principal, run: Run, backend: str, scope: MemoryScope, id: str) -> bool:
         """Drop one; whether it was there."""
         self._core.require(who, scope.agent, "writer")
+        self._core.check_names(id=id)
         if not is_uuid(id):
             return False
 

@@ -100,6 +100,7 @@ class Runs:
 
     async def find(self, who: Principal, id: str) -> Run:
         """The run, if the caller may use it and it is not over."""
+        self._core.check_names(runId=id)
         found = await self._core.primary.record(who.tenant, kind(id), ITSELF) if _ID.match(id) else None
         if found is None or not (run := _run(found.value)).open_to(who):
             raise unknown(id)
@@ -139,6 +140,7 @@ class Runs:
 
     async def read(self, who: Principal, scope: MemoryScope, id: str, snapshot: Snapshot | None) -> Memory | None:
         """A memory of a scope by its id, as a run that began at `snapshot` sees it, else as it is now."""
+        self._core.check_names(id=id)
         if not is_uuid(id):  # ids that authors chose in other protocols are theirs to use
             return None
         try:

@@ -42,7 +42,9 @@ class Upkeep:
     async def status(self, who: Principal) -> dict[str, Any]:
         core = self._core
         waiting = len(self._log.unwritten(who.tenant))  # counted and not written: a status needs no write lock
-        agents = {a: n for a, n in (await core.primary.agents(who.tenant)).items() if who.may_use(a)}
+        usable = {a: n for a, n in (await core.primary.agents(who.tenant)).items() if who.may_use(a)}
+        agents = {a: n for a, n in usable.items() if core.redactor.is_name(a)}
+        hidden = {"hidden_agents": len(usable) - len(agents)} if len(agents) < len(usable) else {}
         info = await core.primary.embedder()
         staged = await core.primary.records(who.tenant, REVIEW)
         found: dict[str, Any] = {
@@ -55,7 +57,7 @@ class Upkeep:
             "note": core.note,
             "pending_reviews": sum(r.value["status"] == "pending" and may_see(who, r.value) for r in staged),
             "audit_entries": (await core.primary.audit_head(who.tenant))[0] + waiting,
-            "redaction": {"mode": core.redactor.mode, "registered": len(core.redactor.secrets)},
+            "redaction": {"mode": core.redactor.mode, "registered": len(core.redactor.secrets), **hidden},
         }
         if isinstance(core.primary, FileUpkeep):
             found |= await core.primary.sizes()

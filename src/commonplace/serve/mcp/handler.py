@@ -76,7 +76,9 @@ class McpHandler:
             raise self._invalid("there is only one page: leave out the cursor")
         try:
             result = await perform(session, version, params)
-        except JsonRpcError:
+        except JsonRpcError as error:
+            if method in WAITING:
+                error.message, error.data = await _without_secrets(session, (error.message, error.data))
             raise
         except Exception as error:
             self._report(method, error)
@@ -147,6 +149,7 @@ class McpHandler:
             document = await tool.handler(session, arguments)
             return versions.call_result(dumps(document), document, version)
         except Fault as fault:
+            fault.message, fault.summary = await _without_secrets(session, (fault.message, fault.summary))
             return self._fault_result(tool, fault, version)
         except Exception as error:
             self._report(name, error)
@@ -220,6 +223,14 @@ class McpHandler:
 
     def _invalid(self, sentence: str) -> JsonRpcError:
         return JsonRpcError(self.tool_set.invalid_params, sentence)
+
+
+async def _without_secrets(session: Session, said: tuple[Any, ...]) -> Any:
+    """What a refusal says: it repeats arguments that nothing has looked at."""
+    try:
+        return (await session.engine()).redactor.document(list(said))[0]
+    except Fault:  # without an engine nothing was looked up, and the refusal is that of opening it
+        return said
 
 
 def _no_method(method: str) -> JsonRpcError:

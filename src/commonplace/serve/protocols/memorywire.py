@@ -194,7 +194,8 @@ _TOOLS = (
         "forget", "Forget memories", "forget", CHANGES,
         "Remove memories that are wrong, obsolete or unwanted. Name them by ids (from recall or list) or by a filter; "
         "a call that names nothing is refused. They are hidden at once, but their history stays; "
-        "hard_delete erases them for good, history and all: only when the user asks for that. Comes back: forgotten_ids.",
+        "hard_delete erases them for good, history and all: only when the user asks for that. Comes back: "
+        "forgotten_ids.",
     ),
     _tool(
         "merge", "Merge duplicates", "merge", CHANGES,

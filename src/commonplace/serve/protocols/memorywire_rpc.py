@@ -47,19 +47,19 @@ async def _answer(call: Call, request: Any, paid: bool = True) -> dict[str, Any]
     """None for a notification."""
     if (problem := _problem(request)) is not None:
         id = request.get("id") if isinstance(request, dict) and _is_id(request.get("id")) else None
-        return _error(id, INVALID_REQUEST, ValidationError(problem))
+        return _refusal(call, id, INVALID_REQUEST, ValidationError(problem))
     id, method = request.get("id"), request["method"]
     try:
         if method not in _METHODS:
             fault = ValidationError(f"there is no method {method[:80]!r}; there are {', '.join(_METHODS)}")
-            answer = _error(id, NO_METHOD, fault)
+            answer = _refusal(call, id, NO_METHOD, fault)
         else:
             if not paid:
                 call.spend()
             result = await _perform(call, _METHODS[method], dict(request.get("params", {})))
             answer = {"jsonrpc": "2.0", "id": id, "result": result}
     except Fault as fault:
-        answer = _error(id, _code(fault), fault)
+        answer = _refusal(call, id, _code(fault), fault)
     return answer if "id" in request else None
 
 
@@ -120,6 +120,11 @@ def _text(name: str, value: Any) -> str:
 
 def _code(fault: Fault) -> int:
     return _CODES.get(fault.code, INVALID_PARAMS)
+
+
+def _refusal(call: Call, id: Any, code: int, fault: Fault) -> dict[str, Any]:
+    call.engine.redactor.redact_fault(fault)
+    return _error(id, code, fault)
 
 
 def _error(id: Any, code: int, fault: Fault) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""How many credentials of each family redaction catches, from the forms that services make public."""
