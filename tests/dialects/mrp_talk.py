@@ -89,6 +89,10 @@ class Talk:
         }  # fmt: skip
         return {**made, **({"checks": list(checks)} if checks else {}), **more}
 
+    def sign(self, document: Document, private: str) -> Document:
+        """As our client does: for this responder and nobody else."""
+        return signatures.sign_request({**document, "audience": self.engine.peers.identity.keypair().public}, private)
+
     def send(self, document: Document, *, via: Mrp | None = None) -> Document:
         answer: Document = self.run((via or self.mrp()).handle(document))
         check(_ANSWERS[document["type"]], answer)

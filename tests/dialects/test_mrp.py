@@ -325,14 +325,12 @@ def test_peers_see_only_what_is_shared_with_them_or_with_everyone(over: Over) ->
         if level > 1:
             talk.trust("bob", level, public)
         request = talk.request("pruning")
-        request = signatures.sign_request(request, private) if level else request
+        request = talk.sign(request, private) if level else request
         answer = talk.send(request, via=talk.mrp(peer=True, agent="alice"))
         assert answer["meta"]["trust_level_used"] == level
-        assert {r["attestation"]["claim"]["content"] for r in answer["results"]} == {
-            "pruning for bob",
-            "pruning for all",
-        }
-        assert answer["meta"]["total_matches"] == 2, "what may not be seen is not counted"
+        seen = {"pruning for bob", "pruning for all"} if level else {"pruning for all"}
+        assert {r["attestation"]["claim"]["content"] for r in answer["results"]} == seen
+        assert answer["meta"]["total_matches"] == len(seen), "what may not be seen is not counted"
     carol = talk.found("pruning", via=talk.mrp(peer=True), requester="carol")
     assert set(carol) == {"pruning for all", "pruning by bea for all"}
     star = talk.found("pruning", via=talk.mrp(peer=True), requester="*")
@@ -347,12 +345,42 @@ def test_who_has_a_key_bound_is_believed_with_that_key_only(over: Over) -> None:
     talk.trust("bob", 2, public)
     peer = talk.mrp(peer=True)
     unsigned = talk.ask("pruning", via=peer)
-    wrong_key = talk.send(signatures.sign_request(talk.request("pruning"), key()[0]), via=peer)
+    wrong_key = talk.send(talk.sign(talk.request("pruning"), key()[0]), via=peer)
     for answer in (unsigned, wrong_key):
         assert answer["meta"]["trust_level_used"] == 0
         assert [r["attestation"]["claim"]["content"] for r in answer["results"]] == ["pruning for all"]
-    right = talk.send(signatures.sign_request(talk.request("pruning"), private), via=peer)
+    right = talk.send(talk.sign(talk.request("pruning"), private), via=peer)
     assert (right["meta"]["trust_level_used"], len(right["results"])) == (2, 2)
+    for_anyone = talk.send(signatures.sign_request(talk.request("pruning"), private), via=peer)
+    assert (for_anyone["meta"]["trust_level_used"], len(for_anyone["results"])) == (1, 1), "anyone may have sent it on"
+
+
+@pytest.mark.parametrize("audience", [
+    "http://127.0.0.1:8421", "http://127.0.0.1:8420", "https://alice.example", "commonplace", "alice", key()[1], "",
+], ids=["port", "no socket", "origin", "everyone's name", "agent", "key", "empty"])  # fmt: skip
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("operation", ["request", "verification"])
+def test_what_is_meant_for_someone_else_is_refused(over: Over, audience: str, signed: bool, operation: str) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for all", shared=["*"])
+    asked = talk.request("pruning")
+    if operation == "verification":
+        asked = {**talk.verification(talk.ask("pruning")["results"][0]), "requester": {"agent_id": "bob"}}
+    asked["audience"] = audience
+    if signed:
+        asked = signatures.sign_request(asked, key()[0])
+    for via in (talk.mrp(), talk.mrp(peer=True), talk.mrp(agent="alice")):
+        with pytest.raises(Forbidden if audience else ValidationError):
+            talk.send(asked, via=via)
+
+
+def test_the_name_and_the_addresses_that_are_set_are_audiences(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for bob", shared=["bob"])
+    talk.settings(name="alice's", origins=("https://alice.example",))
+    for audience in ("alice's", "https://alice.example", "HTTPS://Alice.Example:443/mrp"):
+        asked = signatures.sign_request({**talk.request("pruning"), "audience": audience}, key()[0])
+        assert len(talk.send(asked, via=talk.mrp(peer=True))["results"]) == 1
 
 
 def test_a_key_in_a_request_proves_nothing_and_its_possession_only_an_identity(over: Over) -> None:
@@ -597,13 +625,14 @@ def test_what_is_erased_while_it_is_answered_is_not_kept_for_repetition(
 def test_what_was_changed_since_or_is_no_longer_shared_is_answered_anew(over: Over) -> None:
     talk = Talk(*over)
     id = talk.remember("pruning one", "agent", shared=["bob"])
-    request = talk.request("pruning")
+    private, _ = key()
+    request = talk.sign(talk.request("pruning"), private)
     peer = talk.mrp(peer=True)
     assert len(talk.send(request, via=peer)["results"]) == 1
     talk.run(talk.subject.update(id, privacy={}))
     assert talk.send(request, via=peer)["results"] == []
     talk.run(talk.subject.update(id, privacy={"share_with": ["bob"]}))
-    request = talk.request("pruning")
+    request = talk.sign(talk.request("pruning"), private)
     assert len(talk.send(request, via=peer)["results"]) == 1
     talk.trust("bob", 2, key()[1])
     assert talk.send(request, via=peer)["results"] == [], "whoever asked did not prove to be bob"
@@ -660,11 +689,16 @@ def test_a_memory_made_of_several_is_shared_only_with_whom_each_was(over: Over) 
     second = talk.remember("pruning two", "agent", shared=["bob"])
     third = talk.remember("pruning three", "agent")
     talk.run(talk.subject.merge(first, second, strategy="merge_content"))
-    peer = talk.mrp(peer=True)
-    assert talk.found("pruning", via=peer) == ["pruning one\npruning two"]
-    assert talk.found("pruning", via=peer, requester="carol") == []
+
+    def seen(requester: str) -> list[str]:
+        request = talk.sign(talk.request("pruning", requester), key()[0])
+        results = talk.send(request, via=talk.mrp(peer=True))["results"]
+        return [result["attestation"]["claim"]["content"] for result in results]
+
+    assert seen("bob") == ["pruning one\npruning two"]
+    assert seen("carol") == []
     talk.run(talk.subject.merge(first, third, strategy="merge_content"))
-    assert talk.found("pruning", via=peer) == []
+    assert seen("bob") == []
 
 
 def test_keeping_needs_the_right_to_write(over: Over) -> None:

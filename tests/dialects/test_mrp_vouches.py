@@ -20,7 +20,7 @@ Over = tuple[Subject, Callable[[Any], Any]]
 
 
 def level(talk: Talk, private: str, requester: str = "Babel") -> int:
-    request = signatures.sign_request(talk.request(requester=requester), private)
+    request = talk.sign(talk.request(requester=requester), private)
     used: int = talk.send(request, via=talk.mrp(peer=True))["meta"]["trust_level_used"]
     return used
 

@@ -93,7 +93,9 @@ def test_who_is_vouched_for_by_key_is_trusted_with_that_key() -> None:
 
 
 def ask_as(subject: Subject, run: Any, who: Principal = LOCAL, **fields: Any) -> Requester:
+    """`proved` with a message that is for this server."""
     given = {"authenticated": False, "agent": "ada", "claimed": "bob", "proved": None, **fields}
+    given.setdefault("audience", subject.engine.peers.identity.keypair().public if given["proved"] else None)
     requester: Requester = run(subject.engine.peers.requester(who, **given))
     return requester
 
@@ -141,7 +143,9 @@ def scenario(settings: MrpConfig, work: Any) -> None:
 
 async def request(subject: Subject, claimed: str, proved: str | None = None) -> Requester:
     who = subject.engine.peers.unauthenticated()
-    return await subject.engine.peers.requester(who, authenticated=False, agent="ada", claimed=claimed, proved=proved)
+    peers = subject.engine.peers
+    fields = {"claimed": claimed, "proved": proved, "audience": peers.identity.keypair().public}
+    return await peers.requester(who, authenticated=False, agent="ada", **fields)
 
 
 def test_strangers_are_let_in_where_the_operator_says_so() -> None:
@@ -205,7 +209,9 @@ def fill(subject: Subject, run: Any) -> dict[str, str]:
 def test_a_peer_is_shown_what_is_shared_with_it(subject: Subject, run: Any, query: PeerQuery) -> None:
     ids = fill(subject, run)
     for requester, names in (
-        (ask_as(subject, run), {"everyone", "bob"}),
+        (ask_as(subject, run, proved=PUBLIC), {"everyone", "bob"}),
+        (ask_as(subject, run, proved=PUBLIC, audience=None), {"everyone"}),
+        (ask_as(subject, run), {"everyone"}),
         (ask_as(subject, run, authenticated=True), set(ids)),
     ):
         found = run(subject.engine.peers.ask(requester, query, limit=10, show=10))
@@ -253,7 +259,7 @@ def test_an_agent_whose_budget_is_spent_is_left_out_and_that_is_said(clock: Fake
 
 def test_a_memory_is_found_only_by_who_may_see_it(subject: Subject, run: Any) -> None:
     ids = fill(subject, run)
-    peers, bob = subject.engine.peers, ask_as(subject, run)
+    peers, bob = subject.engine.peers, ask_as(subject, run, proved=PUBLIC)
     seen = {name for name, id in ids.items() if run(peers.find(bob, id, None)) is not None}
     assert seen == {"everyone", "bob"}
     assert run(peers.find(bob, "nothing", None)) is None
@@ -267,9 +273,10 @@ def test_what_took_its_place_is_told_to_who_may_see_it(subject: Subject, run: An
     shared = run(subject.remember("newest", "ada", supersedes=["note"], privacy={"share_with": ["bob"]}))
     memory = run(subject.get(old, "ada"))
     peers = subject.engine.peers
-    assert run(peers.replacements(ask_as(subject, run), memory)) == [shared]
+    assert run(peers.replacements(ask_as(subject, run, proved=PUBLIC), memory)) == [shared]
+    assert run(peers.replacements(ask_as(subject, run), memory)) == [], "a name alone proves nothing"
     assert set(run(peers.replacements(ask_as(subject, run, authenticated=True), memory))) == {secret, shared}
-    assert run(peers.replacements(ask_as(subject, run), run(subject.get(shared, "ada")))) == []
+    assert run(peers.replacements(ask_as(subject, run, proved=PUBLIC), run(subject.get(shared, "ada")))) == []
 
 
 def test_what_a_received_memory_may_replace(subject: Subject, run: Any) -> None:

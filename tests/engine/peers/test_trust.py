@@ -21,19 +21,23 @@ OTHER = keys.public_of(keys.encode(bytes(32)))
 
 
 @pytest.mark.parametrize(("given", "level", "named", "known"), [
-    ({}, 0, True, False),
-    ({"proved": OTHER}, 1, True, False),
+    ({}, 0, False, False),
+    ({"addressed": True}, 0, False, False),
+    ({"proved": OTHER}, 1, False, False),
+    ({"proved": OTHER, "addressed": True}, 1, True, False),
     ({"identified": True}, 1, True, True),
-    ({"vouched": True}, 0, True, False),
-    ({"proved": OTHER, "vouched": True}, 2, True, False),
-    ({"peer": Peer("bob", 3)}, 0, True, False),
-    ({"peer": Peer("bob", 3), "proved": OTHER}, 1, True, False),
+    ({"vouched": True}, 0, False, False),
+    ({"proved": OTHER, "vouched": True}, 1, False, False),
+    ({"proved": OTHER, "addressed": True, "vouched": True}, 2, True, False),
+    ({"peer": Peer("bob", 3)}, 0, False, False),
+    ({"peer": Peer("bob", 3), "proved": OTHER, "addressed": True}, 1, True, False),
     ({"peer": Peer("bob", 1, PUBLIC)}, 0, False, False),
-    ({"peer": Peer("bob", 3, PUBLIC), "proved": OTHER, "vouched": True}, 0, False, False),
-    ({"peer": Peer("bob", 1, PUBLIC), "proved": PUBLIC}, 1, True, True),
-    ({"peer": Peer("bob", 2, PUBLIC), "proved": PUBLIC}, 2, True, True),
-    ({"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC}, 3, True, True),
-    ({"peer": Peer("bob", 1, PUBLIC), "proved": PUBLIC, "vouched": True}, 2, True, True),
+    ({"peer": Peer("bob", 3, PUBLIC), "proved": OTHER, "addressed": True, "vouched": True}, 0, False, False),
+    ({"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC, "vouched": True}, 1, False, False),
+    ({"peer": Peer("bob", 1, PUBLIC), "proved": PUBLIC, "addressed": True}, 1, True, True),
+    ({"peer": Peer("bob", 2, PUBLIC), "proved": PUBLIC, "addressed": True}, 2, True, True),
+    ({"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC, "addressed": True}, 3, True, True),
+    ({"peer": Peer("bob", 1, PUBLIC), "proved": PUBLIC, "addressed": True, "vouched": True}, 2, True, True),
     ({"peer": Peer("bob", 3, PUBLIC), "identified": True}, 3, True, True),
     ({"authenticated": True}, 3, True, True),
     ({"authenticated": True, "peer": Peer("bob", 1, PUBLIC)}, 3, True, True),
@@ -55,8 +59,11 @@ def test_what_each_level_may_see() -> None:
     def seen(**given: Any) -> list[Any]:
         return [shared[int(m.id)] for m in memories if matches(m, visible(trust_of("bob", **given)))]
 
-    for proof in ({}, {"proved": OTHER}, {"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC}):
+    bound = {"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC}
+    for proof in ({"proved": OTHER, "addressed": True}, {**bound, "addressed": True}, {"identified": True}):
         assert seen(**proof) == [["*"], ["bob"], ["carol", "bob"]]
+    for relayed in ({}, {"addressed": True}, {"proved": OTHER}, bound):
+        assert seen(**relayed) == [["*"]], "anyone could have sent it"
     assert seen(peer=Peer("bob", 3, PUBLIC)) == [["*"]], "not proved to be bob"
     assert seen(authenticated=True) == shared
 

@@ -26,13 +26,22 @@ class Mrp:
 
     `who` is whom a token (or open local mode) stands for; with `authenticated=False` the caller holds no token, and
     `who` says only whose memories may be asked for: what it may see then follows from what its request proves.
-    `agent` is the one who answers: `?agent=`, else `[mrp] agent`, else the whole server.
+    `agent` is the one who answers: `?agent=`, else `[mrp] agent`, else the whole server. `address` is the host and port
+    of the socket that the caller has reached, where there is one.
     """
 
-    def __init__(self, engine: Engine, who: Principal, *, agent: str | None = None, authenticated: bool = True) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        who: Principal,
+        *,
+        agent: str | None = None,
+        authenticated: bool = True,
+        address: tuple[str, int] | None = None,
+    ) -> None:
         self._engine = engine
         self._who = who
-        self._responder = Responder(engine, who, agent or engine.settings.mrp.agent or None, authenticated)
+        self._responder = Responder(engine, who, agent or engine.settings.mrp.agent or None, authenticated, address)
 
     async def handle(self, document: Any) -> Document:
         """Whatever the document's `type` says it is: memory_request or memory_verify."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from commonplace.dialects.mrp import attestations, messages, signatures
 from commonplace.dialects.mrp.messages import CHECKS, Document, Responder
-from commonplace.engine import Engine, Requester
+from commonplace.engine import Engine, Requester, RequestIdReused
+from commonplace.wire import keys
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory
 from commonplace.wire.times import DAY_MS, iso, milliseconds
@@ -26,32 +27,42 @@ _BLANK: dict[str, Document] = {
     "consistency": {"conflicts": []},
 }
 _LOOKED_UP = 100  # references of one memory; each is a search of its own
+_DECLINED = "this verification is declined"
 _UNKNOWN = "there is no such memory here for you"
 _CHANGED = "the hash is not that of the attestation as it is held here: it was changed, there or here"
 
 
 async def answer(responder: Responder, document: Any) -> Document:
     check("mrp/verify", document)
-    engine, header, target = responder.engine, document["header"], document["target"]
+    engine, header = responder.engine, document["header"]
     messages.check_id(header["verify_id"], "header.verify_id")
-    milliseconds(header["timestamp"], "header.timestamp")
+    until = messages.check_time(header, engine.clock())
     requester = await responder.requester(document)
-    wanted = [name for name in CHECKS if name in document.get("checks", CHECKS)]
-    results: dict[str, Document] = {name: {"status": "skip", **blank} for name, blank in _BLANK.items()}
-    reply_header = {"verify_id": header["verify_id"], "timestamp": iso(engine.clock())}
+    body = keys.bytes_of({"request": document, "agent": responder.agent})
+
+    async def verified() -> tuple[Document, list[Memory]]:
+        return await _verified(responder, requester, document)
+
+    try:
+        return await engine.peers.answer_once(requester, ("verify", header["verify_id"], body), until, verified)
+    except RequestIdReused:
+        return _rejected(responder, document, _DECLINED)
+
+
+async def _verified(responder: Responder, requester: Requester, document: Document) -> tuple[Document, list[Memory]]:
+    """The result, and the memory it is about, where the requester may see it."""
+    engine, target = responder.engine, document["target"]
     memory = await engine.peers.find(requester, target["memory_id"], responder.agent)
     if memory is None:
-        for name in wanted:
-            results[name]["status"] = "fail"
-        results["signature"] = {"status": "fail", "detail": _UNKNOWN}
-        return _result(reply_header, results, 0.0, "reject")
+        return _rejected(responder, document, _UNKNOWN), []
+    results = _skipped()
     attestation = attestations.signed(memory, engine.peers.identity.keypair().private)
     if not signatures.same_hash(attestation, target["attestation_hash"]):
         # What the caller holds is not this memory as it is, whatever else may be true of it.
         results["signature"] = {"status": "fail", "detail": _CHANGED}
-        return _result(reply_header, results, 0.0, "reject")
+        return _result(responder, document, results, 0.0, "reject"), [memory]
     strength = 1.0
-    for name in wanted:
+    for name in _wanted(document):
         if name == "signature":
             results[name] = _signature(engine, memory, attestation, requester)
         elif name == "evidence":
@@ -62,7 +73,7 @@ async def answer(responder: Responder, document: Any) -> Document:
             results[name] = _freshness(attestation, engine.clock())
         else:
             results[name] = await _consistency(engine, memory, attestation, requester)
-    return _result(reply_header, results, *aggregate(results, strength))
+    return _result(responder, document, results, *aggregate(results, strength)), [memory]
 
 
 def aggregate(results: Mapping[str, Document], strength: float = 1.0) -> tuple[float, str]:
@@ -176,6 +187,24 @@ def _stated(memory: Memory, attestation: Document) -> tuple[str, str, str] | Non
     return None
 
 
-def _result(header: Document, results: Document, score: float, recommendation: str) -> Document:
+def _wanted(document: Document) -> list[str]:
+    return [name for name in CHECKS if name in document.get("checks", CHECKS)]
+
+
+def _skipped() -> dict[str, Document]:
+    return {name: {"status": "skip", **blank} for name, blank in _BLANK.items()}
+
+
+def _rejected(responder: Responder, document: Document, why: str) -> Document:
+    """Everything asked for fails; nothing is said of any memory."""
+    results = _skipped()
+    for name in _wanted(document):
+        results[name]["status"] = "fail"
+    results["signature"] = {"status": "fail", "detail": why}
+    return _result(responder, document, results, 0.0, "reject")
+
+
+def _result(responder: Responder, document: Document, results: Document, score: float, recommendation: str) -> Document:
+    header = {"verify_id": document["header"]["verify_id"], "timestamp": iso(responder.engine.clock())}
     aggregate = {"trust_score": score, "recommendation": recommendation}
     return messages.message("verify_result", header, results=results, aggregate=aggregate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,21 +12,26 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import find
 from commonplace.engine.peers import asking, trust, vouches
 from commonplace.engine.peers.asking import PeerAnswer, PeerQuery
+from commonplace.engine.peers.audience import Address, is_own
 from commonplace.engine.peers.identity import Identity
-from commonplace.engine.peers.request_dedup import RequestDedup
+from commonplace.engine.peers.request_dedup import RequestDedup, slot
 from commonplace.engine.peers.trust import Peer, RequesterTrust
 from commonplace.engine.peers.vouches import StoredVouch, VouchedTrust
 from commonplace.engine.recall.recall import Recaller
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
-from commonplace.wire.canonical import canonical, sha256_hex
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.record import EVERYONE, Memory, Principal
 
 PEER, VOUCH = "peer", "vouch"
 MOST_VOUCHES = 10_000  # kept in one tenant
+_KEPT_CHARS = 16_384  # of memories in an answer to a requester nobody knows, for it to be kept for repetition
 _MOST_REPLACED = 100  # by one received memory
+_NOT_FOR_US = (
+    "this message is meant for another server (audience): ask this one itself, at its own address or with its key; "
+    "whoever runs it names other addresses of it under origins in [mrp]"
+)
 _STRANGERS = 10  # times one requester's budget is what all that nobody knows share: names cost nothing
 
 
@@ -42,11 +47,13 @@ class TrustContext:
         found = self.vouched.get(agent_id)
         return None if found is None or (found.keys and key not in found.keys) else found
 
-    def trust_of(self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None) -> RequesterTrust:
+    def trust_of(
+        self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None, addressed: bool
+    ) -> RequesterTrust:
         vouched = proved is not None and self.trusted(agent_id, proved) is not None
         return trust.trust_of(
             agent_id, authenticated=authenticated, identified=identified, proved=proved,
-            peer=self.peers.get(agent_id), vouched=vouched,
+            addressed=addressed, peer=self.peers.get(agent_id), vouched=vouched,
         )  # fmt: skip
 
 
@@ -89,17 +96,23 @@ class Peers:
         return Principal("stranger", self._core.settings.mrp.tenant, "reader", ())
 
     async def requester(
-        self, who: Principal, *, authenticated: bool, agent: str | None, claimed: str, proved: str | None
-    ) -> Requester:
-        """Refuses nobody in particular where an identity is required, and who asks too often.
+        self, who: Principal, *, authenticated: bool, agent: str | None, claimed: str, proved: str | None,
+        audience: str | None = None, address: tuple[str, int] | None = None,
+    ) -> Requester:  # fmt: skip
+        """Refuses nobody in particular where an identity is required, what is meant for someone else, and who asks too
+        often.
 
         `agent` is the one asked, None the whole server; `claimed` is the name in the message, `proved` the key whose
-        possession it proves.
+        possession it proves, `audience` whom it says it is meant for; `address` is where it came in.
         """
+        if audience is not None and not self._is_own(audience, address):
+            raise Forbidden(_NOT_FOR_US)
         context = await self.trust_context(who.tenant)
         mine = authenticated and (agent is None or who.may_use(agent))
         identified = authenticated and bool(claimed) and who.may_use(claimed)
-        found = context.trust_of(claimed, authenticated=mine, identified=identified, proved=proved)
+        found = context.trust_of(
+            claimed, authenticated=mine, identified=identified, proved=proved, addressed=audience is not None
+        )
         if self._core.settings.mrp.require_identity and found.level == trust.ANONYMOUS:
             raise Unauthenticated("this server answers only who proves an identity: sign the request, or send a token")
         if agent is not None:
@@ -109,6 +122,11 @@ class Peers:
             agents = tuple(name for name in names if not mine or who.may_use(name))
         self._spend(who, authenticated, found)
         return Requester(who, authenticated, found, context, agents)
+
+    def _is_own(self, audience: str, address: tuple[str, int] | None) -> bool:
+        settings = self._core.settings
+        here = None if address is None else Address(*address, names=settings.host_names)
+        return is_own(audience, settings.mrp, self.identity.keypair().public, here)
 
     def _spend(self, who: Principal, authenticated: bool, asking: RequesterTrust) -> None:
         """One request of this requester's, or a refusal that says when to try again."""
@@ -134,6 +152,26 @@ class Peers:
         text = query.text if query.text is not None else " ".join(query.keywords)
         await self._recaller.log(who, agents, text, [match.memory.id for match in found.matches[:show]])
         return found
+
+    async def answer_once(
+        self, requester: Requester, message: tuple[str, str, bytes], until: int,
+        answer: Callable[[], Awaitable[tuple[dict[str, Any], Sequence[Memory]]]],
+    ) -> dict[str, Any]:  # fmt: skip
+        """The answer to a message (its kind, its id and its bytes), or the one given to the very same a moment ago;
+        RequestIdReused where the id was another's. `answer` makes it, with the memories it shows."""
+        kind, id, body = message
+        trust, who = requester.trust, requester.who
+        # Whose message it is belongs to its id: what one may see is never another's to hear again.
+        held = [who.name, *who.agents] if requester.authenticated else ["", trust.agent_id]
+        key = slot(kind, requester.authenticated, held, id.lower())
+        sight = [trust.level, trust.named, trust.sees]
+        if (earlier := await self.dedup.earlier(who.tenant, key, body, sight)) is not None:
+            return earlier
+        response, shown = await answer()
+        # Who is not known may ask for much and often; that much is found again instead of kept.
+        room = trust.known or sum(len(memory.content) for memory in shown) <= _KEPT_CHARS
+        versions = {memory.id: memory.version for memory in shown} if room else None
+        return await self.dedup.keep(who.tenant, key, body, sight, until, response, versions)
 
     async def find(self, requester: Requester, ref: str, agent: str | None) -> Memory | None:
         """A memory that a requester may see; None alike when it may not and when there is none."""
@@ -248,13 +286,13 @@ class Peers:
         value = {"vouch": vouch, "sent_in": kept.sent_in, "at": now}
 
         def work(tx: Transaction) -> None:
-            slot = sha256_hex(canonical([kept.voucher, vouch["id"]]))
-            earlier = tx.record(VOUCH, slot)
+            place = slot(kept.voucher, vouch["id"])
+            earlier = tx.record(VOUCH, place)
             if earlier is not None and earlier.value["vouch"] != vouch:
                 sentence = f"{kept.voucher} has given another vouch under the id {vouch['id']!r:.300}; use a new id"
                 raise Conflict(sentence)
             if earlier is None or (kept.sent_in and not earlier.value["sent_in"]):
-                tx.put_record(Record(VOUCH, slot, value))
+                tx.put_record(Record(VOUCH, place, value))
                 said = {"voucher": kept.voucher, "subject": kept.subject, "counted": counted}
                 audit.append(tx, who, "vouch", "*", [audit.part(None, said)])
 

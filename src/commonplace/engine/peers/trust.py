@@ -56,13 +56,16 @@ def trust_of(
     authenticated: bool = False,
     identified: bool = False,
     proved: str | None = None,
+    addressed: bool = False,
     peer: Peer | None = None,
     vouched: bool = False,
 ) -> RequesterTrust:
     """The level of a requester.
 
     `authenticated` for the agent asked; `identified` by a token that is for the name it gives; `proved` is the key
-    whose possession its request proves. Whose key is bound here is believed with that key only.
+    whose possession its request proves, and `addressed` that it is signed for this server. Whose key is bound here is
+    believed with that key only. A signature that names no audience may have been sent on by whoever got it: it says who
+    wrote the request, and opens nothing that is not everyone's.
     """
     if authenticated:
         return RequesterTrust(agent_id, DIRECT, "all", known=True)
@@ -70,12 +73,13 @@ def trust_of(
     if bound and proved != peer.key and not identified:  # type: ignore[union-attr]
         return RequesterTrust(agent_id, ANONYMOUS, SEES[ANONYMOUS], named=False)
     level = IDENTIFIED if proved is not None or identified else ANONYMOUS
-    known = identified or bound
-    if level and vouched:
+    own = identified or (proved is not None and addressed)  # nobody else has sent it here
+    known = identified or (bound and addressed)
+    if own and vouched:
         level = VOUCHED
     if peer is not None and known:
         level = max(level, peer.level)
-    return RequesterTrust(agent_id, level, SEES[level], known=known)
+    return RequesterTrust(agent_id, level, SEES[level], named=own, known=known)
 
 
 def visible(who: RequesterTrust) -> Where:

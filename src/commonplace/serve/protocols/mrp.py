@@ -18,7 +18,9 @@ POSITION = 5
 def _mrp(call: Call) -> Mrp:
     from commonplace.dialects.mrp import Mrp  # which loads the engine: not before the first call
 
-    return Mrp(call.engine, call.who, agent=call.query.get("agent"), authenticated=not call.anonymous)
+    return Mrp(
+        call.engine, call.who, agent=call.query.get("agent"), authenticated=not call.anonymous, address=call.address
+    )
 
 
 async def message(call: Call) -> Reply:
