@@ -444,8 +444,9 @@ def test_require_evidence_wants_references_witnesses_or_a_chain(over: Over) -> N
     talk.remember("pruning without")
     talk.remember("pruning with a reference", metadata={"references": ["a.md"]})
     talk.remember("pruning with a source", source="https://example.org/a")
-    received(talk, "pruning with a witness", witnesses=[{"agent": "carol"}])
-    received(talk, "pruning with a chain", chain=["a0"])
+    private, _ = key()
+    received(talk, "pruning with a witness", private=private, witnesses=[{"agent": "carol"}])
+    received(talk, "pruning with a chain", private=private, chain=["a0"])
     answer = talk.ask("pruning", structured={"filters": {"require_evidence": True}})
     assert {r["attestation"]["claim"]["content"] for r in answer["results"]} == {
         "pruning with a reference", "pruning with a source", "pruning with a witness", "pruning with a chain",
@@ -474,14 +475,85 @@ def test_min_trust_level_is_of_the_author_as_the_responder_sees_it(over: Over) -
 
 def test_require_vouches_wants_a_valid_vouch_for_the_author(over: Over) -> None:
     talk = Talk(*over)
-    received(talk, "pruning by Babel")
+    private, public = key()
+    received(talk, "pruning by Babel", private=private)
+    received(talk, "pruning by someone who says Babel", private=key()[0])
     talk.remember("pruning of our own")
     ask = {"structured": {"filters": {"require_vouches": True}}}
     nothing = talk.ask("pruning", **ask)
     assert (nothing["status"]["code"], nothing["results"]) == ("no_match", [])
     talk.trust("djclawd", 3, voucher=True)
-    assert talk.vouched(vouch("djclawd", "Babel"))
+    assert not talk.vouched(vouch("djclawd", "Babel"))
+    assert talk.found("pruning", **ask) == [], "a name alone is anybody's"
+    assert talk.vouched(vouch("djclawd", "Babel", public))
     assert talk.found("pruning", **ask) == ["pruning by Babel"]
+
+
+@pytest.mark.parametrize("signed", ["not at all", "in its claim only"])
+def test_forged_witnesses_are_no_evidence(over: Over, signed: str) -> None:
+    talk = Talk(*over)
+    (hers, public), (carols, carol) = key(), key()
+    document = attestation("pruning", agent="Babel")
+    if signed != "not at all":
+        talk.trust("Babel", 3, public)
+        document = signatures.sign_attestation(document, hers)
+        document["signatures"].pop("full_signature")
+    document["provenance"] = {
+        "source": "received",
+        "witnesses": [{"agent": "carol", "signature": "AAAA"}],
+        "chain": ["x"],
+    }
+    if document.get("signatures"):
+        document["signatures"]["hash"] = signatures.attestation_hash(document)
+    talk.run(talk.mrp().keep(document, from_agent="mallory", agent="alice"))
+    ask = {"structured": {"filters": {"require_evidence": True}}}
+    assert talk.found("pruning", **ask) == []
+    talk.trust("carol", 1, carol)
+    assert talk.found("pruning", **ask) == [], "it is not her signature"
+    witness = signatures.sign_attestation(document, carols)["signatures"]["agent_signature"]
+    seen = {**document, "id": "seen", "claim": {**document["claim"]}}
+    seen["provenance"] = {"source": "received", "witnesses": [{"agent": "carol", "signature": witness}], "chain": []}
+    if document.get("signatures"):
+        seen["signatures"] = {**document["signatures"], "hash": signatures.attestation_hash(seen)}
+    talk.run(talk.mrp().keep(seen, from_agent="mallory", agent="alice"))
+    assert talk.found("pruning", **ask) == ["pruning"], "a witness who signed for it herself counts"
+
+
+@pytest.mark.parametrize(("policy", "declined"), [
+    ("none", set()), ("strangers", {"stranger"}), ("all", {"stranger", "bob"}),
+])  # fmt: skip
+def test_the_operator_can_decline(over: Over, policy: str, declined: set[str]) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for all", shared=["*"])
+    private, public = key()
+    talk.trust("bob", 1, public)
+    found = talk.ask("pruning")["results"][0]
+    peer = talk.mrp(peer=True)
+
+    def answers(who: str, private: str) -> tuple[str, str]:
+        asked = talk.send(talk.sign(talk.request("pruning", who), private), via=peer)
+        assert asked["status"]["code"] != "declined" or (asked["results"], asked["meta"]["total_matches"]) == ([], 0)
+        verify = {**talk.verification(found), "requester": {"agent_id": who}}
+        checked = talk.send(talk.sign(verify, private), via=peer)
+        return asked["status"]["code"], checked["results"]["signature"]["detail"]
+
+    talk.settings(decline=policy)
+    for who, secret in (("bob", private), ("stranger", key()[0])):
+        code, detail = answers(who, secret)
+        assert (code == "declined") == (detail == "this verification is declined") == (who in declined)
+    assert talk.ask("pruning")["status"]["code"] == "success", "whose memories they are"
+    talk.trust("bob", 1, public, declined=True)
+    assert answers("bob", private)[0] == "declined"
+    assert answers("somebody else", private)[0] == "declined", "the same key under another name"
+
+
+def test_what_was_answered_before_is_declined_once_the_operator_says_so(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for all", shared=["*"])
+    request, peer = talk.request("pruning"), talk.mrp(peer=True)
+    assert talk.send(request, via=peer)["status"]["code"] == "success"
+    talk.settings(decline="strangers")
+    assert talk.send(request, via=peer)["status"]["code"] == "declined"
 
 
 def test_a_vouch_for_a_key_says_nothing_of_who_signs_with_another(over: Over) -> None:

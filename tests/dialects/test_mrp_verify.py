@@ -122,6 +122,49 @@ def test_what_an_old_key_of_ours_signed_still_verifies(over: Over) -> None:
     assert talk.send(talk.verification(found, "signature"))["results"]["signature"]["status"] == "pass"
 
 
+def _forged(document: Document, **changes: Any) -> Document:
+    """As someone on the way changes what the document's own signature does not cover."""
+    kept = {name: value for name, value in document["signatures"].items() if name != "full_signature"}
+    changed = {**document, **changes}
+    return {**changed, "signatures": {**kept, "hash": signatures.attestation_hash(changed)}}
+
+
+def test_what_the_documents_own_signature_does_not_cover_is_not_called_verified(over: Over) -> None:
+    talk = Talk(*over)
+    private, public = key()
+    talk.trust("Babel", 2, public)
+    note = talk.remember("a first note", shared=["*"])
+    forged = _forged(
+        signatures.sign_attestation(attestation("pruning by Babel"), private),
+        created_at=iso(talk.subject.clock()),
+        provenance={"source": "aggregated", "witnesses": [{"agent": "carol"}], "chain": [note]},
+    )
+    talk.run(talk.mrp().keep(forged, from_agent="Babel", agent="alice"))
+    assert talk.found("pruning", structured={"filters": {"require_evidence": True}}) == []
+    checked = talk.send(talk.verification(result(talk)))
+    assert statuses(checked) == {
+        "signature": "pass", "evidence": "skip", "vouches": "fail", "freshness": "skip", "consistency": "pass",
+    }  # fmt: skip
+    assert "only claim and salience are signed" in checked["results"]["signature"]["detail"]
+    assert checked["results"]["evidence"]["accessible_count"] == 0
+    assert checked["results"]["freshness"]["detail"] == "when it was made is not signed"
+    whole = signatures.sign_attestation(
+        {**forged, "id": "another", "claim": {**forged["claim"], "content": "x"}}, private
+    )
+    talk.run(talk.mrp().keep(whole, from_agent="Babel", agent="alice"))
+    told = talk.ask(None, structured={"keywords": ["x"]})["results"][0]
+    checked = talk.send(talk.verification(told))
+    assert (statuses(checked)["evidence"], statuses(checked)["freshness"]) == ("pass", "pass"), "its author signed them"
+
+
+def test_what_is_dated_in_the_future_is_not_fresh(over: Over) -> None:
+    talk = Talk(*over)
+    later = attestation("pruning", created_at=iso(talk.subject.clock() + AHEAD_MS + 1))
+    talk.run(talk.mrp().keep(signatures.sign_attestation(later, key()[0]), from_agent="Babel", agent="alice"))
+    checked = talk.send(talk.verification(result(talk), "freshness"))["results"]["freshness"]
+    assert (checked["status"], checked["detail"]) == ("fail", "it is dated in the future")
+
+
 def test_evidence_is_looked_up_here_and_never_fetched(over: Over) -> None:
     talk = Talk(*over)
     cases: list[tuple[list[str], str, int]] = [
@@ -158,7 +201,7 @@ def test_vouches_count_by_who_gave_them(over: Over) -> None:
     none = talk.send(talk.verification(found, "vouches"))["results"]["vouches"]
     assert (none["status"], none["vouch_count"], none["trusted_vouchers"]) == ("fail", 0, [])
     talk.trust("djclawd", 3, voucher=True)
-    talk.vouched(vouch("djclawd", "alice"))
+    assert talk.vouched(vouch("djclawd", "alice")), "an agent of ours has our key"
     answer = talk.send(talk.verification(found, "vouches"))
     assert answer["results"]["vouches"]["trusted_vouchers"] == ["djclawd"]
     assert answer["aggregate"]["trust_score"] == DECAY

@@ -235,7 +235,9 @@ def test_a_bound_key_raises_the_level_and_keeps_others_from_using_the_name(publi
     server, _ = public
     cli(server.data, "trust", "add", "bob", "--level", "2", "--key", PUBLIC, "--tenant", "acme")
     try:
-        signed = answered(server.post("/mrp/request", signatures.sign_request(request("pruning"), PRIVATE)))
+        signed = answered(
+            server.post("/mrp/request", signatures.sign_request(request("pruning", audience=server.url), PRIVATE))
+        )
         assert signed["meta"]["trust_level_used"] == 2
         assert contents(signed) == {"pruning for bob", "pruning for all"}
         unsigned = answered(server.post("/mrp/request", request("pruning")))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, emit, line, note, plural
+from commonplace.cli.support.output import Document, emit, flat, line, note, plural
 from commonplace.cli.support.peers import request_to
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Principal, system_clock
@@ -173,7 +173,7 @@ def _report(answered: Answered, as_json: bool) -> None:
         emit(asdict(answered))
     else:
         many = f", {plural(answered.results, 'memory')}" if answered.results else ""
-        why = f": {answered.message}" if answered.status in ("error", "declined", "partial", "reject") else ""
+        why = f": {flat(answered.message)}" if answered.status in ("error", "declined", "partial", "reject") else ""
         line(f"{answered.request} → {answered.response}  {answered.status}{many}{why}")
     sys.stdout.flush()
 
@@ -219,5 +219,5 @@ def vouch(
     with request_to(url, token):
         made, answer = run(send())
     counts = "it counts there" if answer.get("counted") else "it does not count there: our key is no voucher's"
-    said = f"vouched for {subject} ({level}, {domain}) as {answer.get('vouch_id')}; {counts}"
+    said = f"vouched for {subject} ({level}, {domain}) as {flat(answer.get('vouch_id'))}; {counts}"
     return Answer({"vouch": made, **answer}, said)

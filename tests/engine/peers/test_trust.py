@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.engine.peers import trust
-from commonplace.engine.peers.trust import Peer, author_level, check_binding, trust_of, visible
+from commonplace.engine.peers.trust import (
+    Peer,
+    RequesterTrust,
+    author_level,
+    check_binding,
+    declines,
+    trust_of,
+    visible,
+)
 from commonplace.wire import keys
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import matches
@@ -68,13 +76,36 @@ def test_what_each_level_may_see() -> None:
     assert seen(authenticated=True) == shared
 
 
+OURS = trust_of("bob", authenticated=True)
+STRANGER = trust_of("bob", proved=OTHER, addressed=True)
+KNOWN = trust_of("bob", proved=PUBLIC, addressed=True, peer=Peer("bob", 3, PUBLIC))
+
+
+@pytest.mark.parametrize(("policy", "who", "proved", "peers", "declined"), [
+    ("none", STRANGER, OTHER, [], False), ("none", KNOWN, PUBLIC, [], False),
+    ("strangers", STRANGER, OTHER, [], True), ("strangers", KNOWN, PUBLIC, [], False),
+    ("all", STRANGER, OTHER, [], True), ("all", KNOWN, PUBLIC, [], True),
+    ("strangers", OURS, None, [], False), ("all", OURS, None, [Peer("bob", 1, declined=True)], False),
+    ("none", STRANGER, OTHER, [Peer("bob", 1, declined=True)], True),
+    ("none", STRANGER, OTHER, [Peer("BOB", 1, declined=True)], True),
+    ("none", STRANGER, OTHER, [Peer("eve", 1, OTHER, declined=True)], True),  # by another name, with the same key
+    ("none", STRANGER, OTHER, [Peer("eve", 1, PUBLIC, declined=True), Peer("bob", 1)], False),
+    ("none", trust_of("bob"), None, [Peer("eve", 1, declined=True)], False),
+])  # fmt: skip
+def test_whom_the_operator_declines(
+    policy: str, who: RequesterTrust, proved: str | None, peers: list[Peer], declined: bool
+) -> None:
+    assert declines(policy, who, proved, peers) is declined
+
+
 @pytest.mark.parametrize(("given", "level"), [
     ({"own": True}, 3),
     ({}, 0),
     ({"signed": True}, 1),
     ({"vouched": True}, 0),
     ({"signed": True, "vouched": True}, 2),
-    ({"peer": Peer("b", 2)}, 2),
+    ({"peer": Peer("b", 2)}, 0),
+    ({"peer": Peer("b", 3), "signed": True}, 1),
     ({"peer": Peer("b", 3, PUBLIC)}, 0),
     ({"peer": Peer("b", 3, PUBLIC), "signed": True, "vouched": True}, 0),
     ({"peer": Peer("b", 3, PUBLIC), "by_bound_key": True}, 3),

@@ -204,7 +204,7 @@ async def _verify_result(peer: Peer, asked: Document, result: Document, private:
 async def keep(
     mrp: Mrp, answer: PeerAnswer, *, agent: str | None = None, share_with: list[str] | None = None
 ) -> list[str]:
-    """Keeps what is verified as received memories; for each result that is not kept, why."""
+    """Keeps what is signed as received memories; for each result that is not kept, why."""
     reasons: list[str] = []
     answer.kept = []
     for place, result in enumerate(answer.response["results"]):
@@ -228,7 +228,7 @@ def _reason_against(answer: PeerAnswer, place: int) -> str:
     advice = answer.verifications[place] if answer.verifications else None
     if not answer.examined.signed:
         return "the answer is not signed"
-    if verdict.state != "verified":
+    if verdict.state not in ("verified", "claim_verified"):
         return verdict.detail
     if advice is not None and "error" in advice:
         return f"its responder would not verify it: {advice['error']['message']}"

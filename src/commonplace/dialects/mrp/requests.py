@@ -75,6 +75,8 @@ async def answer(responder: Responder, document: Any) -> Document:
 
 async def _answer_once(exchange: Exchange, requester: Requester) -> Document:
     """The answer, or the one given to the very same request a moment ago."""
+    if requester.declined:
+        return _response(exchange, requester, Outcome("declined", DECLINED))
     body = keys.bytes_of({"request": exchange.document, "agent": exchange.responder.agent})
     message = ("request", exchange.document["header"]["request_id"], body)
 
@@ -149,7 +151,9 @@ async def _outcome(exchange: Exchange, requester: Requester) -> Outcome:
 def _passes(match: Match, filters: Document, requester: Requester, key: str) -> bool:
     attestation = attestations.to_attestation(match.memory)
     own_key = key if attestations.verbatim(match.memory) is None else None
-    if filters.get("require_evidence") and not attestations.has_evidence(attestation):
+    if filters.get("require_evidence") and not attestations.has_evidence(
+        attestation, requester.context.peers, own=own_key is not None
+    ):
         return False
     if filters.get("require_vouches") and attestations.vouched_for(requester.context, attestation, own_key) is None:
         return False
