@@ -22,7 +22,7 @@ from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, emit, flat, line, note, plural
 from commonplace.cli.support.peers import request_to
-from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
 
@@ -44,13 +44,13 @@ def comment(
         str, option("--from NAME", "Who wrote the comment; the reply is addressed to them.")
     ] = "anonymous",
     trust_author: Annotated[
-        bool, option("--trust-author", "Show them everything, not only what is shared with them.")
+        bool, option("--trust-author", "Show them everything, not only what is everyone's.")
     ] = False,
 ) -> Answer:
     """Answer the requests in a comment, and print the reply.
 
     Requests to agents that are not here get no answer. A comment proves nobody's identity: what is shown is what is
-    shared with its author or with everyone.
+    shared with everyone.
 
     \b
     Example:
@@ -80,20 +80,25 @@ async def _reply(
     who = _caller(engine, trusted)
     name = engine.settings.mrp.name
     here = [agent] if agent is not None else [*await engine.agent_names(replace(who, agents=("*",))), name]
-    addressed = next((each for each in here if each.casefold() == asked.agent.casefold()), None)
-    if addressed is None:
+    named = [each for each in dict.fromkeys(here) if each.casefold() == asked.agent.casefold()]
+    if not named:
         return None
+    addressed = asked.agent if asked.agent in named else named[0]
     request = asked.request(requester=author, request_id=str(uuid.uuid4()), timestamp=iso(engine.clock()))
     reply: Document = {"agent": addressed, "request": request}
     try:
         if asked.problem is not None:
             raise Fault(asked.problem)
+        if len(named) > 1 and asked.agent not in named:
+            raise Conflict(f"{', '.join(sorted(named))} are different agents here: write the name in its own letters")
         answers = None if agent is None and addressed == name else addressed
         response = await Mrp(engine, who, agent=answers, authenticated=trusted).request(request)
         trust_context = await engine.peers.trust_context(who.tenant)
 
         def vouchers(attestation: Document) -> list[str]:
-            vouched = attestations.vouched_for(trust_context, attestation)
+            own_key = engine.peers.identity.keypair().public
+            own = attestations.signed_by(attestation, own_key)[1]
+            vouched = attestations.vouched_for(trust_context, attestation, own_key if own else None)
             return vouched.vouchers if vouched is not None else []
 
         text = comments.render_reply(response, author, vouchers)
@@ -121,7 +126,7 @@ def watch(
     """Answer request-UUID.json with response-UUID.json in a folder.
 
     Also verify-UUID.json with verify-result-UUID.json. A folder proves nobody's identity: without --trust-folder what
-    is shown is what is shared with the requester or with everyone. Stops at Ctrl-C or SIGTERM.
+    is shown is everyone's, and what is shared with who signs a request for this server. Stops at Ctrl-C or SIGTERM.
 
     \b
     Example:

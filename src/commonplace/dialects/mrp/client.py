@@ -17,8 +17,9 @@ from urllib.parse import urlencode
 from commonplace.dialects.mrp import signatures
 from commonplace.dialects.mrp.messages import CHECKS, Document, memory_request, message, new_id
 from commonplace.dialects.mrp.response_check import KnownKeys, ResponseCheck, check_response
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.errors import Fault, Forbidden, Unavailable
 from commonplace.wire.http_client import JsonClient
+from commonplace.wire.keys import fingerprint
 from commonplace.wire.origins import origin_of
 from commonplace.wire.record import system_clock
 from commonplace.wire.times import iso
@@ -164,10 +165,16 @@ async def ask(
     It is sent for the responder alone: for the key it is known by, else for the address it is asked at, so that it can
     send it on to nobody. An answer that is not what its responder signed is never given to anyone: it is refused.
     """
-    known = (known_keys or {}).get(peer.agent) if peer.agent else None
-    request = {"audience": pin or known or peer.origin, **request}
+    key = pin or ((known_keys or {}).get(peer.agent) if peer.agent else None)
+    request = {"audience": key or peer.origin, **request}
     sent = signatures.sign_request(request, private) if private else request
-    response = await peer.request(sent)
+    try:
+        response = await peer.request(sent)
+    except Forbidden as refusal:
+        if key is None:
+            raise
+        holder = f"{peer.origin} does not answer as the holder of the expected key {fingerprint(key)}"
+        raise Unavailable(f"{holder}: nothing was kept ({refusal.message})") from None
     found = check_response(sent, response, now=system_clock(), known=known_keys or {}, pin=pin, responder=peer.agent)
     if found.problem is not None:
         raise Unavailable(f"{found.problem}: nothing was kept and nothing of it is shown")
