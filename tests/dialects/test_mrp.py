@@ -171,6 +171,14 @@ def test_a_question_in_words_is_answered_with_attestations(over: Over) -> None:
     assert meta["processing_time_ms"] >= 0
 
 
+def test_what_is_found_follows_from_the_words_of_the_question(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("The ferry to the island leaves at nine")
+    talk.remember("Bread needs salt and patience")
+    assert talk.found("when does the ferry leave for the island?")[0] == "The ferry to the island leaves at nine"
+    assert talk.found("what does bread need besides salt?")[0] == "Bread needs salt and patience"
+
+
 def test_cut_by_max_results_is_still_success_and_all_are_counted(over: Over) -> None:
     talk = Talk(*over)
     for n in range(15):
@@ -692,6 +700,15 @@ def test_what_is_erased_while_it_is_answered_is_not_kept_for_repetition(
     assert talk.run(talk.engine._core.primary.records("local", request_dedup.ANSWER)) == []
     assert talk.send(request)["results"] == []
     assert talk.send({**request, "x": 1})["status"]["code"] == "declined", "the id stays used"
+
+
+def test_what_has_expired_since_is_not_repeated(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for a minute", expires_at=talk.subject.clock() + 60_000)
+    request = talk.request("pruning")
+    assert len(talk.send(request)["results"]) == 1
+    talk.subject.clock.advance(60_000)
+    assert talk.send(request)["results"] == []
 
 
 def test_what_was_changed_since_or_is_no_longer_shared_is_answered_anew(over: Over) -> None:
