@@ -44,7 +44,7 @@ def ask(
         str | None, option("--key-pin BASE64", "The responder's key; else what `commonplace trust` knows.")
     ] = None,
     verify: Annotated[bool, option("--verify", "Have the responder verify each memory again.")] = False,
-    keep: Annotated[bool, option("--keep", "Keep what is verified among the memories of --agent.")] = False,
+    keep: Annotated[bool, option("--keep", "Keep what is signed among the memories of --agent.")] = False,
     share: Annotated[
         list[str] | None, option("--share-with NAME", "With --keep: whom it may be passed on to; `*` is everyone.")
     ] = None,

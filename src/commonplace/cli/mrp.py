@@ -191,7 +191,10 @@ def vouch(
     domain: Annotated[str, option("--domain NAME", "In which domain.")],
     statement: Annotated[str, option("--statement TEXT", "What you vouch for, in words.")],
     level: Annotated[str, option("--level LEVEL", "learning, competent, expert or authority.", *_LEVELS)] = "competent",
-    subject_key: Annotated[str | None, option("--subject-key BASE64", "The key you know them by.")] = None,
+    subject_key: Annotated[
+        str | None,
+        option("--subject-key BASE64", "The key you know them by; by name alone it counts only where one is bound."),
+    ] = None,
     context: Annotated[str | None, option("--context TEXT", "How you know.")] = None,
     ref: Annotated[list[str] | None, option("--ref ID", "Where you met: a request or memory; repeat it.")] = None,
     confidence: Annotated[str | None, option("--confidence LEVEL", "How sure you are: high, medium or low.")] = None,
@@ -223,6 +226,10 @@ def vouch(
 
     with request_to(url, token):
         made, answer = run(send())
-    counts = "it counts there" if answer.get("counted") else "it does not count there: our key is no voucher's"
+    counts = (
+        "it counts there"
+        if answer.get("counted")
+        else "it does not count there: our key is no voucher's, or they know no key of it (--subject-key)"
+    )
     said = f"vouched for {subject} ({level}, {domain}) as {flat(answer.get('vouch_id'))}; {counts}"
     return Answer({"vouch": made, **answer}, said)

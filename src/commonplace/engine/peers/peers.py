@@ -330,7 +330,10 @@ class Peers:
         own = await self._core.primary.agent_names(who.tenant)
         counted = vouches.counts(kept, others, peers, now, own)
         if not authenticated and not counted:
-            raise Forbidden("without a token only a vouch that counts is kept: one signed by a voucher trusted here")
+            raise Forbidden(
+                "without a token only a vouch that counts is kept: one signed by a voucher trusted here, "
+                "for its subject's key"
+            )
         value = {"vouch": vouch, "sent_in": kept.sent_in, "at": now}
 
         def work(tx: Transaction) -> None:
