@@ -7,6 +7,7 @@ import copy
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -99,6 +100,18 @@ def changed(document: Any, at: int) -> Any:
         )()
 
     return walk(copy.deepcopy(document))
+
+
+@pytest.mark.parametrize("change", [
+    lambda r: r["header"].update(timestamp="2026-02-10T12:00:00.001Z"), lambda r: r["meta"].update(returned=2),
+    lambda r: r["results"][0].update(relevance_score=0.1), lambda r: r["results"].clear(),
+])  # fmt: skip
+def test_each_field_that_is_signed_is_covered(change: Callable[[Any], Any]) -> None:
+    signed = signatures.sign_response(response(), PRIVATE)
+    assert signatures.verify_response(signed, PUBLIC)
+    tampered = copy.deepcopy(signed)
+    change(tampered)
+    assert not signatures.verify_response(tampered, PUBLIC)
 
 
 @settings(max_examples=150, deadline=None)
