@@ -402,7 +402,7 @@ def test_an_answer_that_is_no_answer_is_said_plainly(town: Town, answer: bytes) 
     async def run(url: str) -> None:
         async with Peer(url) as peer:
             with pytest.raises(Unavailable) as caught:
-                await ask(peer, question("carol", QUESTION, now=system_clock()))
+                await ask(peer, question("carol", QUESTION, now=system_clock()), pin=town.keys["alice"])
             assert len(caught.value.message) < 400
 
     with meddler(town.alice, lambda path, data: answer) as url:
@@ -415,7 +415,7 @@ def test_an_answer_without_an_end_is_not_read_to_it(town: Town, monkeypatch: pyt
     async def run(url: str) -> None:
         async with Peer(url) as peer:
             with pytest.raises(Unavailable, match="more than 1,000 bytes"):
-                await ask(peer, question("carol", QUESTION, now=system_clock()))
+                await ask(peer, question("carol", QUESTION, now=system_clock()), pin=town.keys["alice"])
 
     with meddler(town.alice, lambda path, data: b" " * 5000) as url:
         asyncio.run(run(url))
