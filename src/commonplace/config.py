@@ -45,10 +45,15 @@ class MrpConfig:
     tenant: str = "local"  # whose memories peers without a token may ask for
     require_identity: bool = False  # whether a requester who proves nothing is refused
     requests_per_minute: int = 120  # of each requester
+    decline: str = "none"  # whose requests get no answer: "strangers" are those not known by key or token; or "all"
+    origins: tuple[str, ...] = ()  # the addresses peers ask at; none is where it listens, and `allowed_hosts`
 
 
 _TABLES: dict[str, type[Any]] = {"redaction": RedactionConfig, "mrp": MrpConfig}
-_CHOICES = {"redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")}}
+_CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
+    "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
+    "mrp": {"decline": ("none", "strangers", "all")},
+}
 
 
 @dataclass(slots=True, frozen=True)
@@ -116,6 +121,11 @@ def _table(name: str, given: Any) -> Any:
         values[key] = _typed(label, defaults[key], value)
         if (allowed := _CHOICES.get(name, {}).get(key)) and values[key] not in allowed:
             raise ValidationError(f"{label} must be {' or '.join(allowed)}, not {value!r}", field=label)
+    if values.get("origins"):
+        from commonplace.wire.origins import origin_of  # which loads more than most commands need
+
+        for origin in values["origins"]:
+            origin_of(origin, f"{name}.origins")
     return kind(**values)
 
 

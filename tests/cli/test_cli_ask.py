@@ -134,7 +134,11 @@ def test_the_key_bound_to_a_server_makes_what_it_signed_known(cli, server: Serve
     # A key bound to the author's own name says more, and another one there makes it wrong.
     cli("trust", "add", "keeper", "--level", "1", "--key", bind[-1])
     assert ", known as keeper's" in cli("ask", server.url, "tea", "--agent", "bob").out
-    cli("trust", "add", "keeper", "--level", "1", "--key", public_of(new_private()))
+    other = ("trust", "add", "keeper", "--level", "1", "--key", public_of(new_private()))
+    refused = cli(*other)
+    assert (refused.code, refused.out) == (1, "")
+    assert "keeper is bound to the key SHA256:" in refused.err
+    assert cli(*other, "--replace").code == 0
     assert "   wrong: its signature does not match" in cli("ask", server.url, "tea", "--agent", "bob").out
 
 
@@ -217,7 +221,7 @@ def test_an_answer_by_someone_else_is_neither_shown_nor_kept(cli, server: Server
     other = public_of(new_private())
     ran = cli("ask", server.url, "tea", "--agent", "bob", "--keep", "--key-pin", other)
     assert (ran.code, ran.out) == (2, "")
-    assert "is signed with another key" in ran.err
+    assert "does not answer as the holder of the expected key SHA256:" in ran.err
     assert "nothing was kept" in ran.err
     assert cli("list", "--agent", "bob", "--json").json["memories"] == []
     assert cli("ask", server.url, "tea", "--key-pin", other, "--json").json["error"]["code"] == "unavailable"
@@ -307,6 +311,22 @@ def test_the_author_of_a_comment_sees_what_is_shared_unless_trusted(cli, shared_
         check("mrp/request", reply["request"])
         check("mrp/response", reply["response"])
         assert len(reply["response"]["results"]) == count
+
+
+def test_the_name_of_a_comments_author_opens_nothing(cli, shared_memories: None) -> None:
+    assert cli("remember", "Tea for Babel alone", "--agent", "keeper", "--share-with", "Babel").code == 0
+    (reply,) = cli("mrp", "comment", COMMENT, "--from", "Babel", "--json").json["replies"]
+    (result,) = reply["response"]["results"]
+    assert result["attestation"]["claim"]["content"] == "Alice drinks green tea"
+
+
+def test_two_agents_whose_names_differ_in_letters_must_be_told_apart(cli, shared_memories: None) -> None:
+    assert cli("remember", "Another keeper's tea", "--agent", "Keeper", "--share-with", "*").code == 0
+    for name in ("keeper", "Keeper"):
+        (reply,) = cli("mrp", "comment", COMMENT.replace("keeper", name), "--json").json["replies"]
+        assert reply["response"]["responder"]["agent_id"] == name
+    ran = cli("mrp", "comment", COMMENT.replace("keeper", "KEEPER"), "--from", "Babel")
+    assert "Error: Keeper, keeper are different agents here: write the name in its own letters" in ran.out
 
 
 @pytest.mark.parametrize(

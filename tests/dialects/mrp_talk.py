@@ -34,10 +34,11 @@ def attestation(content: str = "Pruning is identity", **more: Any) -> Document:
     return {**made, **more}
 
 
-def vouch(voucher: str, subject: str, **more: Any) -> Document:
+def vouch(voucher: str, subject: str, public: str | None = None, **more: Any) -> Document:
+    """`public` is the key its subject is known by."""
     made: Document = {
         "id": f"vouch-{voucher}-{subject}-{uuid.uuid4()}", "created_at": "2025-06-01T12:00:00Z",
-        "voucher": {"agent_id": voucher}, "subject": {"agent_id": subject},
+        "voucher": {"agent_id": voucher}, "subject": {"agent_id": subject} | ({"public_key": public} if public else {}),
         "claim": {"domain": "memory-systems", "statement": "knows how to forget", "level": "expert"},
         "evidence": {"context": "we worked together", "interaction_refs": [], "outcome": "it held"},
         "confidence": {"level": "high", "reason": "years of it"}, "scope": {},
@@ -63,8 +64,8 @@ class Talk:
     def settings(self, **changes: Any) -> None:
         self.engine._core.settings.mrp = replace(self.engine._core.settings.mrp, **changes)
 
-    def trust(self, agent: str, level: int = 2, key: str | None = None, voucher: bool = False) -> None:
-        self.run(self.engine.peers.bind(LOCAL, agent, level=level, key=key, voucher=voucher))
+    def trust(self, agent: str, level: int = 2, key: str | None = None, voucher: bool = False, **more: Any) -> None:
+        self.run(self.engine.peers.bind(LOCAL, agent, level=level, key=key, voucher=voucher, replace=True, **more))
 
     def request(self, natural: str | None = "what about pruning?", requester: str = "bob", **more: Any) -> Document:
         structured = more.pop("structured", None)
@@ -88,6 +89,10 @@ class Talk:
                        "attestation_hash": signatures.attestation_hash(result["attestation"])},
         }  # fmt: skip
         return {**made, **({"checks": list(checks)} if checks else {}), **more}
+
+    def sign(self, document: Document, private: str) -> Document:
+        """As our client does: for this responder and nobody else."""
+        return signatures.sign_request({**document, "audience": self.engine.peers.identity.keypair().public}, private)
 
     def send(self, document: Document, *, via: Mrp | None = None) -> Document:
         answer: Document = self.run((via or self.mrp()).handle(document))

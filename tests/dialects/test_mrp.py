@@ -171,6 +171,14 @@ def test_a_question_in_words_is_answered_with_attestations(over: Over) -> None:
     assert meta["processing_time_ms"] >= 0
 
 
+def test_what_is_found_follows_from_the_words_of_the_question(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("The ferry to the island leaves at nine")
+    talk.remember("Bread needs salt and patience")
+    assert talk.found("when does the ferry leave for the island?")[0] == "The ferry to the island leaves at nine"
+    assert talk.found("what does bread need besides salt?")[0] == "Bread needs salt and patience"
+
+
 def test_cut_by_max_results_is_still_success_and_all_are_counted(over: Over) -> None:
     talk = Talk(*over)
     for n in range(15):
@@ -325,14 +333,12 @@ def test_peers_see_only_what_is_shared_with_them_or_with_everyone(over: Over) ->
         if level > 1:
             talk.trust("bob", level, public)
         request = talk.request("pruning")
-        request = signatures.sign_request(request, private) if level else request
+        request = talk.sign(request, private) if level else request
         answer = talk.send(request, via=talk.mrp(peer=True, agent="alice"))
         assert answer["meta"]["trust_level_used"] == level
-        assert {r["attestation"]["claim"]["content"] for r in answer["results"]} == {
-            "pruning for bob",
-            "pruning for all",
-        }
-        assert answer["meta"]["total_matches"] == 2, "what may not be seen is not counted"
+        seen = {"pruning for bob", "pruning for all"} if level else {"pruning for all"}
+        assert {r["attestation"]["claim"]["content"] for r in answer["results"]} == seen
+        assert answer["meta"]["total_matches"] == len(seen), "what may not be seen is not counted"
     carol = talk.found("pruning", via=talk.mrp(peer=True), requester="carol")
     assert set(carol) == {"pruning for all", "pruning by bea for all"}
     star = talk.found("pruning", via=talk.mrp(peer=True), requester="*")
@@ -347,12 +353,42 @@ def test_who_has_a_key_bound_is_believed_with_that_key_only(over: Over) -> None:
     talk.trust("bob", 2, public)
     peer = talk.mrp(peer=True)
     unsigned = talk.ask("pruning", via=peer)
-    wrong_key = talk.send(signatures.sign_request(talk.request("pruning"), key()[0]), via=peer)
+    wrong_key = talk.send(talk.sign(talk.request("pruning"), key()[0]), via=peer)
     for answer in (unsigned, wrong_key):
         assert answer["meta"]["trust_level_used"] == 0
         assert [r["attestation"]["claim"]["content"] for r in answer["results"]] == ["pruning for all"]
-    right = talk.send(signatures.sign_request(talk.request("pruning"), private), via=peer)
+    right = talk.send(talk.sign(talk.request("pruning"), private), via=peer)
     assert (right["meta"]["trust_level_used"], len(right["results"])) == (2, 2)
+    for_anyone = talk.send(signatures.sign_request(talk.request("pruning"), private), via=peer)
+    assert (for_anyone["meta"]["trust_level_used"], len(for_anyone["results"])) == (1, 1), "anyone may have sent it on"
+
+
+@pytest.mark.parametrize("audience", [
+    "http://127.0.0.1:8421", "http://127.0.0.1:8420", "https://alice.example", "commonplace", "alice", key()[1], "",
+], ids=["port", "no socket", "origin", "everyone's name", "agent", "key", "empty"])  # fmt: skip
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("operation", ["request", "verification"])
+def test_what_is_meant_for_someone_else_is_refused(over: Over, audience: str, signed: bool, operation: str) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for all", shared=["*"])
+    asked = talk.request("pruning")
+    if operation == "verification":
+        asked = {**talk.verification(talk.ask("pruning")["results"][0]), "requester": {"agent_id": "bob"}}
+    asked["audience"] = audience
+    if signed:
+        asked = signatures.sign_request(asked, key()[0])
+    for via in (talk.mrp(), talk.mrp(peer=True), talk.mrp(agent="alice")):
+        with pytest.raises(Forbidden if audience else ValidationError):
+            talk.send(asked, via=via)
+
+
+def test_the_name_and_the_addresses_that_are_set_are_audiences(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for bob", shared=["bob"])
+    talk.settings(name="alice's", origins=("https://alice.example",))
+    for audience in ("alice's", "https://alice.example", "HTTPS://Alice.Example:443/mrp"):
+        asked = signatures.sign_request({**talk.request("pruning"), "audience": audience}, key()[0])
+        assert len(talk.send(asked, via=talk.mrp(peer=True))["results"]) == 1
 
 
 def test_a_key_in_a_request_proves_nothing_and_its_possession_only_an_identity(over: Over) -> None:
@@ -416,8 +452,9 @@ def test_require_evidence_wants_references_witnesses_or_a_chain(over: Over) -> N
     talk.remember("pruning without")
     talk.remember("pruning with a reference", metadata={"references": ["a.md"]})
     talk.remember("pruning with a source", source="https://example.org/a")
-    keep_received(talk, "pruning with a witness", witnesses=[{"agent": "carol"}])
-    keep_received(talk, "pruning with a chain", chain=["a0"])
+    private, _ = key()
+    keep_received(talk, "pruning with a witness", private=private, witnesses=[{"agent": "carol"}])
+    keep_received(talk, "pruning with a chain", private=private, chain=["a0"])
     answer = talk.ask("pruning", structured={"filters": {"require_evidence": True}})
     assert {r["attestation"]["claim"]["content"] for r in answer["results"]} == {
         "pruning with a reference", "pruning with a source", "pruning with a witness", "pruning with a chain",
@@ -446,14 +483,85 @@ def test_min_trust_level_is_of_the_author_as_the_responder_sees_it(over: Over) -
 
 def test_require_vouches_wants_a_valid_vouch_for_the_author(over: Over) -> None:
     talk = Talk(*over)
-    keep_received(talk, "pruning by Babel")
+    private, public = key()
+    keep_received(talk, "pruning by Babel", private=private)
+    keep_received(talk, "pruning by someone who says Babel", private=key()[0])
     talk.remember("pruning of our own")
     ask = {"structured": {"filters": {"require_vouches": True}}}
     nothing = talk.ask("pruning", **ask)
     assert (nothing["status"]["code"], nothing["results"]) == ("no_match", [])
     talk.trust("djclawd", 3, voucher=True)
-    assert talk.vouched(vouch("djclawd", "Babel"))
+    assert not talk.vouched(vouch("djclawd", "Babel"))
+    assert talk.found("pruning", **ask) == [], "a name alone is anybody's"
+    assert talk.vouched(vouch("djclawd", "Babel", public))
     assert talk.found("pruning", **ask) == ["pruning by Babel"]
+
+
+@pytest.mark.parametrize("signed", ["not at all", "in its claim only"])
+def test_forged_witnesses_are_no_evidence(over: Over, signed: str) -> None:
+    talk = Talk(*over)
+    (hers, public), (carols, carol) = key(), key()
+    document = attestation("pruning", agent="Babel")
+    if signed != "not at all":
+        talk.trust("Babel", 3, public)
+        document = signatures.sign_attestation(document, hers)
+        document["signatures"].pop("full_signature")
+    document["provenance"] = {
+        "source": "received",
+        "witnesses": [{"agent": "carol", "signature": "AAAA"}],
+        "chain": ["x"],
+    }
+    if document.get("signatures"):
+        document["signatures"]["hash"] = signatures.attestation_hash(document)
+    talk.run(talk.mrp().keep(document, from_agent="mallory", agent="alice"))
+    ask = {"structured": {"filters": {"require_evidence": True}}}
+    assert talk.found("pruning", **ask) == []
+    talk.trust("carol", 1, carol)
+    assert talk.found("pruning", **ask) == [], "it is not her signature"
+    witness = signatures.sign_attestation(document, carols)["signatures"]["agent_signature"]
+    seen = {**document, "id": "seen", "claim": {**document["claim"]}}
+    seen["provenance"] = {"source": "received", "witnesses": [{"agent": "carol", "signature": witness}], "chain": []}
+    if document.get("signatures"):
+        seen["signatures"] = {**document["signatures"], "hash": signatures.attestation_hash(seen)}
+    talk.run(talk.mrp().keep(seen, from_agent="mallory", agent="alice"))
+    assert talk.found("pruning", **ask) == ["pruning"], "a witness who signed for it herself counts"
+
+
+@pytest.mark.parametrize(("policy", "declined"), [
+    ("none", set()), ("strangers", {"stranger"}), ("all", {"stranger", "bob"}),
+])  # fmt: skip
+def test_the_operator_can_decline(over: Over, policy: str, declined: set[str]) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for all", shared=["*"])
+    private, public = key()
+    talk.trust("bob", 1, public)
+    found = talk.ask("pruning")["results"][0]
+    peer = talk.mrp(peer=True)
+
+    def answers(who: str, private: str) -> tuple[str, str]:
+        asked = talk.send(talk.sign(talk.request("pruning", who), private), via=peer)
+        assert asked["status"]["code"] != "declined" or (asked["results"], asked["meta"]["total_matches"]) == ([], 0)
+        verify = {**talk.verification(found), "requester": {"agent_id": who}}
+        checked = talk.send(talk.sign(verify, private), via=peer)
+        return asked["status"]["code"], checked["results"]["signature"]["detail"]
+
+    talk.settings(decline=policy)
+    for who, secret in (("bob", private), ("stranger", key()[0])):
+        code, detail = answers(who, secret)
+        assert (code == "declined") == (detail == "this verification is declined") == (who in declined)
+    assert talk.ask("pruning")["status"]["code"] == "success", "whose memories they are"
+    talk.trust("bob", 1, public, declined=True)
+    assert answers("bob", private)[0] == "declined"
+    assert answers("somebody else", private)[0] == "declined", "the same key under another name"
+
+
+def test_what_was_answered_before_is_declined_once_the_operator_says_so(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for all", shared=["*"])
+    request, peer = talk.request("pruning"), talk.mrp(peer=True)
+    assert talk.send(request, via=peer)["status"]["code"] == "success"
+    talk.settings(decline="strangers")
+    assert talk.send(request, via=peer)["status"]["code"] == "declined"
 
 
 def test_a_vouch_for_a_key_says_nothing_of_who_signs_with_another(over: Over) -> None:
@@ -594,16 +702,26 @@ def test_what_is_erased_while_it_is_answered_is_not_kept_for_repetition(
     assert talk.send({**request, "x": 1})["status"]["code"] == "declined", "the id stays used"
 
 
+def test_what_has_expired_since_is_not_repeated(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning for a minute", expires_at=talk.subject.clock() + 60_000)
+    request = talk.request("pruning")
+    assert len(talk.send(request)["results"]) == 1
+    talk.subject.clock.advance(60_000)
+    assert talk.send(request)["results"] == []
+
+
 def test_what_was_changed_since_or_is_no_longer_shared_is_answered_anew(over: Over) -> None:
     talk = Talk(*over)
     id = talk.remember("pruning one", "agent", shared=["bob"])
-    request = talk.request("pruning")
+    private, _ = key()
+    request = talk.sign(talk.request("pruning"), private)
     peer = talk.mrp(peer=True)
     assert len(talk.send(request, via=peer)["results"]) == 1
     talk.run(talk.subject.update(id, privacy={}))
     assert talk.send(request, via=peer)["results"] == []
     talk.run(talk.subject.update(id, privacy={"share_with": ["bob"]}))
-    request = talk.request("pruning")
+    request = talk.sign(talk.request("pruning"), private)
     assert len(talk.send(request, via=peer)["results"]) == 1
     talk.trust("bob", 2, key()[1])
     assert talk.send(request, via=peer)["results"] == [], "whoever asked did not prove to be bob"
@@ -660,11 +778,16 @@ def test_a_memory_made_of_several_is_shared_only_with_whom_each_was(over: Over) 
     second = talk.remember("pruning two", "agent", shared=["bob"])
     third = talk.remember("pruning three", "agent")
     talk.run(talk.subject.merge(first, second, strategy="merge_content"))
-    peer = talk.mrp(peer=True)
-    assert talk.found("pruning", via=peer) == ["pruning one\npruning two"]
-    assert talk.found("pruning", via=peer, requester="carol") == []
+
+    def seen(requester: str) -> list[str]:
+        request = talk.sign(talk.request("pruning", requester), key()[0])
+        results = talk.send(request, via=talk.mrp(peer=True))["results"]
+        return [result["attestation"]["claim"]["content"] for result in results]
+
+    assert seen("bob") == ["pruning one\npruning two"]
+    assert seen("carol") == []
     talk.run(talk.subject.merge(first, third, strategy="merge_content"))
-    assert talk.found("pruning", via=peer) == []
+    assert seen("bob") == []
 
 
 def test_keeping_needs_the_right_to_write(over: Over) -> None:

@@ -144,8 +144,8 @@ def test_salience_says_why_how_surely_and_how_long() -> None:
     assert made["claim"] == {"type": "fact", "content": "x", "references": ["a.md", "b.md"], "context": "On x"}
     assert made["provenance"] == {"source": "direct-experience", "witnesses": [], "chain": []}
     assert (made["id"], made["agent"], made["created_at"]) == ("i", "alice", "2025-06-15T15:06:40.000Z")
-    assert has_evidence(made)
-    assert not has_evidence(to_attestation(Memory("i", "t", "a", "semantic", "x")))
+    assert has_evidence(made, {}, own=True)
+    assert not has_evidence(to_attestation(Memory("i", "t", "a", "semantic", "x")), {}, own=True)
     weighty = Memory("i", "t", "a", "semantic", "x", importance=0.9)
     assert to_attestation(weighty)["salience"]["category"] == "foundational"
 
@@ -182,7 +182,9 @@ def test_a_received_attestation_is_kept_verbatim_with_where_it_came_from(over: O
 
 def test_what_was_changed_since_is_attested_by_whoever_changed_it(over: Over) -> None:
     talk = Talk(*over)
-    document = signatures.sign_attestation(attestation(), PRIVATE)
+    document = attestation()
+    document["provenance"] |= {"witnesses": [{"agent": "carol"}], "chain": ["a0"]}
+    document = signatures.sign_attestation(document, PRIVATE)
     id = talk.run(talk.mrp().keep(document, from_agent="Babel", agent="agent"))["memory_id"]
     talk.run(talk.subject.update(id, content="Pruning is not identity"))
     memory = talk.run(talk.subject.get(id))
@@ -190,7 +192,9 @@ def test_what_was_changed_since_is_attested_by_whoever_changed_it(over: Over) ->
     result = talk.ask("what is identity?")["results"][0]["attestation"]
     assert (result["agent"], result["id"], result["provenance"]["source"]) == ("agent", id, "received")
     assert result["claim"]["content"] == "Pruning is not identity"
-    assert result["provenance"]["chain"][-1]["attestation"] == document["id"]
+    (link,) = result["provenance"]["chain"]
+    assert link["attestation"] == document["id"]
+    assert result["provenance"]["witnesses"] == [], "they saw something else"
 
 
 def test_what_is_received_replaces_nothing_of_anyone_elses(over: Over) -> None:
@@ -214,6 +218,11 @@ def test_what_is_received_replaces_nothing_of_anyone_elses(over: Over) -> None:
     assert superseded("The account is 333") == [first, "not-here-yet"]
     keep(OTHER, "The account is 444", ours, first)
     assert superseded("The account is 444") == [], "another hand under the same name"
+    forged = attestation("The account is 666")
+    forged["salience"]["supersedes"] = [first]
+    forged["signatures"] = {"public_key": PUBLIC}
+    talk.run(talk.mrp().keep(forged, from_agent="mallory", agent="alice"))
+    assert superseded("The account is 666") == [], "naming a key is not signing with it"
     keep(OTHER, "The account is 555", ours, agent="alice")
     assert superseded("The account is 555") == [], "our own agent's name is no proof, either"
 
@@ -224,6 +233,7 @@ def test_what_is_received_replaces_nothing_of_anyone_elses(over: Over) -> None:
     lambda d: d.update(agent="Mallory"),
     lambda d: d["provenance"].update(source="inference"),
     lambda d: d["signatures"].update(agent_signature=d["signatures"]["agent_signature"][::-1]),
+    lambda d: d["signatures"].update(full_signature=d["signatures"]["agent_signature"]),
     lambda d: d["signatures"].update(hash="sha256:" + "0" * 64),
     lambda d: d["signatures"].update(public_key="nonsense"),
     lambda d: d["signatures"].update(public_key=key()[1]),

@@ -7,6 +7,7 @@ import copy
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -101,6 +102,18 @@ def changed(document: Any, at: int) -> Any:
     return walk(copy.deepcopy(document))
 
 
+@pytest.mark.parametrize("change", [
+    lambda r: r["header"].update(timestamp="2026-02-10T12:00:00.001Z"), lambda r: r["meta"].update(returned=2),
+    lambda r: r["results"][0].update(relevance_score=0.1), lambda r: r["results"].clear(),
+])  # fmt: skip
+def test_each_field_that_is_signed_is_covered(change: Callable[[Any], Any]) -> None:
+    signed = signatures.sign_response(response(), PRIVATE)
+    assert signatures.verify_response(signed, PUBLIC)
+    tampered = copy.deepcopy(signed)
+    change(tampered)
+    assert not signatures.verify_response(tampered, PUBLIC)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 80))
 def test_any_change_to_a_signed_response_is_caught(at: int) -> None:
@@ -126,6 +139,39 @@ def test_any_change_to_an_attestation_is_caught(at: int) -> None:
         return
     assert not signatures.verify_attestation({**other, "signatures": signed["signatures"]}, PUBLIC)
     assert not signatures.same_hash(other, signed["signatures"]["hash"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 60))
+def test_any_change_is_caught_by_the_signatures_alone(at: int) -> None:
+    """Whoever changes an attestation can put its hash right again."""
+    bare = attestation()
+    signed = signatures.sign_attestation(bare, PRIVATE)["signatures"]
+    other = changed(bare, at)
+    if other == bare or set(other) != set(bare):
+        return
+    rehashed = {**other, "signatures": {**signed, "hash": signatures.attestation_hash(other)}}
+    assert signatures.covered(rehashed, PUBLIC) is None
+    claim_only = {name: value for name, value in rehashed["signatures"].items() if name != "full_signature"}
+    same = (other["claim"], other["salience"]) == (bare["claim"], bare["salience"])
+    assert signatures.covered({**other, "signatures": claim_only}, PUBLIC) == ("claim" if same else None)
+
+
+def test_what_a_signature_covers() -> None:
+    bare = attestation()
+    signed = signatures.sign_attestation(bare, PRIVATE)
+    assert keys.verify(PUBLIC, signatures.claim_bytes(bare), signed["signatures"]["agent_signature"])
+    assert signatures.claim_bytes(bare) == keys.bytes_of({"claim": bare["claim"], "salience": bare["salience"]})
+    assert keys.verify(PUBLIC, signatures.attestation_bytes(bare), signed["signatures"]["full_signature"])
+    assert signatures.covered(signed, PUBLIC) == "whole"
+    assert signatures.covered(signed, key()[1]) is None
+    assert signatures.covered(bare, PUBLIC) is None
+    for missing, part in (("full_signature", "claim"), ("hash", "whole"), ("agent_signature", None)):
+        kept = {name: value for name, value in signed["signatures"].items() if name != missing}
+        assert signatures.covered({**bare, "signatures": kept}, PUBLIC) == part
+    for other in (signed["signatures"]["agent_signature"], keys.sign(key()[0], signatures.attestation_bytes(bare))):
+        swapped = {**signed["signatures"], "full_signature": other}
+        assert signatures.covered({**bare, "signatures": swapped}, PUBLIC) is None
 
 
 @settings(max_examples=200, deadline=None)
@@ -163,14 +209,35 @@ def test_rsa_signatures_of_others_are_verified() -> None:
         keys.check_public(weak)
 
 
+#: The same 32 bytes for a lenient reader: bits are set that base64 leaves unused.
+_LAST = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+RESPELLED = PUBLIC[:42] + _LAST[_LAST.index(PUBLIC[42]) + 1] + "="
+
+
 @pytest.mark.parametrize(
     "wrong", ["", "AAAA", "not base64!", PUBLIC[:-1], PUBLIC + "=", PUBLIC + "\n", f" {PUBLIC}", "A" * 43 + "B",
-              "=" * 44, keys.encode(b"x" * 31), keys.encode(b"x" * 33), keys.encode(b"x" * 400), "A" * 100_000],
-    ids=range(13),
+              "=" * 44, keys.encode(b"x" * 31), keys.encode(b"x" * 33), keys.encode(b"x" * 400), "A" * 100_000,
+              RESPELLED],
+    ids=range(14),
 )  # fmt: skip
 def test_malformed_keys_are_refused_by_name(wrong: str) -> None:
     with pytest.raises(ValidationError, match=r"public_key must be base64"):
         keys.check_public(wrong)
+
+
+_FIELD = 2**255 - 19
+_ORDER_8 = 2707385501144840649318225287225658788936804267575313519463743609750303402022
+
+
+@pytest.mark.parametrize("sign", [0, 1 << 255])
+@pytest.mark.parametrize("y", [0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8, _FIELD, _FIELD + 1, 2**255 - 1])
+def test_keys_that_verify_anything_are_refused(y: int, sign: int) -> None:
+    weak = keys.encode((y | sign).to_bytes(32, "little"))
+    with pytest.raises(ValidationError, match="the key of somebody"):
+        keys.check_public(weak)
+    # With R the neutral element and S nothing, such a key can verify a message nobody has signed.
+    with pytest.raises(ValidationError, match="the key of somebody"):
+        keys.verify(weak, b"anything", keys.encode((1).to_bytes(32, "little") + bytes(32)))
 
 
 def test_a_signed_request_proves_possession_of_its_key_and_no_more() -> None:

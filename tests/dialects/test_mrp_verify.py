@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mrp_talk import Talk, attestation, key, vouch
+from mrp_talk import Document, Talk, attestation, key, vouch
 
 from commonplace.dialects.mrp import signatures
-from commonplace.dialects.mrp.messages import CHECKS
+from commonplace.dialects.mrp.messages import AHEAD_MS, CHECKS, SKEW_MS, TTL_SECONDS
 from commonplace.dialects.mrp.verification import WEIGHTS, aggregate
 from commonplace.engine.peers.vouches import DECAY
 from commonplace.testing.subject import DAY_MS, Subject
 from commonplace.wire.errors import Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.record import Principal
+from commonplace.wire.times import iso
 
 Over = tuple[Subject, Callable[[Any], Any]]
 LOCAL = Principal()
@@ -121,6 +122,49 @@ def test_what_an_old_key_of_ours_signed_still_verifies(over: Over) -> None:
     assert talk.send(talk.verification(found, "signature"))["results"]["signature"]["status"] == "pass"
 
 
+def _forged(document: Document, **changes: Any) -> Document:
+    """As someone on the way changes what the document's own signature does not cover."""
+    kept = {name: value for name, value in document["signatures"].items() if name != "full_signature"}
+    changed = {**document, **changes}
+    return {**changed, "signatures": {**kept, "hash": signatures.attestation_hash(changed)}}
+
+
+def test_what_the_documents_own_signature_does_not_cover_is_not_called_verified(over: Over) -> None:
+    talk = Talk(*over)
+    private, public = key()
+    talk.trust("Babel", 2, public)
+    note = talk.remember("a first note", shared=["*"])
+    forged = _forged(
+        signatures.sign_attestation(attestation("pruning by Babel"), private),
+        created_at=iso(talk.subject.clock()),
+        provenance={"source": "aggregated", "witnesses": [{"agent": "carol"}], "chain": [note]},
+    )
+    talk.run(talk.mrp().keep(forged, from_agent="Babel", agent="alice"))
+    assert talk.found("pruning", structured={"filters": {"require_evidence": True}}) == []
+    checked = talk.send(talk.verification(result(talk)))
+    assert statuses(checked) == {
+        "signature": "pass", "evidence": "skip", "vouches": "fail", "freshness": "skip", "consistency": "pass",
+    }  # fmt: skip
+    assert "only claim and salience are signed" in checked["results"]["signature"]["detail"]
+    assert checked["results"]["evidence"]["accessible_count"] == 0
+    assert checked["results"]["freshness"]["detail"] == "when it was made is not signed"
+    whole = signatures.sign_attestation(
+        {**forged, "id": "another", "claim": {**forged["claim"], "content": "x"}}, private
+    )
+    talk.run(talk.mrp().keep(whole, from_agent="Babel", agent="alice"))
+    told = talk.ask(None, structured={"keywords": ["x"]})["results"][0]
+    checked = talk.send(talk.verification(told))
+    assert (statuses(checked)["evidence"], statuses(checked)["freshness"]) == ("pass", "pass"), "its author signed them"
+
+
+def test_what_is_dated_in_the_future_is_not_fresh(over: Over) -> None:
+    talk = Talk(*over)
+    later = attestation("pruning", created_at=iso(talk.subject.clock() + AHEAD_MS + 1))
+    talk.run(talk.mrp().keep(signatures.sign_attestation(later, key()[0]), from_agent="Babel", agent="alice"))
+    checked = talk.send(talk.verification(result(talk), "freshness"))["results"]["freshness"]
+    assert (checked["status"], checked["detail"]) == ("fail", "it is dated in the future")
+
+
 def test_evidence_is_looked_up_here_and_never_fetched(over: Over) -> None:
     talk = Talk(*over)
     cases: list[tuple[list[str], str, int]] = [
@@ -157,7 +201,7 @@ def test_vouches_count_by_who_gave_them(over: Over) -> None:
     none = talk.send(talk.verification(found, "vouches"))["results"]["vouches"]
     assert (none["status"], none["vouch_count"], none["trusted_vouchers"]) == ("fail", 0, [])
     talk.trust("djclawd", 3, voucher=True)
-    talk.vouched(vouch("djclawd", "alice"))
+    assert talk.vouched(vouch("djclawd", "alice")), "an agent of ours has our key"
     answer = talk.send(talk.verification(found, "vouches"))
     assert answer["results"]["vouches"]["trusted_vouchers"] == ["djclawd"]
     assert answer["aggregate"]["trust_score"] == DECAY
@@ -215,12 +259,11 @@ def test_freshness_follows_the_category(over: Over) -> None:
         talk.remember(f"pruning {category}", metadata={"category": category})
     for category, most in days.items():
         found = talk.ask(None, structured={"keywords": [category]})["results"][0]
-        fresh = talk.verification(found, "freshness")
         talk.subject.clock.advance((most or 4000) * DAY_MS)
-        answer = talk.send(fresh)["results"]["freshness"]
+        answer = talk.send(talk.verification(found, "freshness"))["results"]["freshness"]
         assert (answer["status"], answer["age_days"]) == ("pass", most or 4000)
         talk.subject.clock.advance(1000)
-        answer = talk.send(fresh)["results"]["freshness"]
+        answer = talk.send(talk.verification(found, "freshness"))["results"]["freshness"]
         assert answer["status"] == ("pass" if most is None else "fail")
         talk.subject.clock.now -= (most or 4000) * DAY_MS + 1000
 
@@ -244,21 +287,25 @@ def test_what_the_knowledge_graph_contradicts_conflicts(over: Over) -> None:
     triple = {"subject": "Alice", "predicate": "lives_in", "object": "Berlin"}
     talk.remember("pruning where Alice lives", metadata={"triple": triple})
     found = result(talk)
-    asked = talk.verification(found, "consistency")
-    assert talk.send(asked)["results"]["consistency"]["status"] == "pass", "nothing is stated"
+
+    def consistency() -> Document:
+        checked: Document = talk.send(talk.verification(found, "consistency"))["results"]["consistency"]
+        return checked
+
+    assert consistency()["status"] == "pass", "nothing is stated"
     engine = talk.engine
     talk.run(engine.graph.assert_fact(LOCAL, "alice", subject="Alice", predicate="lives_in", object="berlin"))
-    assert talk.send(asked)["results"]["consistency"]["status"] == "pass"
+    assert consistency()["status"] == "pass"
     moved = talk.remember("Alice moved to Paris")
     talk.run(
         engine.graph.assert_fact(
             LOCAL, "alice", subject="Alice", predicate="lives_in", object="Paris", provenance=moved
         )
     )
-    answer = talk.send(asked)["results"]["consistency"]
+    answer = consistency()
     assert (answer["status"], answer["conflicts"]) == ("fail", [moved])
     talk.run(engine.graph.assert_fact(LOCAL, "bea", subject="Alice", predicate="lives_in", object="Rome"))
-    assert talk.send(asked)["results"]["consistency"]["conflicts"] == [moved], "another agent's graph is its own"
+    assert consistency()["conflicts"] == [moved], "another agent's graph is its own"
 
 
 def test_verifying_tells_nothing_of_what_one_may_not_see(over: Over) -> None:
@@ -283,14 +330,57 @@ def test_verifying_tells_nothing_of_what_one_may_not_see(over: Over) -> None:
     own = talk.ask(None, structured={"keywords": ["trimming"]})["results"][0]
     assert own["memory_id"] == bound
     assert talk.send(talk.verification(own), via=peer)["aggregate"]["recommendation"] == "reject"
-    as_bob = {**talk.verification(own), "requester": {"agent_id": "bob"}}
-    assert talk.send(as_bob, via=peer)["results"]["signature"]["status"] == "pass"
     private, public_key = key()
+
+    def as_bob() -> Document:
+        return {**talk.verification(own), "requester": {"agent_id": "bob"}}
+
+    assert talk.send(talk.sign(as_bob(), private), via=peer)["results"]["signature"]["status"] == "pass"
     talk.trust("bob", 1, public_key)
-    assert talk.send(as_bob, via=peer)["aggregate"]["recommendation"] == "reject", "not proved to be bob"
-    assert talk.send(signatures.sign_request(as_bob, private), via=peer)["results"]["signature"]["status"] == "pass"
+    assert talk.send(talk.sign(as_bob(), private), via=peer)["results"]["signature"]["status"] == "pass"
+    for unproved in (as_bob(), signatures.sign_request(as_bob(), private), talk.sign(as_bob(), key()[0])):
+        assert talk.send(unproved, via=peer)["aggregate"]["recommendation"] == "reject", "not proved to be bob, here"
     with pytest.raises(Unauthenticated):
-        talk.send({**signatures.sign_request(as_bob, private), "checks": ["vouches"]}, via=peer)
+        talk.send({**talk.sign(as_bob(), private), "checks": ["vouches"]}, via=peer)
+
+
+def test_a_verification_holds_as_long_as_a_request_does(over: Over) -> None:
+    talk = Talk(*over)
+    talk.remember("pruning")
+    asked = talk.verification(result(talk))
+    early = {**asked, "header": {**asked["header"], "timestamp": iso(talk.subject.clock() + AHEAD_MS + 1)}}
+    with pytest.raises(ValidationError, match="in the future"):
+        talk.send(early)
+    talk.subject.clock.advance(TTL_SECONDS * 1000 + SKEW_MS - 1)
+    assert talk.send(asked)["aggregate"]["recommendation"] != "reject"
+    talk.subject.clock.advance(1)
+    with pytest.raises(ValidationError, match="the request is over"):
+        talk.send(asked)
+    brief = talk.verification(result(talk))
+    brief["header"]["ttl_seconds"] = 1
+    talk.subject.clock.advance(1000 + SKEW_MS)
+    with pytest.raises(ValidationError, match="the request is over"):
+        talk.send(brief)
+
+
+def test_the_same_verification_gets_the_same_result_and_its_id_means_one(over: Over) -> None:
+    talk = Talk(*over)
+    id = talk.remember("pruning", "agent")
+    found = result(talk)
+    asked = talk.verification(found)
+    first = talk.send(asked)
+    talk.subject.clock.advance(1000)
+    assert talk.send(asked) == first
+    reused = talk.send({**asked, "checks": ["freshness"]})
+    assert (reused["aggregate"]["trust_score"], reused["aggregate"]["recommendation"]) == (0.0, "reject")
+    assert reused["results"]["signature"]["detail"] == "this verification is declined"
+    elsewhere = talk.send(asked, via=talk.mrp(agent="agent"))
+    assert elsewhere["results"]["signature"]["detail"] == "this verification is declined", "asked of another agent"
+    request = talk.request()
+    request["header"]["request_id"] = asked["header"]["verify_id"]
+    assert talk.send(request)["status"]["code"] == "success", "the ids of requests are their own"
+    talk.run(talk.subject.forget(id))
+    assert talk.send(asked)["aggregate"]["recommendation"] == "reject", "what is gone is not vouched for again"
 
 
 @pytest.mark.parametrize(("spoil", "said"), [

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mrp_talk import Talk, key, vouch
+from mrp_talk import Document, Talk, key, vouch as named_vouch
 
 from commonplace.dialects.mrp import signatures
 from commonplace.engine.peers.peers import VOUCH
+from commonplace.engine.peers.vouches import AHEAD_MS
 from commonplace.testing.subject import DAY_MS, Subject
 from commonplace.wire.errors import Conflict, Forbidden, SecretLeakage, ValidationError
 from commonplace.wire.record import Principal
@@ -17,10 +18,16 @@ from commonplace.wire.times import iso
 from commonplace.wire.validate import check
 
 Over = tuple[Subject, Callable[[Any], Any]]
+BABEL, BABELS_KEY = key()
+
+
+def vouch(voucher: str, subject: str, **more: Any) -> Document:
+    """For whoever holds Babel's key."""
+    return named_vouch(voucher, subject, BABELS_KEY, **more)
 
 
 def level(talk: Talk, private: str, requester: str = "Babel") -> int:
-    request = signatures.sign_request(talk.request(requester=requester), private)
+    request = talk.sign(talk.request(requester=requester), private)
     used: int = talk.send(request, via=talk.mrp(peer=True))["meta"]["trust_level_used"]
     return used
 
@@ -34,7 +41,7 @@ def list_vouches(talk: Talk, subject: str, who: Principal | None = None) -> list
 
 def test_a_signed_vouch_of_a_bound_voucher_counts_and_makes_its_subject_vouched(over: Over) -> None:
     talk = Talk(*over)
-    (voucher, public), (babel, _) = key(), key()
+    (voucher, public), babel = key(), BABEL
     talk.trust("djclawd", 2, public, voucher=True)
     assert level(talk, babel) == 1
     given = signatures.sign_vouch(vouch("djclawd", "Babel"), voucher)
@@ -49,7 +56,7 @@ def test_a_signed_vouch_of_a_bound_voucher_counts_and_makes_its_subject_vouched(
 
 def test_a_vouch_counts_no_more_once_its_voucher_is_removed(over: Over) -> None:
     talk = Talk(*over)
-    (voucher, public), (babel, _) = key(), key()
+    (voucher, public), babel = key(), BABEL
     talk.trust("djclawd", 2, public, voucher=True)
     assert talk.vouched(signatures.sign_vouch(vouch("djclawd", "Babel"), voucher))
     talk.run(talk.engine.peers.unbind(Principal(), "djclawd"))
@@ -76,7 +83,7 @@ def test_self_vouches_expired_ones_and_those_of_strangers_do_not_count(over: Ove
     still = signatures.sign_vouch(vouch("djclawd", "Babel", scope={"valid_until": iso(now + DAY_MS)}), private)
     assert talk.vouched(still)
     assert still in list_vouches(talk, "Babel")
-    babel = key()[0]
+    babel = BABEL
     assert level(talk, babel) == 2
     talk.subject.clock.advance(DAY_MS)
     assert level(talk, babel) == 1
@@ -165,10 +172,58 @@ def test_a_vouch_that_names_its_subjects_key_vouches_for_that_key_only(over: Ove
     talk = Talk(*over)
     (babel, public), (mallory, _) = key(), key()
     talk.trust("djclawd", 3, voucher=True)
-    given = vouch("djclawd", "Babel")
-    given["subject"]["public_key"] = public
+    given = named_vouch("djclawd", "Babel", public)
     assert talk.vouched(given)
     assert (level(talk, babel), level(talk, mallory)) == (2, 1)
+
+
+def test_a_vouch_by_name_counts_only_for_the_key_bound_to_it(over: Over) -> None:
+    talk = Talk(*over)
+    (babel, public), (mallory, _) = key(), key()
+    talk.trust("djclawd", 3, voucher=True)
+    assert not talk.vouched(named_vouch("djclawd", "Babel")), "anyone can be called so"
+    assert (level(talk, babel), level(talk, mallory)) == (1, 1)
+    talk.trust("Babel", 1, public)
+    assert (level(talk, babel), level(talk, mallory)) == (2, 0)
+    assert talk.vouched(named_vouch("djclawd", "Babel"))
+
+
+@pytest.mark.parametrize("spelled", ["DJCLAWD", "Djclawd", "djclawd "])
+def test_a_self_vouch_in_other_letters_does_not_count(over: Over, spelled: str) -> None:
+    talk = Talk(*over)
+    private, public = key()
+    talk.trust("djclawd", 2, public, voucher=True)
+    mine = signatures.sign_vouch(vouch("djclawd", spelled), private)
+    assert not talk.vouched(mine)
+    with pytest.raises(Forbidden):
+        talk.vouched(signatures.sign_vouch(vouch("djclawd", spelled), private), peer=True)
+    assert level(talk, BABEL, spelled) == 1
+
+
+def test_a_vouch_from_the_future_is_refused(over: Over) -> None:
+    talk = Talk(*over)
+    private, public = key()
+    talk.trust("djclawd", 2, public, voucher=True)
+    for ahead in (AHEAD_MS + 1, DAY_MS):
+        early = vouch("djclawd", "Babel", created_at=iso(talk.subject.clock() + ahead))
+        with pytest.raises(ValidationError, match="from the future"):
+            talk.vouched(signatures.sign_vouch(early, private))
+    in_time = vouch("djclawd", "Babel", created_at=iso(talk.subject.clock() + AHEAD_MS))
+    assert talk.vouched(signatures.sign_vouch(in_time, private))
+
+
+def test_without_a_subject_all_are_listed_in_pages(over: Over) -> None:
+    talk = Talk(*over)
+    for subject in ("Babel", "carol", "dave"):
+        talk.vouched(vouch("djclawd", subject))
+    everything = talk.run(talk.mrp().vouches())
+    assert len(everything["vouches"]) == 3
+    assert "next_cursor" not in everything
+    first = talk.run(talk.mrp().vouches(limit=2))
+    check("mrp/vouches.response", first)
+    rest = talk.run(talk.mrp().vouches(limit=2, cursor=first["next_cursor"]))
+    assert first["vouches"] + rest["vouches"] == everything["vouches"]
+    assert "next_cursor" not in rest
 
 
 def test_a_vouch_with_a_secret_in_it_is_refused(over: Over) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from mcp_process import McpProcess
-from server_process import SECONDS, ServerProcess, command, environment
+from mcp_process import McpProcess, run_mcp
+from server_process import SECONDS, ServerProcess, command, environment, run_server
 
 from commonplace.sdk import SyncMemory
 from commonplace.wire.errors import SecretLeakage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, flat, line, note, plural
+from commonplace.cli.support.output import Document, flat, indented, line, note, plural
 from commonplace.cli.support.peers import ambiguous_name, request_to
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import system_clock
@@ -44,7 +44,7 @@ def ask(
         str | None, option("--key-pin BASE64", "The responder's key; else what `commonplace trust` knows.")
     ] = None,
     verify: Annotated[bool, option("--verify", "Have the responder verify each memory again.")] = False,
-    keep: Annotated[bool, option("--keep", "Keep what is verified among the memories of --agent.")] = False,
+    keep: Annotated[bool, option("--keep", "Keep what is signed among the memories of --agent.")] = False,
     share: Annotated[
         list[str] | None, option("--share-with NAME", "With --keep: whom it may be passed on to; `*` is everyone.")
     ] = None,
@@ -120,7 +120,8 @@ def _show(answer: PeerAnswer, reasons: list[str], shared: list[str]) -> None:
         attestation = result["attestation"]
         if place:
             line()
-        line(f"{place + 1}. [{result['relevance_score']:.2f}] {attestation['claim']['content']}")
+        said = indented(attestation["claim"]["content"], "   │ ")
+        line(f"{place + 1}. [{result['relevance_score']:.2f}] {said}")
         line(f"   by {flat(attestation['agent'])}, {flat(attestation['created_at'])}, {flat(result['memory_id'])}")
         unknown = ", which is our own" if verdict.key == _own_key(answer) else ", not known here"
         whose = f", known as {verdict.known_as}'s" if verdict.known_as else unknown if verdict.key else ""
@@ -139,7 +140,7 @@ def _show(answer: PeerAnswer, reasons: list[str], shared: list[str]) -> None:
 
 def _kept(kept: Document | None, reason: str, shared: list[str]) -> str:
     if kept is None:
-        return f"not kept: {reason}"
+        return f"not kept: {flat(reason)}"
     id = kept["memory_id"]
     if kept.get("own"):
         how = f"; to share it: `commonplace update {id} --share-with NAME`" if shared else ""
@@ -150,7 +151,7 @@ def _kept(kept: Document | None, reason: str, shared: list[str]) -> str:
 
 def _advice(verification: Document) -> str:
     if "error" in verification:
-        return f"would not verify it: {verification['error']['message']}"
+        return f"would not verify it: {flat(verification['error']['message'])}"
     aggregate = verification["aggregate"]
     failed = [name for name, found in verification["results"].items() if found["status"] == "fail"]
     return f"{aggregate['recommendation']}, trust {aggregate['trust_score']}" + (
@@ -172,6 +173,6 @@ def _key(answer: PeerAnswer) -> str:
     if key == _own_key(answer):
         return " with our own key"
     name = shlex.quote(flat(answer.responder))
-    known = f" with a key not known here; `commonplace trust add {name} --level 1 --key {key}` binds it"
+    known = f" with a key not known here; `commonplace trust add {name} --level 1 --key {flat(key)}` binds it"
     warning = ambiguous_name(answer.responder)
     return known if warning is None else f"{known}\n{warning}, or give the key with --key-pin"

@@ -67,7 +67,8 @@ def rotate(run: Session, dry_run: options.DryRun = False, yes: options.Yes = Fal
         confirm("Replace it?")
     identity.rotate()
     return _answer(
-        identity, "give it to everyone who had bound the old one: commonplace trust add NAME --level … --key …"
+        identity,
+        "give it to everyone who had bound the old one: commonplace trust add NAME --level … --key … --replace",
     )
 
 

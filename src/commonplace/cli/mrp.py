@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, emit, line, note, plural
+from commonplace.cli.support.output import Document, emit, flat, line, note, plural
 from commonplace.cli.support.peers import request_to
-from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
 
@@ -44,13 +44,13 @@ def comment(
         str, option("--from NAME", "Who wrote the comment; the reply is addressed to them.")
     ] = "anonymous",
     trust_author: Annotated[
-        bool, option("--trust-author", "Show them everything, not only what is shared with them.")
+        bool, option("--trust-author", "Show them everything, not only what is everyone's.")
     ] = False,
 ) -> Answer:
     """Answer the requests in a comment, and print the reply.
 
     Requests to agents that are not here get no answer. A comment proves nobody's identity: what is shown is what is
-    shared with its author or with everyone.
+    shared with everyone.
 
     \b
     Example:
@@ -80,20 +80,25 @@ async def _reply(
     who = _caller(engine, trusted)
     name = engine.settings.mrp.name
     here = [agent] if agent is not None else [*await engine.agent_names(replace(who, agents=("*",))), name]
-    addressed = next((each for each in here if each.casefold() == asked.agent.casefold()), None)
-    if addressed is None:
+    named = [each for each in dict.fromkeys(here) if each.casefold() == asked.agent.casefold()]
+    if not named:
         return None
+    addressed = asked.agent if asked.agent in named else named[0]
     request = asked.request(requester=author, request_id=str(uuid.uuid4()), timestamp=iso(engine.clock()))
     reply: Document = {"agent": addressed, "request": request}
     try:
         if asked.problem is not None:
             raise Fault(asked.problem)
+        if len(named) > 1 and asked.agent not in named:
+            raise Conflict(f"{', '.join(sorted(named))} are different agents here: write the name in its own letters")
         answers = None if agent is None and addressed == name else addressed
         response = await Mrp(engine, who, agent=answers, authenticated=trusted).request(request)
         trust_context = await engine.peers.trust_context(who.tenant)
 
         def vouchers(attestation: Document) -> list[str]:
-            vouched = attestations.vouched_for(trust_context, attestation)
+            own_key = engine.peers.identity.keypair().public
+            own = attestations.signed_by(attestation, own_key)[1]
+            vouched = attestations.vouched_for(trust_context, attestation, own_key if own else None)
             return vouched.vouchers if vouched is not None else []
 
         text = comments.render_reply(response, author, vouchers)
@@ -121,7 +126,7 @@ def watch(
     """Answer request-UUID.json with response-UUID.json in a folder.
 
     Also verify-UUID.json with verify-result-UUID.json. A folder proves nobody's identity: without --trust-folder what
-    is shown is what is shared with the requester or with everyone. Stops at Ctrl-C or SIGTERM.
+    is shown is everyone's, and what is shared with who signs a request for this server. Stops at Ctrl-C or SIGTERM.
 
     \b
     Example:
@@ -173,7 +178,7 @@ def _report(answered: AnswerSummary, as_json: bool) -> None:
         emit(asdict(answered))
     else:
         many = f", {plural(answered.results, 'memory')}" if answered.results else ""
-        why = f": {answered.message}" if answered.status in ("error", "declined", "partial", "reject") else ""
+        why = f": {flat(answered.message)}" if answered.status in ("error", "declined", "partial", "reject") else ""
         line(f"{answered.request} → {answered.response}  {answered.status}{many}{why}")
     sys.stdout.flush()
 
@@ -186,7 +191,10 @@ def vouch(
     domain: Annotated[str, option("--domain NAME", "In which domain.")],
     statement: Annotated[str, option("--statement TEXT", "What you vouch for, in words.")],
     level: Annotated[str, option("--level LEVEL", "learning, competent, expert or authority.", *_LEVELS)] = "competent",
-    subject_key: Annotated[str | None, option("--subject-key BASE64", "The key you know them by.")] = None,
+    subject_key: Annotated[
+        str | None,
+        option("--subject-key BASE64", "The key you know them by; by name alone it counts only where one is bound."),
+    ] = None,
     context: Annotated[str | None, option("--context TEXT", "How you know.")] = None,
     ref: Annotated[list[str] | None, option("--ref ID", "Where you met: a request or memory; repeat it.")] = None,
     confidence: Annotated[str | None, option("--confidence LEVEL", "How sure you are: high, medium or low.")] = None,
@@ -218,6 +226,10 @@ def vouch(
 
     with request_to(url, token):
         made, answer = run(send())
-    counts = "it counts there" if answer.get("counted") else "it does not count there: our key is no voucher's"
-    said = f"vouched for {subject} ({level}, {domain}) as {answer.get('vouch_id')}; {counts}"
+    counts = (
+        "it counts there"
+        if answer.get("counted")
+        else "it does not count there: our key is no voucher's, or they know no key of it (--subject-key)"
+    )
+    said = f"vouched for {subject} ({level}, {domain}) as {flat(answer.get('vouch_id'))}; {counts}"
     return Answer({"vouch": made, **answer}, said)

@@ -31,9 +31,11 @@ def add(
         str | None, option("--key BASE64", "Its public key: only who holds it is believed to be it.")
     ] = None,
     voucher: Annotated[bool, option("--voucher", "Its word for other agents counts here.")] = False,
+    decline: Annotated[bool, option("--decline", "Answer nothing that it asks.")] = False,
+    replace: Annotated[bool, option("--replace", "It has another key now, or none.")] = False,
     tenant: Tenant = LOCAL_TENANT,
 ) -> Answer:
-    """Trust an agent; what was said of it before is replaced.
+    """Trust an agent; what was said of it before is replaced, its key only with --replace.
 
     \b
     Example:
@@ -41,11 +43,13 @@ def add(
       commonplace trust add djclawd --level 3 --voucher
     """
     who = Principal(tenant=tenant)
-    made = run(run.engine.peers.bind(who, peer, level=level, key=key, voucher=voucher)).to_wire()
+    made = run(
+        run.engine.peers.bind(who, peer, level=level, key=key, voucher=voucher, declined=decline, replace=replace)
+    ).to_wire()
     warning = ambiguous_name(peer)
     if key is None:
         warning = "without --key nothing shows that a request is really from it, so what it asks counts as anonymous"
-    also = ", also as a voucher" if voucher else ""
+    also = (", also as a voucher" if voucher else "") + ("; what it asks is declined" if decline else "")
     said = f"{made['agent_id']} is trusted at level {made['level']} ({made['name']}){also}"
     return Answer(made, said, notes=[warning] if warning is not None else [])
 
@@ -61,8 +65,9 @@ def list_peers(run: Session, tenant: Tenant = LOCAL_TENANT) -> Answer:
     found = [peer.to_wire() for peer in run(run.engine.peers.bindings(tenant)).values()]
     rows = []
     for p in found:
-        voucher = "yes" if p["voucher"] else ""
-        rows.append([p["agent_id"], f"{p['level']} {p['name']}", voucher, p.get("fingerprint", "")])
+        voucher, level = "yes" if p["voucher"] else "", f"{p['level']} {p['name']}"
+        shown = f"{level}, declined" if p.get("declined") else level
+        rows.append([p["agent_id"], shown, voucher, p.get("fingerprint", "")])
     nothing = "no agent of others is trusted: whoever asks without a token is anonymous"
     return Answer({"peers": found}, Table(["agent", "level", "voucher", "key"], rows, empty=nothing))
 

@@ -21,7 +21,12 @@ from commonplace.engine.peers.asking import (
     in_domain as in_domain,
 )
 from commonplace.engine.peers.identity import Identity as Identity
-from commonplace.engine.peers.peers import Peers as Peers, Requester as Requester, TrustContext as TrustContext
+from commonplace.engine.peers.peers import (
+    MOST_LISTED as MOST_LISTED,
+    Peers as Peers,
+    Requester as Requester,
+    TrustContext as TrustContext,
+)
 from commonplace.engine.peers.request_dedup import RequestIdReused as RequestIdReused, slot as slot
 from commonplace.engine.peers.trust import Peer as Peer, author_level as author_level
 from commonplace.engine.peers.vouches import VouchedTrust as VouchedTrust

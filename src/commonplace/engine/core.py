@@ -46,6 +46,7 @@ class Settings:
     folder: Path | None = None  # where this installation keeps files of its own, such as its keys
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
+    host_names: tuple[str, ...] = ()  # that lead to its server, besides its own
 
 
 class Core:

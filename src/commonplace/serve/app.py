@@ -157,9 +157,14 @@ class Endpoint:
             raise ValidationError(route.needs_body)
         document = body if route.has_body else {**query, **path}
         accept, spend = headers.get("accept", ""), lambda: authenticator.spend(who)
-        return Call(engine, who, document, path, query, accept, is_open, spend, who is anonymous)
+        return Call(engine, who, document, path, query, accept, is_open, spend, who is anonymous, _address(scope))
 
     def _wrong_method(self, scope: Scope) -> Reply:
         allowed = sorted(self.by_method.keys() | ({"HEAD"} if "GET" in self.by_method else set()))
         fault = ValidationError(f"{scope['method'][:20]} does not work here; use {' or '.join(allowed)}")
         return self._context.refusal(scope, fault, 405, Allow=", ".join(allowed))
+
+
+def _address(scope: Scope) -> tuple[str, int] | None:
+    host, port = scope.get("server") or ("", None)
+    return (host, port) if port else None  # a Unix socket has no port

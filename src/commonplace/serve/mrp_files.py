@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from commonplace.dialects.mrp.messages import Document, message, new_id
-from commonplace.wire.errors import Fault, PayloadTooLarge, RateLimited, Unauthenticated, Unavailable, ValidationError
+from commonplace.wire.errors import (
+    Fault,
+    Forbidden,
+    PayloadTooLarge,
+    RateLimited,
+    Unauthenticated,
+    Unavailable,
+    ValidationError,
+)
 from commonplace.wire.record import Clock, system_clock
 from commonplace.wire.strict_json import InvalidJson, NestedTooDeeply, decode
 from commonplace.wire.times import iso
@@ -210,7 +218,9 @@ class Folder:
             self._report_once(ask.name, f"{ask.name}: its requester has asked too often; it is tried again")
             return None
         except Fault as fault:
-            return self._refusal(ask, "declined" if isinstance(fault, Unauthenticated) else "error", fault.message)
+            return self._refusal(
+                ask, "declined" if isinstance(fault, (Unauthenticated, Forbidden)) else "error", fault.message
+            )
         except Exception as error:
             # Only its kind: the text of an exception may hold what the request held.
             self._report_once(ask.name, f"{ask.name}: unexpected {type(error).__name__}; this is a bug in Commonplace")

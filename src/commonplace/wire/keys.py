@@ -18,6 +18,9 @@ ED25519 = "ed25519"
 RSA_SHA256 = "rsa-sha256"
 _RAW = 32  # bytes of an Ed25519 key, private or public
 _FEWEST_RSA_BITS = 2048
+_FIELD = 2**255 - 19
+_ORDER_8 = 2707385501144840649318225287225658788936804267575313519463743609750303402022
+_SMALL_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8})  # the y of the points of order 1, 2, 4 and 8
 _LONGEST = 8192  # characters of anything in base64 that is looked at
 
 
@@ -46,7 +49,7 @@ def verify(public: str, message: bytes, signature: str, algorithm: str = ED25519
         if algorithm == ED25519:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-            Ed25519PublicKey.from_public_bytes(decode(public, "public_key", _RAW)).verify(value, message)
+            Ed25519PublicKey.from_public_bytes(_ed25519(public)).verify(value, message)
         elif algorithm == RSA_SHA256:
             from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
             from cryptography.hazmat.primitives.hashes import SHA256
@@ -66,7 +69,7 @@ def check_public(public: str) -> str:
     if algorithm_of(public) == RSA_SHA256:
         _rsa(public)
     else:
-        decode(public, "public_key", _RAW)
+        _ed25519(public)
     return public
 
 
@@ -113,6 +116,16 @@ def _signer(private: str) -> Any:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     return Ed25519PrivateKey.from_private_bytes(decode(private, "private key", _RAW))
+
+
+def _ed25519(public: str) -> bytes:
+    """A point that some private key leads to. Of small order there are eight, and anyone can make a signature that one
+    of them verifies, for any message; and what is spelled beyond the field is a second spelling of another key."""
+    raw = decode(public, "public_key", _RAW)
+    y = int.from_bytes(raw, "little") & ((1 << 255) - 1)  # the last bit is the sign of x
+    if y >= _FIELD or y in _SMALL_ORDER:
+        raise ValidationError("public_key must be the key of somebody: this one verifies anything", field="public_key")
+    return raw
 
 
 def _rsa(public: str) -> RSAPublicKey:

@@ -52,13 +52,34 @@ def test_bindings_are_kept_shown_replaced_and_removed(subject: Subject, run: Any
         "agent_id": "bob", "level": 2, "name": "vouched", "voucher": False, "public_key": PUBLIC,
         "fingerprint": keys.fingerprint(PUBLIC), "created_at": START,
     }  # fmt: skip
-    run(peers.bind(LOCAL, "bob", level=1))
-    assert run(peers.bindings("local"))["bob"] == Peer("bob", 1, None, False, START)
+    run(peers.bind(LOCAL, "bob", level=1, key=PUBLIC, declined=True))
+    assert run(peers.bindings("local"))["bob"] == Peer("bob", 1, PUBLIC, False, START, declined=True)
     run(peers.unbind(LOCAL, "bob"))
     with pytest.raises(NotFound, match="trust list"):
         run(peers.unbind(LOCAL, "bob"))
     operations = [entry.operation for entry in run(subject.engine.ledger.entries(LOCAL))]
     assert operations == ["add_peer", "add_peer", "add_peer", "remove_peer"]
+
+
+@pytest.mark.parametrize("key", [OTHER, None])
+def test_another_key_for_a_name_is_a_conflict_until_it_is_meant(subject: Subject, run: Any, key: str | None) -> None:
+    peers = subject.engine.peers
+    run(peers.bind(LOCAL, "bob", level=2, key=PUBLIC))
+    with pytest.raises(Conflict, match=f"bob is bound to the key {keys.fingerprint(PUBLIC)}.*--replace"):
+        run(peers.bind(LOCAL, "bob", level=3, key=key))
+    assert run(peers.bindings("local"))["bob"] == Peer("bob", 2, PUBLIC, False, START)
+    run(peers.bind(LOCAL, "bob", level=3, key=key, replace=True))
+    assert run(peers.bindings("local"))["bob"].key == key
+
+
+@pytest.mark.parametrize("spelled", ["Bob", "BOB", "ｂｏｂ", "bob "])
+def test_a_name_in_other_letters_is_a_conflict_that_says_what_to_do(subject: Subject, run: Any, spelled: str) -> None:
+    peers = subject.engine.peers
+    run(peers.bind(LOCAL, "bob", level=2, key=PUBLIC))
+    for replace_key in (False, True):
+        with pytest.raises(Conflict, match=r"bob is bound already.*`commonplace trust remove bob`"):
+            run(peers.bind(LOCAL, spelled, level=2, key=OTHER, replace=replace_key))
+    assert list(run(peers.bindings("local"))) == ["bob"]
 
 
 @pytest.mark.parametrize("wrong", [
@@ -82,18 +103,28 @@ def test_only_an_admin_of_all_agents_says_whom_to_trust(subject: Subject, run: A
 
 
 def test_who_is_vouched_for_by_key_is_trusted_with_that_key() -> None:
-    known = TrustContext({}, {"a": VouchedTrust(0.8, ["root"], {PUBLIC}), "b": VouchedTrust(0.8, ["root"])})
-    assert known.trusted("a", PUBLIC)
-    assert known.trusted("a", OTHER) is None
-    assert known.trusted("b", OTHER)
-    assert known.trusted("c") is None
+    root, leaf = VouchedTrust(0.8, ["root"]), VouchedTrust(0.64, ["leaf", "root"])
+    vouched: dict[str, dict[str | None, VouchedTrust]] = {"a": {PUBLIC: root, OTHER: leaf}, "b": {None: root}}
+    known = TrustContext({}, vouched)
+    assert known.trusted("a", PUBLIC) == root
+    assert known.trusted("a", OTHER) == leaf, "each key has those who speak of it"
+    assert known.trusted("a", None) is None
+    assert known.trusted("b", OTHER) is None, "a name alone is anybody's"
+    assert known.trusted("b", OTHER, own=True) == root
+    assert known.trusted("c", PUBLIC) is None
+    bound = TrustContext({name: Peer(name, 1, OTHER) for name in "ab"}, {**vouched, "b": {None: root, OTHER: leaf}})
+    assert bound.trusted("a", PUBLIC) is None, "it is known by another key here"
+    assert bound.trusted("a", OTHER) == leaf
+    assert bound.trusted("b", OTHER) == VouchedTrust(0.8, ["leaf", "root"])
 
 
 # who asks
 
 
 def ask_as(subject: Subject, run: Any, who: Principal = LOCAL, **fields: Any) -> Requester:
+    """`proved` with a message that is for this server."""
     given = {"authenticated": False, "agent": "ada", "claimed": "bob", "proved": None, **fields}
+    given.setdefault("audience", subject.engine.peers.identity.keypair().public if given["proved"] else None)
     requester: Requester = run(subject.engine.peers.requester(who, **given))
     return requester
 
@@ -141,7 +172,9 @@ def scenario(settings: MrpConfig, work: Any) -> None:
 
 async def request(subject: Subject, claimed: str, proved: str | None = None) -> Requester:
     who = subject.engine.peers.unauthenticated()
-    return await subject.engine.peers.requester(who, authenticated=False, agent="ada", claimed=claimed, proved=proved)
+    peers = subject.engine.peers
+    fields = {"claimed": claimed, "proved": proved, "audience": peers.identity.keypair().public}
+    return await peers.requester(who, authenticated=False, agent="ada", **fields)
 
 
 def test_strangers_are_let_in_where_the_operator_says_so() -> None:
@@ -205,7 +238,9 @@ def fill(subject: Subject, run: Any) -> dict[str, str]:
 def test_a_peer_is_shown_what_is_shared_with_it(subject: Subject, run: Any, query: PeerQuery) -> None:
     ids = fill(subject, run)
     for requester, names in (
-        (ask_as(subject, run), {"everyone", "bob"}),
+        (ask_as(subject, run, proved=PUBLIC), {"everyone", "bob"}),
+        (ask_as(subject, run, proved=PUBLIC, audience=None), {"everyone"}),
+        (ask_as(subject, run), {"everyone"}),
         (ask_as(subject, run, authenticated=True), set(ids)),
     ):
         found = run(subject.engine.peers.ask(requester, query, limit=10, show=10))
@@ -253,7 +288,7 @@ def test_an_agent_whose_budget_is_spent_is_left_out_and_that_is_said(clock: Fake
 
 def test_a_memory_is_found_only_by_who_may_see_it(subject: Subject, run: Any) -> None:
     ids = fill(subject, run)
-    peers, bob = subject.engine.peers, ask_as(subject, run)
+    peers, bob = subject.engine.peers, ask_as(subject, run, proved=PUBLIC)
     seen = {name for name, id in ids.items() if run(peers.find(bob, id, None)) is not None}
     assert seen == {"everyone", "bob"}
     assert run(peers.find(bob, "nothing", None)) is None
@@ -267,9 +302,10 @@ def test_what_took_its_place_is_told_to_who_may_see_it(subject: Subject, run: An
     shared = run(subject.remember("newest", "ada", supersedes=["note"], privacy={"share_with": ["bob"]}))
     memory = run(subject.get(old, "ada"))
     peers = subject.engine.peers
-    assert run(peers.replacements(ask_as(subject, run), memory)) == [shared]
+    assert run(peers.replacements(ask_as(subject, run, proved=PUBLIC), memory)) == [shared]
+    assert run(peers.replacements(ask_as(subject, run), memory)) == [], "a name alone proves nothing"
     assert set(run(peers.replacements(ask_as(subject, run, authenticated=True), memory))) == {secret, shared}
-    assert run(peers.replacements(ask_as(subject, run), run(subject.get(shared, "ada")))) == []
+    assert run(peers.replacements(ask_as(subject, run, proved=PUBLIC), run(subject.get(shared, "ada")))) == []
 
 
 def test_what_a_received_memory_may_replace(subject: Subject, run: Any) -> None:
@@ -308,11 +344,15 @@ def test_a_vouch_of_a_trusted_voucher_counts_and_raises_its_subject(subject: Sub
     peers = subject.engine.peers
     run(peers.bind(LOCAL, "root", level=3, voucher=True))
     assert ask_as(subject, run, proved=PUBLIC).trust.level == 1
-    assert run(peers.keep_vouch(LOCAL, vouch(), authenticated=True)) is True
+    assert run(peers.keep_vouch(LOCAL, vouch(id="v0"), authenticated=True)) is False, "a name alone is anybody's"
+    assert ask_as(subject, run, proved=PUBLIC).trust.level == 1
+    about = {"subject": {"agent_id": "bob", "public_key": PUBLIC}}
+    assert run(peers.keep_vouch(LOCAL, vouch(**about), authenticated=True)) is True
     assert ask_as(subject, run, proved=PUBLIC).trust.level == 2
+    assert ask_as(subject, run, proved=OTHER).trust.level == 1
     assert ask_as(subject, run).trust.level == 0, "a name alone proves nothing"
     assert run(peers.keep_vouch(LOCAL, vouch("eve", id="v2"), authenticated=True)) is False, "kept, but of nobody's"
-    assert [kept.voucher for kept in run(peers.vouches("local"))] == ["root", "eve"]
+    assert [kept.voucher for kept in run(peers.vouches("local"))] == ["root", "root", "eve"]
     run(peers.unbind(LOCAL, "root"))
     assert ask_as(subject, run, proved=PUBLIC).trust.level == 1
 
@@ -324,7 +364,8 @@ def test_without_a_token_only_a_signed_vouch_that_counts_is_kept(subject: Subjec
         run(peers.keep_vouch(stranger, vouch(), authenticated=False))
     with pytest.raises(ValidationError, match="the signature is not made with the key bound to root"):
         run(peers.keep_vouch(stranger, signed(vouch(), keys.new_private()), authenticated=False))
-    assert run(peers.keep_vouch(stranger, signed(vouch()), authenticated=False)) is True
+    about = {"subject": {"agent_id": "bob", "public_key": OTHER}}
+    assert run(peers.keep_vouch(stranger, signed(vouch(**about)), authenticated=False)) is True
     assert len(run(peers.vouches("local"))) == 1
 
 
@@ -345,10 +386,44 @@ def test_vouches_about_an_agent_are_shown_until_they_are_over(subject: Subject, 
     for document in (brief, lasting, vouch(about="eve", id="v3")):
         run(peers.keep_vouch(LOCAL, document, authenticated=True))
         subject.clock.advance(1)
-    assert run(peers.vouches_for(LOCAL, "bob")) == [brief, lasting]
+    assert run(peers.vouches_for(LOCAL, "bob")) == ([brief, lasting], None)
     subject.clock.advance(1000)
-    assert run(peers.vouches_for(LOCAL, "bob")) == [lasting]
-    assert run(peers.vouches_for(Principal(tenant="acme"), "bob")) == []
+    assert run(peers.vouches_for(LOCAL, "bob")) == ([lasting], None)
+    assert run(peers.vouches_for(Principal(tenant="acme"), "bob")) == ([], None)
+
+
+def test_all_vouches_are_listed_a_page_at_a_time(subject: Subject, run: Any) -> None:
+    peers = subject.engine.peers
+    given = [vouch(about="bob" if n % 2 else "eve", id=f"v{n}") for n in range(7)]
+    for n, document in enumerate(given):
+        run(peers.keep_vouch(LOCAL, document, authenticated=True))
+        subject.clock.advance(n % 2)  # some came in the same moment
+    for about in (None, "bob"):
+        wanted = [each["id"] for each in given if about is None or each["subject"]["agent_id"] == about]
+        for limit in (1, 2, 3, 7, 8):
+            listed: list[str] = []
+            cursor = None
+            for _ in range(8):
+                page, cursor = run(peers.vouches_for(LOCAL, about, limit=limit, cursor=cursor))
+                assert len(page) <= limit
+                listed += [each["id"] for each in page]
+                if cursor is None:
+                    break
+            assert sorted(listed) == wanted
+    for wrong in ("", "x", "-", "1", "1-"):
+        with pytest.raises(ValidationError, match="cursor must be"):
+            run(peers.vouches_for(LOCAL, cursor=wrong))
+
+
+def test_who_is_declined_hands_in_no_vouch() -> None:
+    async def work(subject: Subject) -> None:
+        peers = subject.engine.peers
+        await peers.bind(LOCAL, "root", level=3, key=PUBLIC, voucher=True, declined=True)
+        about = {"subject": {"agent_id": "bob", "public_key": OTHER}}
+        with pytest.raises(Forbidden, match="declines"):
+            await peers.keep_vouch(peers.unauthenticated(), signed(vouch(**about)), authenticated=False)
+
+    scenario(MrpConfig(), work)
 
 
 def test_no_more_vouches_are_taken_than_can_be_kept(

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.engine.peers import trust
-from commonplace.engine.peers.trust import Peer, author_level, check_binding, trust_of, visible
+from commonplace.engine.peers.trust import (
+    Peer,
+    RequesterTrust,
+    author_level,
+    check_binding,
+    declines,
+    trust_of,
+    visible,
+)
 from commonplace.wire import keys
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import matches
@@ -21,19 +29,23 @@ OTHER = keys.public_of(keys.encode(bytes(32)))
 
 
 @pytest.mark.parametrize(("given", "level", "named", "known"), [
-    ({}, 0, True, False),
-    ({"proved": OTHER}, 1, True, False),
+    ({}, 0, False, False),
+    ({"addressed": True}, 0, False, False),
+    ({"proved": OTHER}, 1, False, False),
+    ({"proved": OTHER, "addressed": True}, 1, True, False),
     ({"identified": True}, 1, True, True),
-    ({"vouched": True}, 0, True, False),
-    ({"proved": OTHER, "vouched": True}, 2, True, False),
-    ({"peer": Peer("bob", 3)}, 0, True, False),
-    ({"peer": Peer("bob", 3), "proved": OTHER}, 1, True, False),
+    ({"vouched": True}, 0, False, False),
+    ({"proved": OTHER, "vouched": True}, 1, False, False),
+    ({"proved": OTHER, "addressed": True, "vouched": True}, 2, True, False),
+    ({"peer": Peer("bob", 3)}, 0, False, False),
+    ({"peer": Peer("bob", 3), "proved": OTHER, "addressed": True}, 1, True, False),
     ({"peer": Peer("bob", 1, PUBLIC)}, 0, False, False),
-    ({"peer": Peer("bob", 3, PUBLIC), "proved": OTHER, "vouched": True}, 0, False, False),
-    ({"peer": Peer("bob", 1, PUBLIC), "proved": PUBLIC}, 1, True, True),
-    ({"peer": Peer("bob", 2, PUBLIC), "proved": PUBLIC}, 2, True, True),
-    ({"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC}, 3, True, True),
-    ({"peer": Peer("bob", 1, PUBLIC), "proved": PUBLIC, "vouched": True}, 2, True, True),
+    ({"peer": Peer("bob", 3, PUBLIC), "proved": OTHER, "addressed": True, "vouched": True}, 0, False, False),
+    ({"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC, "vouched": True}, 1, False, False),
+    ({"peer": Peer("bob", 1, PUBLIC), "proved": PUBLIC, "addressed": True}, 1, True, True),
+    ({"peer": Peer("bob", 2, PUBLIC), "proved": PUBLIC, "addressed": True}, 2, True, True),
+    ({"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC, "addressed": True}, 3, True, True),
+    ({"peer": Peer("bob", 1, PUBLIC), "proved": PUBLIC, "addressed": True, "vouched": True}, 2, True, True),
     ({"peer": Peer("bob", 3, PUBLIC), "identified": True}, 3, True, True),
     ({"authenticated": True}, 3, True, True),
     ({"authenticated": True, "peer": Peer("bob", 1, PUBLIC)}, 3, True, True),
@@ -55,10 +67,35 @@ def test_what_each_level_may_see() -> None:
     def seen(**given: Any) -> list[Any]:
         return [shared[int(m.id)] for m in memories if matches(m, visible(trust_of("bob", **given)))]
 
-    for proof in ({}, {"proved": OTHER}, {"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC}):
+    bound = {"peer": Peer("bob", 3, PUBLIC), "proved": PUBLIC}
+    for proof in ({"proved": OTHER, "addressed": True}, {**bound, "addressed": True}, {"identified": True}):
         assert seen(**proof) == [["*"], ["bob"], ["carol", "bob"]]
+    for relayed in ({}, {"addressed": True}, {"proved": OTHER}, bound):
+        assert seen(**relayed) == [["*"]], "anyone could have sent it"
     assert seen(peer=Peer("bob", 3, PUBLIC)) == [["*"]], "not proved to be bob"
     assert seen(authenticated=True) == shared
+
+
+OURS = trust_of("bob", authenticated=True)
+STRANGER = trust_of("bob", proved=OTHER, addressed=True)
+KNOWN = trust_of("bob", proved=PUBLIC, addressed=True, peer=Peer("bob", 3, PUBLIC))
+
+
+@pytest.mark.parametrize(("policy", "who", "proved", "peers", "declined"), [
+    ("none", STRANGER, OTHER, [], False), ("none", KNOWN, PUBLIC, [], False),
+    ("strangers", STRANGER, OTHER, [], True), ("strangers", KNOWN, PUBLIC, [], False),
+    ("all", STRANGER, OTHER, [], True), ("all", KNOWN, PUBLIC, [], True),
+    ("strangers", OURS, None, [], False), ("all", OURS, None, [Peer("bob", 1, declined=True)], False),
+    ("none", STRANGER, OTHER, [Peer("bob", 1, declined=True)], True),
+    ("none", STRANGER, OTHER, [Peer("BOB", 1, declined=True)], True),
+    ("none", STRANGER, OTHER, [Peer("eve", 1, OTHER, declined=True)], True),  # by another name, with the same key
+    ("none", STRANGER, OTHER, [Peer("eve", 1, PUBLIC, declined=True), Peer("bob", 1)], False),
+    ("none", trust_of("bob"), None, [Peer("eve", 1, declined=True)], False),
+])  # fmt: skip
+def test_whom_the_operator_declines(
+    policy: str, who: RequesterTrust, proved: str | None, peers: list[Peer], declined: bool
+) -> None:
+    assert declines(policy, who, proved, peers) is declined
 
 
 @pytest.mark.parametrize(("given", "level"), [
@@ -67,7 +104,8 @@ def test_what_each_level_may_see() -> None:
     ({"signed": True}, 1),
     ({"vouched": True}, 0),
     ({"signed": True, "vouched": True}, 2),
-    ({"peer": Peer("b", 2)}, 2),
+    ({"peer": Peer("b", 2)}, 0),
+    ({"peer": Peer("b", 3), "signed": True}, 1),
     ({"peer": Peer("b", 3, PUBLIC)}, 0),
     ({"peer": Peer("b", 3, PUBLIC), "signed": True, "vouched": True}, 0),
     ({"peer": Peer("b", 3, PUBLIC), "by_bound_key": True}, 3),

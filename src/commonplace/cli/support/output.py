@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 
-# Content is whatever agents wrote: an escape sequence in it must not reach the reader's terminal.
-_CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}
+# Content is whatever agents wrote, ours and others': neither an escape sequence nor a mark that turns the direction of
+# writing, and so shows a name or a verdict that is not there, may reach the reader's terminal.
+_BIDI = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))  # and breaks of lines that are no \n
+_CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160), *_BIDI) if chr(c) not in "\n\t"}
+_ESCAPES = {c: f"\\u{c:04x}" for c in _CONTROLS if c >= 127}  # what JSON itself leaves as it is
 _TIMES = ("created_at", "updated_at", "expires_at", "last_recalled_at")
 _LONGEST_CELL = 600
 _ID_WIDTH = 36  # an id must stay on one line to be copied
@@ -33,7 +36,7 @@ def on_terminal() -> bool:
 
 def emit(document: Any) -> None:
     """One JSON document on stdout: on one line for programs, indented for people."""
-    _write(json.dumps(document, ensure_ascii=False, indent=2 if on_terminal() else None))
+    _write(json.dumps(document, ensure_ascii=False, indent=2 if on_terminal() else None).translate(_ESCAPES))
 
 
 def line(text: str = "") -> None:
@@ -60,14 +63,14 @@ def remarks(notes: Iterable[str | None]) -> None:
 def heading(text: str) -> None:
     """Bold on a terminal."""
     if on_terminal():
-        _console().print(text, style="bold")
+        _console().print(visible(text), style="bold")
     else:
         line(text)
 
 
 def confirm(question: str) -> None:
     """Ends the command unless a person says yes."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         note("nothing was changed")
         raise typer.Exit(MISTAKE)
@@ -168,6 +171,11 @@ def text_of(value: Any) -> str:
 
 def visible(text: str) -> str:
     return text.translate(_CONTROLS)
+
+
+def indented(text: str, indent: str) -> str:
+    """What someone else wrote, so that none of its lines can pass for one of ours."""
+    return visible(text).replace("\n", f"\n{indent}")
 
 
 def flat(value: Any) -> str:

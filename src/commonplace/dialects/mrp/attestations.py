@@ -6,10 +6,11 @@ verify; what is signed here is what this installation's own agents remember.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from commonplace.dialects.mrp import signatures
-from commonplace.engine import Draft, TrustContext, VouchedTrust, author_level
+from commonplace.engine import Draft, Peer, TrustContext, VouchedTrust, author_level
 from commonplace.wire import keys
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Memory
@@ -63,9 +64,23 @@ def signed(memory: Memory, private: str) -> Document:
     return attestation if verbatim(memory) is not None else signatures.sign_attestation(attestation, private)
 
 
-def has_evidence(attestation: Document) -> bool:
+def has_evidence(attestation: Document, peers: Mapping[str, Peer], *, own: bool) -> bool:
+    """References, which are part of the claim; and witnesses and a chain as far as someone has signed for them: whoever
+    sends an attestation on can write what they like beside what its author signed."""
+    if attestation["claim"].get("references"):
+        return True
     provenance = attestation.get("provenance") or {}
-    return bool(attestation["claim"].get("references") or provenance.get("witnesses") or provenance.get("chain"))
+    witnesses = provenance.get("witnesses") or ()
+    if own or covered(attestation, peers) == "whole":
+        return bool(witnesses or provenance.get("chain"))
+    return any(has_signed(witness, attestation, peers) for witness in witnesses)
+
+
+def has_signed(witness: Document, attestation: Document, peers: Mapping[str, Peer]) -> bool:
+    """Whether a witness put its own name, by the key bound to it here, under what is claimed."""
+    peer = peers.get(witness["agent"])
+    said = {**attestation, "signatures": {"agent_signature": witness.get("signature")}}
+    return peer is not None and _signed_with(said, peer.key)
 
 
 def verbatim(memory: Memory) -> Document | None:
@@ -115,6 +130,9 @@ def _references(memory: Memory) -> list[str]:
 
 def _witnessed(memory: Memory) -> Document:
     held = memory.provenance
+    if held.get("dialect") == NAME and "attestation" in held:
+        # It was changed here: its witnesses saw something else, and of its chain we know where it came from.
+        return {"witnesses": [], "chain": list(held.get("chain") or ())[-1:] if "from" in held else []}
     witnesses, chain = held.get("witnesses"), held.get("chain")
     known = [w for w in witnesses if isinstance(w, dict) and w.get("agent")] if isinstance(witnesses, list) else []
     links = [link for link in chain if isinstance(link, (str, dict))] if isinstance(chain, list) else []
@@ -189,10 +207,24 @@ def check_signed(attestation: Document, key: str | None) -> None:
             )
 
 
+def covered(attestation: Document, peers: Mapping[str, Peer]) -> signatures.Covered | None:
+    """What of it is signed with the key bound to its author here, else with the key it names."""
+    peer = peers.get(attestation["agent"])
+    key = peer.key if peer is not None and peer.key is not None else _named_key(attestation)
+    try:
+        return signatures.covered(attestation, key) if key else None
+    except Fault:  # a key or signature that cannot be one
+        return None
+
+
+def _named_key(attestation: Document) -> str | None:
+    named = (attestation.get("signatures") or {}).get("public_key")
+    return named if isinstance(named, str) and named else None
+
+
 def signed_by(attestation: Document, bound: str | None) -> tuple[bool, bool]:
     """Whether it is signed with the key it names, and whether with the one bound to its author here."""
-    named = (attestation.get("signatures") or {}).get("public_key")
-    return _signed_with(attestation, named), _signed_with(attestation, bound)
+    return _signed_with(attestation, _named_key(attestation)), _signed_with(attestation, bound)
 
 
 def _signed_with(attestation: Document, key: Any) -> bool:
@@ -212,13 +244,12 @@ def author_trust(trust_context: TrustContext, attestation: Document, own_key: st
 
 
 def vouched_for(trust_context: TrustContext, attestation: Document, own_key: str | None = None) -> VouchedTrust | None:
-    """What vouches make of its author; one that names a key says nothing of who signs with another."""
+    """What vouches make of its author: of whoever signed with the key they speak of."""
     name = attestation["agent"]
     if name not in trust_context.vouched:
         return None
     if own_key is not None:
-        return trust_context.trusted(name, own_key)
+        return trust_context.trusted(name, own_key, own=True)
     peer = trust_context.peers.get(name)
     by_named, by_bound = signed_by(attestation, peer.key if peer else None)
-    named = attestation["signatures"]["public_key"] if by_named else None
-    return trust_context.trusted(name, peer.key if peer and by_bound else named)
+    return trust_context.trusted(name, peer.key if peer and by_bound else _named_key(attestation) if by_named else None)

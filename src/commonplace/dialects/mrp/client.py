@@ -17,8 +17,10 @@ from urllib.parse import urlencode
 from commonplace.dialects.mrp import signatures
 from commonplace.dialects.mrp.messages import CHECKS, Document, memory_request, message, new_id
 from commonplace.dialects.mrp.response_check import KnownKeys, ResponseCheck, check_response
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.errors import Fault, Forbidden, Unavailable
 from commonplace.wire.http_client import JsonClient
+from commonplace.wire.keys import fingerprint
+from commonplace.wire.origins import origin_of
 from commonplace.wire.record import system_clock
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check
@@ -37,6 +39,7 @@ class Peer:
         self, url: str, token: str | None = None, *, agent: str | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> None:
         base = url.rstrip("/").removesuffix("/request").removesuffix("/mrp")
+        self.origin = origin_of(base)
         self._client = JsonClient(base, token, timeout, connections=4, max_bytes=MAX_BYTES)
         self.agent = agent
 
@@ -60,19 +63,27 @@ class Peer:
 
 
 def question(
-    requester: str, natural: str, *, now: int, structured: Document | None = None, preferences: Document | None = None
+    requester: str,
+    natural: str,
+    *,
+    now: int,
+    structured: Document | None = None,
+    preferences: Document | None = None,
+    audience: str | None = None,
 ) -> Document:
-    """A MEMORY_REQUEST that asks for a signed answer."""
+    """A MEMORY_REQUEST that asks for a signed answer, for `audience` (its key or its address), which `ask` adds."""
     header = {"request_id": new_id(), "timestamp": iso(now)}
     preferences = {"sign_response": True, **(preferences or {})}
     request = memory_request(header, requester, natural, structured or {}, preferences)
+    if audience is not None:
+        request["audience"] = audience
     check("mrp/request", request)
     return request
 
 
-def verification(requester: str, result: Document, *, now: int) -> Document:
+def verification(requester: str, result: Document, *, now: int, audience: str | None = None) -> Document:
     """A MEMORY_VERIFY about one result, as it was received."""
-    return message(
+    request = message(
         "memory_verify",
         {"verify_id": new_id(), "timestamp": iso(now)},
         requester={"agent_id": requester},
@@ -82,6 +93,7 @@ def verification(requester: str, result: Document, *, now: int) -> Document:
         },
         checks=list(CHECKS),
     )
+    return request if audience is None else {**request, "audience": audience}
 
 
 def vouch_for(
@@ -150,10 +162,19 @@ async def ask(
 ) -> PeerAnswer:
     """The answer to a request, signed with our key first where there is one, and checked.
 
-    An answer that is not what its responder signed is never given to anyone: it is refused.
+    It is sent for the responder alone: for the key it is known by, else for the address it is asked at, so that it can
+    send it on to nobody. An answer that is not what its responder signed is never given to anyone: it is refused.
     """
+    key = pin or ((known_keys or {}).get(peer.agent) if peer.agent else None)
+    request = {"audience": key or peer.origin, **request}
     sent = signatures.sign_request(request, private) if private else request
-    response = await peer.request(sent)
+    try:
+        response = await peer.request(sent)
+    except Forbidden as refusal:
+        if key is None:
+            raise
+        holder = f"{peer.origin} does not answer as the holder of the expected key {fingerprint(key)}"
+        raise Unavailable(f"{holder}: nothing was kept ({refusal.message})") from None
     found = check_response(sent, response, now=system_clock(), known=known_keys or {}, pin=pin, responder=peer.agent)
     if found.problem is not None:
         raise Unavailable(f"{found.problem}: nothing was kept and nothing of it is shown")
@@ -162,13 +183,14 @@ async def ask(
 
 async def verify(peer: Peer, answer: PeerAnswer, *, private: str | None = None) -> None:
     """Asks the responder about each result again, and notes what it recommends, or why it would not say."""
-    requester = answer.request["requester"]["agent_id"]
-    checks = (_verify_result(peer, requester, result, private) for result in answer.response["results"])
+    checks = (_verify_result(peer, answer.request, result, private) for result in answer.response["results"])
     answer.verifications = list(await asyncio.gather(*checks))
 
 
-async def _verify_result(peer: Peer, requester: str, result: Document, private: str | None) -> Document:
-    request = verification(requester, result, now=system_clock())
+async def _verify_result(peer: Peer, asked: Document, result: Document, private: str | None) -> Document:
+    """As whoever asked, and for the same audience."""
+    requester, audience = asked["requester"]["agent_id"], asked.get("audience")
+    request = verification(requester, result, now=system_clock(), audience=audience)
     if private:
         request = signatures.sign_request(request, private)
     try:
@@ -189,7 +211,7 @@ async def _verify_result(peer: Peer, requester: str, result: Document, private: 
 async def keep(
     mrp: Mrp, answer: PeerAnswer, *, agent: str | None = None, share_with: list[str] | None = None
 ) -> list[str]:
-    """Keeps what is verified as received memories; for each result that is not kept, why."""
+    """Keeps what is signed as received memories; for each result that is not kept, why."""
     reasons: list[str] = []
     answer.kept = []
     for place, result in enumerate(answer.response["results"]):
@@ -213,7 +235,7 @@ def _reason_against(answer: PeerAnswer, place: int) -> str:
     advice = answer.verifications[place] if answer.verifications else None
     if not answer.examined.signed:
         return "the answer is not signed"
-    if verdict.state != "verified":
+    if verdict.state not in ("verified", "claim_verified"):
         return verdict.detail
     if advice is not None and "error" in advice:
         return f"its responder would not verify it: {advice['error']['message']}"

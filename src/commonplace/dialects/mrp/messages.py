@@ -34,19 +34,22 @@ class Responder:
     who: Principal
     agent: str | None
     authenticated: bool
+    address: tuple[str, int] | None = None  # of the socket that was reached
 
     @property
     def name(self) -> str:
         return self.agent or self.engine.settings.mrp.name
 
     async def requester(self, message: Document) -> Requester:
-        """Whom a message is from; a wrong signature is refused."""
+        """Whom a message is from; a wrong signature is refused, and so is what is meant for someone else."""
         return await self.engine.peers.requester(
             self.who,
             authenticated=self.authenticated,
             agent=self.agent,
             claimed=(message.get("requester") or {}).get("agent_id", ""),
             proved=signatures.verify_request(message),
+            audience=message.get("audience"),
+            address=self.address,
         )
 
 

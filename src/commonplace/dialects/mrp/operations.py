@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from commonplace.dialects.mrp import attestations, requests, verification
 from commonplace.dialects.mrp.messages import Document, Responder
-from commonplace.engine import Engine
+from commonplace.engine import MOST_LISTED, Engine
 from commonplace.wire.errors import Fault, NotFound, SecretLeakage, Unavailable, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import milliseconds
@@ -26,13 +26,22 @@ class Mrp:
 
     `who` is whom a token (or open local mode) stands for; with `authenticated=False` the caller holds no token, and
     `who` says only whose memories may be asked for: what it may see then follows from what its request proves.
-    `agent` is the one who answers: `?agent=`, else `[mrp] agent`, else the whole server.
+    `agent` is the one who answers: `?agent=`, else `[mrp] agent`, else the whole server. `address` is the host and port
+    of the socket that the caller has reached, where there is one.
     """
 
-    def __init__(self, engine: Engine, who: Principal, *, agent: str | None = None, authenticated: bool = True) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        who: Principal,
+        *,
+        agent: str | None = None,
+        authenticated: bool = True,
+        address: tuple[str, int] | None = None,
+    ) -> None:
         self._engine = engine
         self._who = who
-        self._responder = Responder(engine, who, agent or engine.settings.mrp.agent or None, authenticated)
+        self._responder = Responder(engine, who, agent or engine.settings.mrp.agent or None, authenticated, address)
 
     async def handle(self, document: Any) -> Document:
         """Whatever the document's `type` says it is: memory_request or memory_verify."""
@@ -64,9 +73,13 @@ class Mrp:
         """{vouch: …} → {vouch_id, counted}."""
         return await self._without_details(self._keep_vouch(document))
 
-    async def vouches(self, subject: str) -> Document:
-        """{vouches: […]} about an agent, as they were given."""
-        return {"vouches": await self._without_details(self._engine.peers.vouches_for(self._who, subject))}
+    async def vouches(
+        self, subject: str | None = None, *, limit: int = MOST_LISTED, cursor: str | None = None
+    ) -> Document:
+        """{vouches: […], next_cursor?} about an agent, else all, as they were given."""
+        listing = self._engine.peers.vouches_for(self._who, subject, limit=limit, cursor=cursor)
+        vouches, following = await self._without_details(listing)
+        return {"vouches": vouches} if following is None else {"vouches": vouches, "next_cursor": following}
 
     async def keep(
         self,
@@ -132,8 +145,11 @@ class Mrp:
 def _same_author(memory: Memory, attestation: Document) -> bool:
     """By name and by key: a name alone is anybody's."""
     held = attestations.verbatim(memory)
-    return held is not None and _author(held) == _author(attestation)
+    return held is not None and (author := _author(held)) is not None and author == _author(attestation)
 
 
-def _author(attestation: Document) -> tuple[Any, Any]:
-    return attestation["agent"], (attestation.get("signatures") or {}).get("public_key")
+def _author(attestation: Document) -> tuple[str, str] | None:
+    """None of what is not signed with the key it names: anyone can name one."""
+    if not attestations.signed_by(attestation, None)[0]:
+        return None
+    return attestation["agent"], attestation["signatures"]["public_key"]

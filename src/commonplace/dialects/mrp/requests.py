@@ -9,7 +9,7 @@ from typing import Any
 
 from commonplace.dialects.mrp import attestations, messages, signatures
 from commonplace.dialects.mrp.messages import Document, Responder
-from commonplace.engine import MOST_ASKED, Match, PeerQuery, Requester, RequestIdReused, in_domain, slot
+from commonplace.engine import MOST_ASKED, Match, PeerQuery, Requester, RequestIdReused, in_domain
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.filters import Condition, Where
@@ -19,11 +19,10 @@ from commonplace.wire.validate import check
 
 MAX_RESULTS = 10
 MAX_CHARS = 2_000_000  # of memories in one response
-_KEPT_CHARS = 16_384  # of memories in a response to a requester nobody knows, for it to be kept for repetition
 _SUMMARY_CHARS = 300
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n")
 _FOUND = {"success": "found {n}", "partial": "found {n}, but {why}", "no_match": "no memory matches"}
-_DECLINED = "this request is declined"
+DECLINED = "this request is declined"
 FAILED = "this could not be processed; try again later"
 
 
@@ -76,24 +75,19 @@ async def answer(responder: Responder, document: Any) -> Document:
 
 async def _answer_once(exchange: Exchange, requester: Requester) -> Document:
     """The answer, or the one given to the very same request a moment ago."""
-    document, trust, who = exchange.document, requester.trust, requester.who
-    dedup = exchange.responder.engine.peers.dedup
-    # Whose request it is belongs to its id: what one may see is never another's to hear again.
-    held = [who.name, *who.agents] if requester.authenticated else ["", trust.agent_id]
-    key = slot(requester.authenticated, held, document["header"]["request_id"].lower())
-    body = keys.bytes_of({"request": document, "agent": exchange.responder.agent})
-    sight = [trust.level, trust.named, trust.sees]
-    try:
-        if (earlier := await dedup.earlier(who.tenant, key, body, sight)) is not None:
-            return earlier
+    if requester.declined:
+        return _response(exchange, requester, Outcome("declined", DECLINED))
+    body = keys.bytes_of({"request": exchange.document, "agent": exchange.responder.agent})
+    message = ("request", exchange.document["header"]["request_id"], body)
+
+    async def found() -> tuple[Document, list[Memory]]:
         outcome = await _outcome(exchange, requester)
-        versions = {memory.id: memory.version for memory in outcome.memories}
-        response = _response(exchange, requester, outcome)
-        # Who is not known may ask for much and often; that much is found again instead of kept.
-        room = trust.known or sum(len(memory.content) for memory in outcome.memories) <= _KEPT_CHARS
-        return await dedup.keep(who.tenant, key, body, sight, exchange.until, response, versions if room else None)
+        return _response(exchange, requester, outcome), outcome.memories
+
+    try:
+        return await exchange.responder.engine.peers.answer_once(requester, message, exchange.until, found)
     except RequestIdReused:
-        return _response(exchange, requester, Outcome("declined", _DECLINED))
+        return _response(exchange, requester, Outcome("declined", DECLINED))
 
 
 # what is asked
@@ -157,7 +151,9 @@ async def _outcome(exchange: Exchange, requester: Requester) -> Outcome:
 def _passes(match: Match, filters: Document, requester: Requester, key: str) -> bool:
     attestation = attestations.to_attestation(match.memory)
     own_key = key if attestations.verbatim(match.memory) is None else None
-    if filters.get("require_evidence") and not attestations.has_evidence(attestation):
+    if filters.get("require_evidence") and not attestations.has_evidence(
+        attestation, requester.context.peers, own=own_key is not None
+    ):
         return False
     if filters.get("require_vouches") and attestations.vouched_for(requester.context, attestation, own_key) is None:
         return False

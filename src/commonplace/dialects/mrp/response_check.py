@@ -23,10 +23,10 @@ _WITHOUT_RESULTS = ("no_match", "declined", "error")
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """What is known of one result: `key` signed it, and `known_as` is whose key it is, as far as we know: its
-    author's, or the responder's, since a server signs for its agents."""
+    """What is known of one result: `key` signed all of it or (`claim_verified`) its claim and salience alone;
+    `known_as` is whose key it is, as far as we know: its author's, or the responder's, who signs for its agents."""
 
-    state: Literal["verified", "unsigned", "wrong"]
+    state: Literal["verified", "claim_verified", "unsigned", "wrong"]
     detail: str
     key: str | None = None
     known_as: str | None = None
@@ -133,11 +133,15 @@ def _verdict(result: Document, response: Document, known: KnownKeys, responder_k
     if key is None:
         return Verdict("unsigned", f"it is signed, but the key of {author} is not known")
     try:
-        if not signatures.verify_attestation(attestation, key):
+        part = signatures.covered(attestation, key)
+        if part is None:
             return Verdict("wrong", "its signature does not match", key)
     except ValidationError as wrong:
         return Verdict("wrong", f"its signature cannot be checked: {wrong.message}", key)
     known_as = author if expected else str(response["responder"]["agent_id"]) if key == responder_key else None
-    if not stated:
+    if part == "claim" and not stated:
         return Verdict("unsigned", "it carries no hash, so only its claim is covered", key, known_as)
+    if part == "claim":
+        detail = f"claim and salience are signed with the key {fingerprint(key)}; who made it, when and how is not"
+        return Verdict("claim_verified", detail, key, known_as)
     return Verdict("verified", f"signed with the key {fingerprint(key)}", key, known_as)

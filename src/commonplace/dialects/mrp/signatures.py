@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from commonplace.wire import keys
 from commonplace.wire.canonical import sha256_hex
 from commonplace.wire.errors import Unauthenticated, ValidationError
 
 Document = dict[str, Any]
+
+#: What a key has signed of an attestation: all of it, or its claim and salience alone.
+Covered = Literal["whole", "claim"]
 
 SIGNED_FIELDS = ["results", "meta", "timestamp"]
 _HEX = re.compile(r"(?:sha256:)?([0-9a-f]{64})\Z", re.IGNORECASE)
@@ -40,9 +43,11 @@ def claim_bytes(attestation: Mapping[str, Any]) -> bytes:
 
 
 def sign_attestation(attestation: Document, private: str) -> Document:
-    """The attestation with its hash and a signature by that key."""
+    """The attestation with its hash and two signatures by that key: the document's own over claim and salience, and
+    `full_signature` over all of it, without which its id, author, time and provenance are anybody's word."""
     signatures = {
         "agent_signature": keys.sign(private, claim_bytes(attestation)),
+        "full_signature": keys.sign(private, attestation_bytes(attestation)),
         "hash": attestation_hash(attestation),
         "algorithm": keys.ED25519,
         "public_key": keys.public_of(private),
@@ -50,17 +55,26 @@ def sign_attestation(attestation: Document, private: str) -> Document:
     return {**attestation, "signatures": signatures}
 
 
-def verify_attestation(attestation: Mapping[str, Any], public: str, algorithm: str | None = None) -> bool:
-    """Whether that key signed the claim, and the attestation still has the hash it says it has."""
+def covered(attestation: Mapping[str, Any], public: str, algorithm: str | None = None) -> Covered | None:
+    """What of it that key has signed; None where it has not, or where the attestation has been changed since."""
     signatures = attestation.get("signatures") or {}
-    value = signatures.get("agent_signature")
+    value, whole = signatures.get("agent_signature"), signatures.get("full_signature")
     if not isinstance(value, str) or not value:
-        return False
+        return None
     stated = signatures.get("hash")
     if stated is not None and not (isinstance(stated, str) and same_hash(attestation, stated)):
-        return False
+        return None
     how = algorithm or signatures.get("algorithm") or keys.algorithm_of(public)
-    return keys.verify(public, claim_bytes(attestation), value, how)
+    if not keys.verify(public, claim_bytes(attestation), value, how):
+        return None
+    if whole is None:
+        return "claim"
+    return "whole" if keys.verify(public, attestation_bytes(attestation), whole, how) else None
+
+
+def verify_attestation(attestation: Mapping[str, Any], public: str, algorithm: str | None = None) -> bool:
+    """Whether that key signed it, at least its claim and salience, and nothing says that it was changed since."""
+    return covered(attestation, public, algorithm) is not None
 
 
 # responses

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,21 +13,27 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import find
 from commonplace.engine.peers import asking, trust, vouches
 from commonplace.engine.peers.asking import PeerAnswer, PeerQuery
+from commonplace.engine.peers.audience import Address, is_own
 from commonplace.engine.peers.identity import Identity
-from commonplace.engine.peers.request_dedup import RequestDedup
+from commonplace.engine.peers.request_dedup import RequestDedup, slot
 from commonplace.engine.peers.trust import Peer, RequesterTrust
-from commonplace.engine.peers.vouches import StoredVouch, VouchedTrust
+from commonplace.engine.peers.vouches import StoredVouch, Vouched, VouchedTrust
 from commonplace.engine.recall.recall import Recaller
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
-from commonplace.wire.canonical import canonical, sha256_hex
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, SecretLeakage, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.record import EVERYONE, Memory, Principal
 
 PEER, VOUCH = "peer", "vouch"
 MOST_VOUCHES = 10_000  # kept in one tenant
+MOST_LISTED = 1_000  # vouches in one answer
+_KEPT_CHARS = 16_384  # of memories in an answer to a requester nobody knows, for it to be kept for repetition
 _MOST_REPLACED = 100  # by one received memory
+_NOT_FOR_US = (
+    "this message is meant for another server (audience): ask this one itself, at its own address or with its key; "
+    "whoever runs it names other addresses of it under origins in [mrp]"
+)
 _STRANGERS = 10  # times one requester's budget is what all that nobody knows share: names cost nothing
 
 
@@ -35,18 +42,29 @@ class TrustContext:
     """Whom the operator trusts, and whom those vouch for."""
 
     peers: dict[str, Peer]
-    vouched: dict[str, VouchedTrust]
+    vouched: Vouched
 
-    def trusted(self, agent_id: str, key: str | None = None) -> VouchedTrust | None:
-        """What vouches make of an agent; where they name its keys, only of who shows one of those."""
-        found = self.vouched.get(agent_id)
-        return None if found is None or (found.keys and key not in found.keys) else found
+    def trusted(self, agent_id: str, key: str | None, *, own: bool = False) -> VouchedTrust | None:
+        """What vouches make of whoever shows this key. Those that give a name alone speak of the key bound to it here,
+        or of ours where the agent is our `own`; where a key is bound, nobody speaks of another."""
+        peer = self.peers.get(agent_id)
+        bound = peer.key if peer is not None and not own else None
+        if key is None or (bound is not None and bound != key):
+            return None
+        named = self.vouched.get(agent_id, {})
+        spoken = [named[each] for each in ((key, None) if own or bound else (key,)) if each in named]
+        if not spoken:
+            return None
+        vouchers = dict.fromkeys(name for each in spoken for name in each.vouchers)
+        return VouchedTrust(max(each.strength for each in spoken), list(vouchers))
 
-    def trust_of(self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None) -> RequesterTrust:
+    def trust_of(
+        self, agent_id: str, *, authenticated: bool, identified: bool, proved: str | None, addressed: bool
+    ) -> RequesterTrust:
         vouched = proved is not None and self.trusted(agent_id, proved) is not None
         return trust.trust_of(
             agent_id, authenticated=authenticated, identified=identified, proved=proved,
-            peer=self.peers.get(agent_id), vouched=vouched,
+            addressed=addressed, peer=self.peers.get(agent_id), vouched=vouched,
         )  # fmt: skip
 
 
@@ -59,6 +77,7 @@ class Requester:
     trust: RequesterTrust
     context: TrustContext
     agents: tuple[str, ...]  # whose memories it may ask for
+    declined: bool = False  # the operator answers nothing of it
 
     @property
     def reader(self) -> Principal:
@@ -89,18 +108,24 @@ class Peers:
         return Principal("stranger", self._core.settings.mrp.tenant, "reader", ())
 
     async def requester(
-        self, who: Principal, *, authenticated: bool, agent: str | None, claimed: str, proved: str | None
-    ) -> Requester:
-        """Refuses nobody in particular where an identity is required, and who asks too often.
+        self, who: Principal, *, authenticated: bool, agent: str | None, claimed: str, proved: str | None,
+        audience: str | None = None, address: tuple[str, int] | None = None,
+    ) -> Requester:  # fmt: skip
+        """Refuses nobody in particular where an identity is required, what is meant for someone else, and who asks too
+        often.
 
         `agent` is the one asked, None the whole server; `claimed` is the name in the message, `proved` the key whose
-        possession it proves.
+        possession it proves, `audience` whom it says it is meant for; `address` is where it came in.
         """
         self._core.check_names(principal=who.name, agent=agent, requester=claimed)  # it is named in the audit
+        if audience is not None and not self._is_own(audience, address):
+            raise Forbidden(_NOT_FOR_US)
         context = await self.trust_context(who.tenant)
         mine = authenticated and (agent is None or who.may_use(agent))
         identified = authenticated and bool(claimed) and who.may_use(claimed)
-        found = context.trust_of(claimed, authenticated=mine, identified=identified, proved=proved)
+        found = context.trust_of(
+            claimed, authenticated=mine, identified=identified, proved=proved, addressed=audience is not None
+        )
         if self._core.settings.mrp.require_identity and found.level == trust.ANONYMOUS:
             raise Unauthenticated("this server answers only who proves an identity: sign the request, or send a token")
         if agent is not None:
@@ -109,7 +134,13 @@ class Peers:
             names = await self._core.agent_names(who.tenant)
             agents = tuple(name for name in names if not mine or who.may_use(name))
         self._spend(who, authenticated, found)
-        return Requester(who, authenticated, found, context, agents)
+        declined = trust.declines(self._core.settings.mrp.decline, found, proved, context.peers.values())
+        return Requester(who, authenticated, found, context, agents, declined)
+
+    def _is_own(self, audience: str, address: tuple[str, int] | None) -> bool:
+        settings = self._core.settings
+        here = None if address is None else Address(*address, names=settings.host_names)
+        return is_own(audience, settings.mrp, self.identity.keypair().public, here)
 
     def _spend(self, who: Principal, authenticated: bool, asking: RequesterTrust) -> None:
         """One request of this requester's, or a refusal that says when to try again."""
@@ -138,6 +169,26 @@ class Peers:
         # Not written by itself: every answer is kept for repetition, and that transaction takes it along.
         self._recaller.log_with_next_write(who, agents, text, [match.memory.id for match in found.matches[:show]])
         return found
+
+    async def answer_once(
+        self, requester: Requester, message: tuple[str, str, bytes], until: int,
+        answer: Callable[[], Awaitable[tuple[dict[str, Any], Sequence[Memory]]]],
+    ) -> dict[str, Any]:  # fmt: skip
+        """The answer to a message (its kind, its id and its bytes), or the one given to the very same a moment ago;
+        RequestIdReused where the id was another's. `answer` makes it, with the memories it shows."""
+        kind, id, body = message
+        trust, who = requester.trust, requester.who
+        # Whose message it is belongs to its id: what one may see is never another's to hear again.
+        held = [who.name, *who.agents] if requester.authenticated else ["", trust.agent_id]
+        key = slot(kind, requester.authenticated, held, id.lower())
+        sight = [trust.level, trust.named, trust.sees]
+        if (earlier := await self.dedup.earlier(who.tenant, key, body, sight)) is not None:
+            return earlier
+        response, shown = await answer()
+        # Who is not known may ask for much and often; that much is found again instead of kept.
+        room = trust.known or sum(len(memory.content) for memory in shown) <= _KEPT_CHARS
+        versions = {memory.id: memory.version for memory in shown} if room else None
+        return await self.dedup.keep(who.tenant, key, body, sight, until, response, versions)
 
     async def find(self, requester: Requester, ref: str, agent: str | None) -> Memory | None:
         """A memory that a requester may see; None alike when it may not and when there is none."""
@@ -185,17 +236,34 @@ class Peers:
         return {peer.agent_id: peer for peer in sorted(found, key=lambda p: p.agent_id)}
 
     async def bind(
-        self, who: Principal, agent_id: str, *, level: int, key: str | None = None, voucher: bool = False
-    ) -> Peer:
-        """Bind an agent to a level, and to a key; what was bound before is replaced."""
+        self, who: Principal, agent_id: str, *, level: int, key: str | None = None, voucher: bool = False,
+        declined: bool = False, replace: bool = False,
+    ) -> Peer:  # fmt: skip
+        """Bind an agent to a level, and to a key. What was said of it before is replaced; its key only where `replace`
+        says so, since whoever holds the new one is from then on the agent."""
         _require_operator(who)
         self._core.check_names(agent=agent_id)
         trust.check_binding(agent_id, level, key)
-        peer = Peer(agent_id, level, key, voucher, self._core.clock())
+        bindings = await self.bindings(who.tenant)
+        for other in bindings:
+            if other != agent_id and trust.folded_name(other) == trust.folded_name(agent_id):
+                raise Conflict(
+                    f"{other} is bound already, and {agent_id} is the same name in other letters: bind {other}, or "
+                    f"remove it first: `commonplace trust remove {shlex.quote(other)}`"
+                )
+        held = bindings[agent_id].key if agent_id in bindings else None
+        if held is not None and held != key and not replace:
+            raise Conflict(
+                f"{agent_id} is bound to the key {keys.fingerprint(held)}: give that one with --key or, where the "
+                "agent has told you of a new one itself, bind it with --replace"
+            )
+        peer = Peer(agent_id, level, key, voucher, self._core.clock(), declined)
 
         def work(tx: Transaction) -> Peer:
             tx.put_record(Record(PEER, agent_id, asdict(peer)))
             said = {"peer": agent_id, "level": level, "voucher": voucher, "key": keys.fingerprint(key) if key else None}
+            if declined:
+                said["declined"] = True
             audit.append(tx, who, "add_peer", "*", [audit.part(None, said)])
             return peer
 
@@ -222,14 +290,28 @@ class Peers:
     async def vouches(self, tenant: str) -> list[StoredVouch]:
         """All that are kept, in the order they came."""
         records = await self._core.primary.records(tenant, VOUCH)
-        return [StoredVouch(r.value["vouch"], r.value["sent_in"]) for r in sorted(records, key=lambda r: r.value["at"])]
+        return [StoredVouch(r.value["vouch"], r.value["sent_in"]) for r in sorted(records, key=_vouch_place)]
 
-    async def vouches_for(self, who: Principal, subject: str) -> list[dict[str, Any]]:
-        """Those about an agent that are not over, as they were given."""
+    async def vouches_for(
+        self, who: Principal, subject: str | None = None, *, limit: int = MOST_LISTED, cursor: str | None = None
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        """Those about an agent, else all, that are not over, as they were given and in the order they came; and where
+        to go on, if there are more."""
         self._core.check_names(subject=subject)
         now = self._core.clock()
-        kept = await self.vouches(who.tenant)
-        return [vouch.document for vouch in kept if vouch.subject == subject and not vouch.over(now)]
+        records = sorted(await self._core.primary.records(who.tenant, VOUCH), key=_vouch_place)
+        after = None if cursor is None else _decode_place(cursor)
+        page: list[Record] = []
+        for record in records:
+            vouch = StoredVouch(record.value["vouch"])
+            if (subject is None or vouch.subject == subject) and not vouch.over(now):
+                if after is not None and _vouch_place(record) <= after:
+                    continue
+                if len(page) == limit:
+                    at, key = _vouch_place(page[-1])
+                    return [each.value["vouch"] for each in page], f"{at}-{key}"
+                page.append(record)
+        return [each.value["vouch"] for each in page], None
 
     async def keep_vouch(self, who: Principal, vouch: dict[str, Any], *, authenticated: bool) -> bool:
         """Keep a vouch; whether it counts now. One that is malformed or wrongly signed is refused."""
@@ -237,8 +319,12 @@ class Peers:
         if authenticated:
             require_role(who, "writer")
         kept = StoredVouch(vouch, authenticated and who.may_use(vouch["voucher"]["agent_id"]))
-        vouches.check(kept)
+        now = self._core.clock()
+        vouches.check(kept, now)
         peers = await self.bindings(who.tenant)
+        asking = RequesterTrust(kept.voucher, 0, "all" if kept.sent_in else "shared", known=kept.voucher in peers)
+        if trust.declines(self._core.settings.mrp.decline, asking, vouch["voucher"].get("public_key"), peers.values()):
+            raise Forbidden("this server takes no vouches of this agent: its operator declines it")
         bound = peers.get(kept.voucher)
         signed = (vouch.get("signatures") or {}).get("voucher_signature")
         if bound is not None and bound.key is not None and signed and not kept.signed_with(bound.key):
@@ -248,25 +334,39 @@ class Peers:
         others = await self.vouches(who.tenant)
         if len(others) >= MOST_VOUCHES:
             raise Conflict(f"{MOST_VOUCHES:,} vouches are kept already; no more are taken")
-        now = self._core.clock()
-        counted = vouches.counts(kept, others, peers, now)
+        own = await self._core.primary.agent_names(who.tenant)
+        counted = vouches.counts(kept, others, peers, now, own)
         if not authenticated and not counted:
-            raise Forbidden("without a token only a vouch that counts is kept: one signed by a voucher trusted here")
+            raise Forbidden(
+                "without a token only a vouch that counts is kept: one signed by a voucher trusted here, "
+                "for its subject's key"
+            )
         value = {"vouch": vouch, "sent_in": kept.sent_in, "at": now}
 
         def work(tx: Transaction) -> None:
-            slot = sha256_hex(canonical([kept.voucher, vouch["id"]]))
-            earlier = tx.record(VOUCH, slot)
+            place = slot(kept.voucher, vouch["id"])
+            earlier = tx.record(VOUCH, place)
             if earlier is not None and earlier.value["vouch"] != vouch:
                 sentence = f"{kept.voucher} has given another vouch under the id {vouch['id']!r:.300}; use a new id"
                 raise Conflict(sentence)
             if earlier is None or (kept.sent_in and not earlier.value["sent_in"]):
-                tx.put_record(Record(VOUCH, slot, value))
+                tx.put_record(Record(VOUCH, place, value))
                 said = {"voucher": kept.voucher, "subject": kept.subject, "counted": counted}
                 audit.append(tx, who, "vouch", "*", [audit.part(None, said)])
 
         await self._core.transact(who.tenant, work)
         return counted
+
+
+def _vouch_place(record: Record) -> tuple[int, str]:
+    return record.value["at"], record.key
+
+
+def _decode_place(cursor: str) -> tuple[int, str]:
+    at, _, key = cursor.partition("-")
+    if not (at.isascii() and at.isdigit() and key):
+        raise ValidationError("cursor must be the next_cursor of an earlier answer", field="cursor")
+    return int(at), key
 
 
 def _require_operator(who: Principal) -> None:

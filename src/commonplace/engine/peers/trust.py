@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,12 +32,20 @@ class Peer:
     key: str | None = None
     voucher: bool = False
     created_at: int = 0
+    declined: bool = False  # whatever it asks
 
     def to_wire(self) -> dict[str, Any]:
         shown = {"agent_id": self.agent_id, "level": self.level, "name": NAMES[self.level], "voucher": self.voucher}
         if self.key is not None:
             shown |= {"public_key": self.key, "fingerprint": keys.fingerprint(self.key)}
+        if self.declined:
+            shown["declined"] = True
         return {**shown, "created_at": self.created_at}
+
+
+def folded_name(name: str) -> str:
+    """What is left of a name when it does not matter how its letters are written."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,13 +65,16 @@ def trust_of(
     authenticated: bool = False,
     identified: bool = False,
     proved: str | None = None,
+    addressed: bool = False,
     peer: Peer | None = None,
     vouched: bool = False,
 ) -> RequesterTrust:
     """The level of a requester.
 
     `authenticated` for the agent asked; `identified` by a token that is for the name it gives; `proved` is the key
-    whose possession its request proves. Whose key is bound here is believed with that key only.
+    whose possession its request proves, and `addressed` that it is signed for this server. Whose key is bound here is
+    believed with that key only. A signature that names no audience may have been sent on by whoever got it: it says who
+    wrote the request, and opens nothing that is not everyone's.
     """
     if authenticated:
         return RequesterTrust(agent_id, DIRECT, "all", known=True)
@@ -70,12 +82,23 @@ def trust_of(
     if bound and proved != peer.key and not identified:  # type: ignore[union-attr]
         return RequesterTrust(agent_id, ANONYMOUS, SEES[ANONYMOUS], named=False)
     level = IDENTIFIED if proved is not None or identified else ANONYMOUS
-    known = identified or bound
-    if level and vouched:
+    own = identified or (proved is not None and addressed)  # nobody else has sent it here
+    known = identified or (bound and addressed)
+    if own and vouched:
         level = VOUCHED
     if peer is not None and known:
         level = max(level, peer.level)
-    return RequesterTrust(agent_id, level, SEES[level], known=known)
+    return RequesterTrust(agent_id, level, SEES[level], named=own, known=known)
+
+
+def declines(policy: str, who: RequesterTrust, proved: str | None, peers: Iterable[Peer]) -> bool:
+    """Whether the operator has said that a requester gets no answer; whose memories these are is always answered."""
+    if who.sees == "all":
+        return False
+    if policy == "all" or (policy == "strangers" and not who.known):
+        return True
+    name = folded_name(who.agent_id)
+    return any(p.declined and (folded_name(p.agent_id) == name or (p.key and p.key == proved)) for p in peers)
 
 
 def visible(who: RequesterTrust) -> Where:
@@ -96,7 +119,7 @@ def author_level(*, own: bool, peer: Peer | None, signed: bool, by_bound_key: bo
     if peer is not None and peer.key is not None and not by_bound_key:
         return ANONYMOUS
     level = (VOUCHED if vouched else IDENTIFIED) if signed or by_bound_key else ANONYMOUS
-    return max(level, peer.level) if peer is not None else level
+    return max(level, peer.level) if peer is not None and by_bound_key else level
 
 
 def check_binding(agent_id: str, level: int, key: str | None) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from commonplace.engine.peers.trust import Peer
+from commonplace.engine.peers.trust import Peer, folded_name
 from commonplace.wire import keys
 from commonplace.wire.canonical import sha256_hex
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.times import milliseconds
+from commonplace.wire.times import iso, milliseconds
 
 DECAY = 0.8  # of trust, for each hop away from a voucher of ours
 DEEPEST = 3  # hops
+AHEAD_MS = 60_000  # how far in the future a vouch may be dated: clocks differ
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,6 +32,20 @@ class StoredVouch:
     @property
     def subject(self) -> str:
         return str(self.document["subject"]["agent_id"])
+
+    @property
+    def subject_key(self) -> str | None:
+        key: str | None = self.document["subject"].get("public_key")
+        return key
+
+    @property
+    def made_at(self) -> int:
+        return milliseconds(self.document["created_at"], "vouch.created_at")
+
+    def holds(self, now: int) -> bool:
+        """Not over, not from the future, and about somebody else: another spelling of a name is no other name."""
+        own = folded_name(self.voucher) == folded_name(self.subject)
+        return not own and not self.over(now) and self.made_at <= now + AHEAD_MS
 
     def over(self, now: int) -> bool:
         until = (self.document.get("scope") or {}).get("valid_until")
@@ -59,53 +74,69 @@ class VouchedTrust:
 
     strength: float = 0.0
     vouchers: list[str] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)  # the vouchers know it by these; empty when none said
 
 
-def chains(kept: Sequence[StoredVouch], peers: Mapping[str, Peer], now: int) -> dict[str, VouchedTrust]:
+#: Agent → the key that vouches speak of, None where they give its name alone → what they make of it.
+Vouched = dict[str, dict[str | None, VouchedTrust]]
+
+
+def chains(kept: Sequence[StoredVouch], peers: Mapping[str, Peer], now: int) -> Vouched:
     """Every agent that valid vouches lead to, from the vouchers bound here, at most DEEPEST hops away. Pure.
 
     A vouch counts when its voucher is trusted already and it is shown to be the voucher's own: signed with the key
-    bound to it here or named by who vouched for it; or, if no key of it is known, handed in by it.
+    bound to it here or named by who vouched for it; or, if no key of it is bound, handed in by it. It leads further
+    only by a key: the one it names or, where it gives a name alone, the one bound to that name.
     """
-    found: dict[str, VouchedTrust] = {}
-    known_keys: dict[str, set[str]] = {name: {peer.key} for name, peer in peers.items() if peer.key}
-    reached = {name for name, peer in peers.items() if peer.voucher}
+    found: Vouched = {}
+    reached = {name: {peer.key} - {None} for name, peer in peers.items() if peer.voucher}
     strength = 1.0
     for _ in range(DEEPEST):
         strength *= DECAY
-        fresh: set[str] = set()
+        fresh: dict[str, set[str | None]] = {}
         for vouch in kept:
-            if vouch.voucher not in reached or vouch.voucher == vouch.subject or vouch.over(now):
+            usable = reached.get(vouch.voucher)
+            if usable is None or not vouch.holds(now) or vouch.subject_key in usable:
                 continue
-            usable = known_keys.get(vouch.voucher)
             if not (any(vouch.signed_with(key) for key in usable) if usable else vouch.sent_in):
                 continue
-            trusted = found.setdefault(vouch.subject, VouchedTrust())
-            if key := vouch.document["subject"].get("public_key"):
-                trusted.keys.add(key)
-            if vouch.voucher not in trusted.vouchers:
-                trusted.strength = max(trusted.strength, strength)
-                trusted.vouchers.append(vouch.voucher)
-                fresh.add(vouch.subject)
-        for subject in fresh:
-            if subject not in peers or peers[subject].key is None:
-                known_keys.setdefault(subject, set()).update(found[subject].keys)
+            trusted = found.setdefault(vouch.subject, {}).setdefault(vouch.subject_key, VouchedTrust())
+            if vouch.voucher in trusted.vouchers:
+                continue
+            trusted.strength = max(trusted.strength, strength)
+            trusted.vouchers.append(vouch.voucher)
+            if key := spoken_of(vouch, peers):
+                fresh.setdefault(vouch.subject, set()).add(key)
         reached = fresh
     return found
 
 
-def counts(kept: StoredVouch, others: Sequence[StoredVouch], peers: Mapping[str, Peer], now: int) -> bool:
-    """Whether this very vouch does, and not just an earlier one of the same voucher's."""
+def spoken_of(vouch: StoredVouch, peers: Mapping[str, Peer]) -> str | None:
+    """The key a vouch is for, as far as it counts here: where one is bound to the name, it is that one or none."""
+    peer = peers.get(vouch.subject)
+    bound = peer.key if peer is not None else None
+    if bound is None or vouch.subject_key is None:
+        return vouch.subject_key or bound
+    return bound if vouch.subject_key == bound else None
+
+
+def counts(
+    kept: StoredVouch, others: Sequence[StoredVouch], peers: Mapping[str, Peer], now: int, own: Collection[str] = ()
+) -> bool:
+    """Whether this very vouch does, and not just an earlier one of the same voucher's. `own` are the agents here, whose
+    key is ours."""
+    if spoken_of(kept, peers) is None and kept.subject not in own:
+        return False
     alone = [other for other in others if (other.voucher, other.subject) != (kept.voucher, kept.subject)]
-    trusted = chains([*alone, kept], peers, now).get(kept.subject)
+    trusted = chains([*alone, kept], peers, now).get(kept.subject, {}).get(kept.subject_key)
     return trusted is not None and kept.voucher in trusted.vouchers
 
 
-def check(kept: StoredVouch) -> None:
+def check(kept: StoredVouch, now: int) -> None:
     """What can be wrong with a vouch that follows its schema."""
     document = kept.document
-    milliseconds(document["created_at"], "vouch.created_at")
+    if kept.made_at > now + AHEAD_MS:
+        sentence = f"the vouch is from the future: here it is {iso(now)}; set the clock, or send the time in UTC"
+        raise ValidationError(sentence, field="vouch.created_at")
     if until := (document.get("scope") or {}).get("valid_until"):
         milliseconds(until, "vouch.scope.valid_until", end_of_day=True)
     for side in ("voucher", "subject"):

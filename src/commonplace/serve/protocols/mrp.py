@@ -16,7 +16,9 @@ POSITION = 5
 def _mrp(call: Call) -> Mrp:
     from commonplace.dialects.mrp import Mrp  # which loads the engine: not before the first call
 
-    return Mrp(call.engine, call.who, agent=call.query.get("agent"), authenticated=not call.anonymous)
+    return Mrp(
+        call.engine, call.who, agent=call.query.get("agent"), authenticated=not call.anonymous, address=call.address
+    )
 
 
 async def message(call: Call) -> Reply:
@@ -29,7 +31,7 @@ async def vouch(call: Call) -> Reply:
 
 
 async def vouches(call: Call) -> Reply:
-    return Reply(await _mrp(call).vouches(call.query["subject"]))
+    return Reply(await _mrp(call).vouches(**call.query))
 
 
 def _parameter(description: str, *, required: bool = False) -> Parameter:
@@ -46,7 +48,11 @@ def _route(method: str, path: str, handler: Handler, operation: str, summary: st
 
 
 _AGENT = {"agent": _parameter("Who answers; otherwise the agent set in [mrp], else the whole server.")}
-_SUBJECT = {"subject": _parameter("The agent that is vouched for.", required=True)}
+_VOUCHES = {
+    "subject": _parameter("The agent that is vouched for; otherwise all vouches are listed."),
+    "limit": Parameter({"type": "integer", "minimum": 1, "maximum": 1000, "description": "How many at most [1000]."}),
+    "cursor": _parameter("The next_cursor of the answer before this one."),
+}
 
 ROUTES = (
     _route("POST", "request", message, "mrp_request", "Ask for memories.", "response", request="mrp/request",
@@ -55,7 +61,7 @@ ROUTES = (
            request="mrp/verify", query=_AGENT),
     _route("POST", "vouches", vouch, "mrp_vouch", "Vouch for an agent.", "vouch.response", request="mrp/vouch",
            status=201),
-    _route("GET", "vouches", vouches, "mrp_vouches", "Who vouches for an agent.", "vouches.response",
-           query=_SUBJECT),
+    _route("GET", "vouches", vouches, "mrp_vouches", "Who vouches for whom.", "vouches.response",
+           query=_VOUCHES),
 )  # fmt: skip
 PROTOCOLS = (Protocol("/mrp", ROUTES),)
