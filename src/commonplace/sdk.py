@@ -115,7 +115,7 @@ class Memory(MemoryInterface):
             id, change = request.pop("id"), parse(UpdateRequest, request)
             found: Any = await Memorywire(await self.engine(), self._who).update(id, change)
         else:
-            call = dispatch.prepare(operation, request)  # before the store is opened: what is wrong opens none
+            call = dispatch.prepare(operation, request, typed=True)  # first: what is wrong opens no store
             found = await call(Memorywire(await self.engine(), self._who))
         return cast("T", found)
 

