@@ -71,9 +71,9 @@ class Upkeep:
         findings = await self._files(who).examine(repair, progress)
         for tenant in await self._core.primary.tenants():
             verified = await self._ledger.verify_tenant(tenant)
-            bad = verified.first_bad
-            detail = "ok" if bad is None else f"entry {bad}: {verified.problem}"
-            findings.append(Finding(f"audit of {tenant}", bad is None, detail))
+            entry = "" if verified.first_bad is None else f"entry {verified.first_bad}: "
+            detail = "ok" if verified.problem is None else f"{entry}{verified.problem}"
+            findings.append(Finding(f"audit of {tenant}", verified.problem is None, detail))
         return findings
 
     async def backup(self, who: Principal, target: str | Path, progress: Progress | None = None) -> dict[str, Any]:
