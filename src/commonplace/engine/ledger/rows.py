@@ -21,9 +21,10 @@ from commonplace.wire.record import Memory, Status
 _AT_ONCE = 1000
 _EVERY_STATUS: tuple[Status, ...] = ("live", "pending", "archived", "deleted")
 #: Left out: what is counted without a version, the salt that goes in first, and the text, which has its own hash.
-_UNHASHED = {"tenant", "content", "demotion", "recalls", "last_recalled_at", "salt"}
+_UNHASHED = {"content", "demotion", "recalls", "last_recalled_at", "salt"}
 _HASHED = tuple(name for name in Memory.__slots__ if name not in _UNHASHED)
-_TRIPLE = ("subject", "predicate", "object", "valid_from", "valid_to", "confidence", "provenance")
+_TRIPLE = ("agent_id", "subject", "predicate", "object", "valid_from", "valid_to", "confidence", "provenance",
+           "asserted_by", "memory_id")  # fmt: skip
 _REAL = ("confidence", "importance")  # whole numbers come back from a column of these as 1.0
 
 Document = dict[str, Any]
@@ -75,12 +76,12 @@ class RowCheck:
                 if part.memory_id is not None and part.payload is not None:
                     said.append((entry.n, part.memory_id, json.loads(part.payload)))
                     if "subject" in said[-1][2]:
-                        self._agents.add(entry.agent_id)
+                        self._state(entry, part.memory_id, said[-1][2])
         versions = []
         for n, id, payload in said:
             if "subject" in payload:
-                self._statements[id] = (n, self._statements.get(id, (n, {}))[1] | payload)
-            elif "version" in payload:
+                continue
+            if "version" in payload:
                 versions.append((n, id, payload))
                 self._created += payload["version"] == 1
                 if "row_hash" in payload and id in self._demotions:
@@ -93,6 +94,13 @@ class RowCheck:
         for n, id, payload in versions:
             if self.problem is None:
                 await self._compare(n, id, payload, current.get(id))
+
+    def _state(self, entry: AuditEntry, id: str, payload: Document) -> None:
+        """What is said of a statement: all of it when it is made, later when it ends."""
+        self._agents.add(entry.agent_id)
+        made = {"agent_id": entry.agent_id, "asserted_by": entry.principal, "memory_id": payload.get("derived_from")}
+        _, before = self._statements.get(id, (entry.n, made))
+        self._statements[id] = (entry.n, before | payload)
 
     async def _current(self, ids: Sequence[str]) -> list[Memory]:
         try:

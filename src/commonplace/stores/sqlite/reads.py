@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from apsw import Connection
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
 from commonplace.stores.sqlite import queries
+from commonplace.stores.sqlite.cells import RowTypes
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory
@@ -18,6 +20,10 @@ _AGENTS = (
     "AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_id = s.id) ORDER BY s.agent_id"
 )
 _LIVE_OF_AGENT = ", (SELECT count(*) FROM memories m WHERE m.scope_id = s.id AND m.status = 'live')"
+
+_ENTRY = RowTypes("entry of the ledger", {f.name: str(f.type) for f in fields(AuditEntry) if f.name != "parts"})
+_PART = RowTypes("part of an entry of the ledger", {f.name: str(f.type) for f in fields(AuditPart)})
+_TENANT = RowTypes("tenant", {"name": "str", "seq": "int", "audit_n": "int", "audit_hash": "str"})
 
 
 class SqliteReads(StorePart):
@@ -63,7 +69,8 @@ class SqliteReads(StorePart):
 
     @read
     def tenants(self, db: Connection) -> list[str]:
-        return [name for (name,) in db.execute("SELECT name FROM tenants ORDER BY name") if name]
+        found = db.execute("SELECT name, seq, audit_n, audit_hash FROM tenants ORDER BY name")
+        return [name for row in found if (name := _TENANT.checked(row)[0])]
 
     @read
     def agents(self, db: Connection, tenant: str) -> dict[str, int]:
@@ -116,16 +123,19 @@ class SqliteReads(StorePart):
             f"WHERE {where} ORDER BY n LIMIT ?",
             (owner, after, *given.values(), limit),
         )
-        entries = [AuditEntry(*row) for row in found]
+        entries = [AuditEntry(*_ENTRY.checked(row)) for row in found]
         parts = "SELECT memory_id, payload, salt, hash FROM audit_parts WHERE tenant_id = ? AND n = ? ORDER BY i"
         for entry in entries:
-            entry.parts = [AuditPart(*row) for row in db.execute(parts, (owner, entry.n))]
+            entry.parts = [AuditPart(*_PART.checked(row)) for row in db.execute(parts, (owner, entry.n))]
         return entries
 
     @read
     def audit_head(self, db: Connection, tenant: str) -> tuple[int, str]:
-        head = db.execute("SELECT audit_n, audit_hash FROM tenants WHERE name = ?", (tenant,)).fetchone()
-        return head or (0, "")
+        found = db.execute("SELECT name, seq, audit_n, audit_hash FROM tenants WHERE name = ?", (tenant,)).fetchone()
+        if found is None:
+            return 0, ""
+        _, _, number, hash = _TENANT.checked(found)
+        return number, hash
 
     @read
     def record(self, db: Connection, tenant: str, kind: str, key: str) -> Record | None:

@@ -12,7 +12,7 @@ import apsw
 
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration
 from commonplace.stores.graph import Triple, name_key
-from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, write_links
+from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, TRIPLE, write_links
 from commonplace.stores.sqlite.page_scrub import DUE
 from commonplace.stores.sqlite.queries import (
     BY_ALIAS,
@@ -224,7 +224,7 @@ class SqliteTransaction:
 
     def triples_from(self, memory_id: str) -> list[Triple]:
         sql = f"{SELECT_TRIPLES} WHERE t.memory_id = ? AND s.tenant_id = ? {IN_ORDER}"
-        return [Triple(*row) for row in self._db.execute(sql, (memory_id, self._state.id))]
+        return [Triple(*TRIPLE.checked(row)) for row in self._db.execute(sql, (memory_id, self._state.id))]
 
     def put_triple(self, triple: Triple) -> None:
         self._writing()
@@ -241,7 +241,7 @@ class SqliteTransaction:
 
     def _triple(self, sql: str, values: tuple[Any, ...]) -> Triple | None:
         row = self._db.execute(sql, values).fetchone()
-        return None if row is None else Triple(*row)
+        return None if row is None else Triple(*TRIPLE.checked(row))
 
     # audit
 

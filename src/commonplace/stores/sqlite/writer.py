@@ -9,12 +9,14 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import apsw
 
 from commonplace.stores.sqlite import schema
+from commonplace.stores.sqlite.cells import RowTypes
+from commonplace.stores.sqlite.connections import explained
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema
 from commonplace.stores.sqlite.queries import fetch_one
@@ -27,6 +29,8 @@ GROUP_SECONDS = 0.010
 WAIT_SECONDS = 30.0
 
 log = logging.getLogger("commonplace.sqlite")
+
+_STATE = RowTypes("tenant", {f.name: str(f.type) for f in fields(TenantState) if f.name != "changed"})
 
 #: Told which scopes changed, by how many writes, and in which something was erased.
 OnCommit = Callable[[dict[int, int], set[int]], None]
@@ -210,7 +214,8 @@ class Writer:
         except apsw.Error:
             raise  # the database itself failed: nobody in this group may be told it went well
         except BaseException as error:
-            job.error = error
+            # Only what reading a row ends in is worth a look at the whole file: others' work fails for its own reasons.
+            job.error = explained(self._db, self._files, error) if isinstance(error, ValueError) else error
             group.states[job.tenant] = before
             if tx.savepoint:
                 self._db.execute("ROLLBACK TO work; RELEASE work")
@@ -233,7 +238,7 @@ class Writer:
             return replace(self._committed.states[tenant])
         sql = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = ?"
         for row in self._db.execute(sql, (tenant,)):
-            return TenantState(*row)
+            return TenantState(*_STATE.checked(row))
         self._db.execute("INSERT INTO tenants(name) VALUES(?)", (tenant,))
         return TenantState(*fetch_one(self._db, sql, (tenant,)))
 
@@ -286,7 +291,7 @@ class Writer:
             return (OperatorActionRequired if lasting else Unavailable)(
                 f"{path} could not be written: {error}; nothing was written"
             )
-        return error
+        return explained(self._db, self._files, error)
 
     def _deliver(self, jobs: list[Job]) -> None:
         by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
