@@ -17,6 +17,7 @@ from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
+from commonplace.engine.upkeep import clock_leap
 from commonplace.stores.base import FileUpkeep, Finding, Progress, Record, Reindexable, Transaction
 from commonplace.wire.errors import Fault, Forbidden, Unavailable, ValidationError
 from commonplace.wire.record import LOCAL_TENANT, Principal
@@ -75,6 +76,10 @@ class Upkeep:
             return [*findings, Finding("tenants", False, f"could not be checked: {fault.message}")]
         for tenant in tenants:
             findings.append(await self._examine_ledger(tenant))
+            try:
+                findings.append(await clock_leap.examine(self._core, replace(who, tenant=tenant), repair))
+            except Fault as fault:
+                findings.append(Finding(f"time of {tenant}", False, f"could not be checked: {fault.message}"))
         return findings
 
     async def _examine_ledger(self, tenant: str) -> Finding:

@@ -89,17 +89,14 @@ class SqliteReads(StorePart):
         seq, last = row
         if at is None:
             return int(seq)
-        # Every change has its audit entry, and their times never decrease: halve the chain until the instant is found.
-        entry = "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?"
-        low, high, result = 1, last, 0
-        while low <= high:
-            middle = (low + high) // 2
-            when, its_seq = queries.fetch_one(db, entry, (owner, middle))
-            if when <= at:
-                low, result = middle + 1, its_seq
-            else:
-                high = middle - 1
-        return int(result)
+        # Every change has its audit entry, and between two leaps of the clock their times never decrease: halve each
+        # such stretch of the chain, the latest first, until the instant is found.
+        leaps = "SELECT value FROM meta WHERE key > ? AND key < ?"
+        starts = sorted({1, *(n for (n,) in db.execute(leaps, (f"leap/{owner}/", f"leap/{owner}0")))})
+        for start, end in zip(reversed(starts), [last, *(n - 1 for n in reversed(starts[1:]))], strict=True):
+            if found := _last_seq(db, owner, start, end, at):
+                return found
+        return 0
 
     @read
     def audit(
@@ -157,6 +154,20 @@ class SqliteReads(StorePart):
     def health(self, db: Connection) -> dict[str, Any]:
         (count,) = queries.fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
         return {"status": "ok", "memories": count, "database": str(self.files.database)}
+
+
+def _last_seq(db: Connection, owner: int, low: int, high: int, at: int) -> int:
+    """The sequence of the last of these entries that was made at or before then; 0 when none was."""
+    result = 0
+    while low <= high:
+        middle = (low + high) // 2
+        sql = "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?"
+        when, seq = queries.fetch_one(db, sql, (owner, middle))
+        if when <= at:
+            low, result = middle + 1, seq
+        else:
+            high = middle - 1
+    return int(result)
 
 
 def _decode_cursor(cursor: str) -> tuple[int, str]:

@@ -77,6 +77,7 @@ class SqliteTransaction:
     _generations: Sequence[int]  # the current one, then one being filled by a reindex, if any
     _scopes: MutableMapping[tuple[int, str], int]  # the number of each (tenant, agent) met so far
     _savepoint_due: bool
+    _leapt: bool = False  # whether this commit is dated before the last, which no search by time may walk past
     savepoint: bool = False
     wrote: bool = False
     touched: dict[int, int] = field(default_factory=dict)  # scopes whose index has something new, and how much
@@ -256,6 +257,9 @@ class SqliteTransaction:
             "INSERT INTO audit_parts VALUES(?, ?, ?, ?, ?, ?, ?)",
             [(state.id, entry.n, i, p.memory_id, p.payload, p.salt, p.hash) for i, p in enumerate(entry.parts)],
         )
+        if self._leapt:
+            self._leapt = False
+            self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, ?)", (f"leap/{state.id}/{entry.n}", entry.n))
         state.audit_n, state.audit_hash, state.at = entry.n, entry.hash, self.now
 
     # records

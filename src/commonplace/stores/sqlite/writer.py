@@ -14,6 +14,7 @@ from typing import Any
 
 import apsw
 
+from commonplace.stores.graph import commit_time
 from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.cells import RowTypes
 from commonplace.stores.sqlite.connections import explained
@@ -23,6 +24,7 @@ from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
 from commonplace.wire.record import Clock
+from commonplace.wire.times import iso
 
 GROUP_WRITES = 256
 GROUP_SECONDS = 0.010
@@ -206,9 +208,14 @@ class Writer:
         shared = len(group.jobs) > 1
         state = group.states.get(job.tenant) or self._tenant_state(job.tenant)
         before = replace(state)
-        now = max(self._clock(), state.at)
+        now = commit_time(self._clock(), state.at)
+        if leapt := now < state.at:
+            log.warning(
+                "the last write of tenant %s is dated %s, long after this clock's %s: time goes on by the clock; "
+                "`commonplace doctor` finds and mends what was dated so", job.tenant, iso(state.at), iso(now),
+            )  # fmt: skip
         scopes: ChainMap[tuple[int, str], int] = ChainMap({}, group.scopes, self._committed.scopes)
-        tx = SqliteTransaction(self._db, state, now, self._committed.generations, scopes, shared)
+        tx = SqliteTransaction(self._db, state, now, self._committed.generations, scopes, shared, leapt)
         try:
             job.result = job.work(tx)
         except apsw.Error:
