@@ -81,3 +81,14 @@ def test_a_lock_file_that_something_else_has_filled_still_serves(tmp_path: Path,
         lock.release()
     for lock in (first, second):
         lock.close()
+
+
+def test_a_database_that_was_emptied_is_not_begun_anew(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "commonplace.db"
+    path.touch()
+    SqliteStore(path, clock)._writer.close()
+    (tmp_path / "commonplace.segments" / "1").mkdir(parents=True)
+    (tmp_path / "commonplace.segments" / "1" / "manifest.json").touch()
+    path.write_bytes(b"")
+    with pytest.raises(UnusableStore, match=r"it is empty, but commonplace\.segments has an index"):
+        SqliteStore(path, clock)

@@ -20,8 +20,15 @@ YEARS = 74 * 365 * DAY_MS
 
 @pytest.mark.parametrize(
     ("clock", "last", "expected"),
-    [(5, 0, 5), (5, 5, 5), (0, LEAP_MS, LEAP_MS), (0, LEAP_MS + 1, 0), (9, LEAP_MS + 9, LEAP_MS + 9), (START, START + YEARS, START)],
-)  # fmt: skip
+    [
+        (5, 0, 5),
+        (5, 5, 5),
+        (0, LEAP_MS, LEAP_MS),
+        (0, LEAP_MS + 1, 0),
+        (9, LEAP_MS + 9, LEAP_MS + 9),
+        (START, START + YEARS, START),
+    ],
+)
 def test_time_never_goes_back_but_from_a_leap(clock: int, last: int, expected: int) -> None:
     assert commit_time(clock, last) == expected
 
@@ -48,7 +55,7 @@ def test_a_write_under_a_clock_far_ahead_does_not_date_what_follows(subject: Sub
 
 
 def test_an_instant_still_means_one_state(subject: Subject, run: Any) -> None:
-    before, _, after = leap(subject, run)
+    before, _, _ = leap(subject, run)
 
     def at(ms: int) -> list[str]:
         return sorted(m.content for m in run(subject.list(as_of=ms)) if "earlier" not in m.content)

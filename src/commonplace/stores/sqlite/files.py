@@ -80,6 +80,9 @@ def open_writable(files: StoreFiles) -> apsw.Connection:
         # Reading the bytes ends with closing a handle, which drops every lock this process has on the file: so never
         # while it is in use here. Whoever opened it first has looked.
         if not files.database.exists() or files.database.stat().st_size == 0:
+            # Created and never written to, after a crash; but nothing is indexed that was not written.
+            if files.database.exists() and any(files.segments.glob("*/*")):
+                raise damaged(files.database, f"it is empty, but {files.segments.name} has an index of what was in it")
             _create_private(files.database)
         elif _identity(files) not in _open.values():
             _check_header(files)

@@ -198,7 +198,8 @@ _CHECKS = (
      "WHERE m.seq > t.seq", "{} memories are ahead of their tenant's sequence"),
     ("sequence of tenants", "tenants t WHERE t.seq <> coalesce((SELECT a.seq FROM audit a WHERE a.tenant_id = t.id "
      "ORDER BY a.n DESC LIMIT 1), 0)", "{} tenants have another sequence than their ledger says"),
-    ("owners", "scopes s WHERE s.tenant_id NOT IN (SELECT id FROM tenants WHERE name <> '')", "{} agents belong to nobody"),
+    ("owners", "scopes s WHERE s.tenant_id NOT IN (SELECT id FROM tenants WHERE name <> '')",
+     "{} agents belong to nobody"),
     ("subjects of records", f"({_ABOUT} EXCEPT SELECT memory_id, tenant_id, kind, key FROM record_subjects UNION ALL "
      f"SELECT * FROM (SELECT memory_id, tenant_id, kind, key FROM record_subjects EXCEPT {_ABOUT}))",
      "{} records are filed under memories they are not about"),
