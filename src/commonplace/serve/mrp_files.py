@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from commonplace.dialects.mrp.messages import SCHEMAS, VERSION, Document, new_id
+from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Fault, PayloadTooLarge, RateLimited, Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.record import Clock, system_clock
 from commonplace.wire.strict_json import InvalidJson, NestedTooDeeply, decode
@@ -259,7 +260,7 @@ class Folder:
             with os.fdopen(file, "wb") as stream:
                 stream.write(data)
                 stream.flush()
-                os.fsync(file)
+                sync_file(file)
             os.rename(half, target)
         except OSError as error:
             with suppress(OSError):
@@ -271,7 +272,7 @@ class Folder:
         self._told.pop(ask.name, None)
         if self._lock >= 0:
             with suppress(OSError):  # some file systems cannot; the answer is there all the same
-                os.fsync(self._lock)
+                sync_file(self._lock)
         return True
 
     def _tell(self, name: str, problem: str) -> None:
