@@ -152,7 +152,7 @@ def _requests(text: str, defaults: dict[str, Any]) -> Iterator[tuple[int, dict[s
             continue
         try:
             item = json.loads(written)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             yield number, ValidationError(f"not valid JSON: {error}", line=number)
             continue
         if isinstance(item, str):

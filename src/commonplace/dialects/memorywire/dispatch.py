@@ -68,12 +68,19 @@ async def perform(engine: Engine, who: Principal, operation: str, request: Any) 
     method, takes, field = OPERATIONS[operation]
     memorywire = Memorywire(engine, who)
     if isinstance(takes, str):
-        check(f"memorywire/operations/{takes}", request)
+        check(f"memorywire/operations/{takes}", _without_items(request) if takes == "remember.batch" else request)
     if takes is None or isinstance(takes, str):
         answer = await method(memorywire, **{name: _whole(value) for name, value in request.items()})
     else:
         answer = await method(memorywire, parse(takes, request))
     return {field: answer} if field else answer
+
+
+def _without_items(request: Any) -> Any:
+    """A batch as a whole. What is wrong with one of its items, even that it is no JSON, is said in that one's place."""
+    if not isinstance(request, dict) or not isinstance(request.get("items"), list):
+        return request
+    return {**request, "items": [{}] * len(request["items"])}
 
 
 def _whole(value: Any) -> Any:

@@ -142,5 +142,6 @@ _ROUTE = Route(
     "memorywire",
     request="memorywire/rpc",
     response="memorywire/rpc.response",
+    batch=MAX_CALLS,
 )
 PROTOCOLS = (Protocol("/v0/rpc", (_ROUTE,), _error_of_no_call),)
