@@ -356,3 +356,12 @@ def test_a_backup_is_restored(cli, remember: Remember, data: Path, tmp_path: Pat
     backup.write_bytes(backup.read_bytes()[:5000])
     assert cli("restore", str(backup), "--force", "--json").code == 2
     assert cli("restore", str(tmp_path / "none.db")).code == 1
+
+
+def test_a_review_says_why(cli, remember: Remember) -> None:
+    one, two = remember("one"), remember("two")
+    why = ("--approval", "--reasoning", "Bob asked for it")
+    for command in (("remember", "three"), ("forget", one), ("merge", one, two)):
+        assert cli(*command, *why, "--json").code == 0
+    reviews = cli("reviews", "list", "--json").json["reviews"]
+    assert [review["reasoning"] for review in reviews] == ["Bob asked for it"] * 3

@@ -55,7 +55,7 @@ def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
     if isinstance(error, UnicodeEncodeError):  # bytes of the command line that were no text
         return "validation_error", "an argument holds half of a surrogate pair, which is not text", {}
     if isinstance(error, OSError) and error.strerror:
-        about = f"{str(error.filename):.300}: " if error.filename else ""
+        about = f"{error.filename!s:.300}: " if error.filename else ""
         if error.errno == errno.ENAMETOOLONG:
             return "validation_error", f"{about}{error.strerror}", {}
         return "unavailable", f"{about}{error.strerror}", {"exception": type(error).__name__}
