@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # Tests start the program hundreds of times: compiled files are kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup model serve demo test test-fast mutants lint format bench bench-quality docs clean
+.PHONY: setup model serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
 
 setup: $(STAMP) model
 
@@ -38,6 +38,10 @@ test: setup
 
 test-fast: setup
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
+
+# Hundreds of damaged stores and generated requests: what the suite tries a few dozen of. Half an hour.
+sweep: setup
+	@$(BIN)/python -m pytest -n auto -m sweep
 
 # Breaks the product on purpose for every requirement that must hold; reports those whose tests do not notice.
 mutants: setup

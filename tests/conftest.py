@@ -39,7 +39,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[collected_key] = found = {}
     for item in items:
         name = item.nodeid.split("[")[0]
-        found[name] = found.get(name, False) or not any(map(item.get_closest_marker, ("slow", "process")))
+        found[name] = found.get(name, False) or not any(map(item.get_closest_marker, ("slow", "process", "sweep")))
+    if "sweep" not in config.option.markexpr:
+        left_out = [item for item in items if item.get_closest_marker("sweep")]
+        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.hookimpl(wrapper=True)

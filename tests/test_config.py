@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commonplace import config
+from commonplace.config import Config, MrpConfig, RedactionConfig, load
 from commonplace.wire.errors import ValidationError
 
 
@@ -43,3 +47,45 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, says: str) ->
     (tmp_path / "commonplace.toml").write_text(text)
     with pytest.raises(ValidationError, match=says):
         config.load(data=tmp_path)
+
+
+_ODD = (
+    "", "true", "false", "0", "-1", "1.5", "nan", "inf", "-inf", "9" * 40, "1e400", '""', '" "', '"x"', '"\\u0000"',
+    "[]", "[1]", "[[]]", '["x", 1]', "{}", "{a = 1}", "2026-01-01", "12:00:00", '"nan"', '"99999999999999999999"',
+)  # fmt: skip
+_KEYS = [each.name for each in fields(Config) if each.name not in ("data", "redaction", "mrp")]
+_TABLES: dict[str, Any] = {"redaction": RedactionConfig, "mrp": MrpConfig}
+_TABLE_KEYS = [f"{name}.{each.name}" for name, kind in _TABLES.items() for each in fields(kind)]
+
+
+@pytest.mark.parametrize("key", [*_KEYS, *_TABLE_KEYS, "redaction", "mrp", "data", "unknown"])
+def test_whatever_a_file_says_is_a_setting_or_a_sentence(tmp_path: Path, key: str) -> None:
+    for odd in _ODD:
+        (tmp_path / "commonplace.toml").write_text(f"{key} = {odd}\n", "utf-8")
+        with suppress(ValidationError):
+            _check_types(load(data=tmp_path))
+
+
+@pytest.mark.parametrize("key", [*_KEYS, *_TABLE_KEYS])
+def test_whatever_the_environment_says_is_a_setting_or_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    for odd in _ODD:
+        monkeypatch.setenv(f"COMMONPLACE_{key.replace('.', '_').upper()}", odd.strip('"').replace("\\u0000", "?"))
+        with suppress(ValidationError):
+            _check_types(load(data=tmp_path))
+
+
+def _check_types(found: Any) -> None:
+    for each in fields(found):
+        value, default = getattr(found, each.name), each.default
+        if is_dataclass(value):
+            _check_types(value)
+        elif default is None:
+            assert value is None or isinstance(value, str), each.name
+        elif isinstance(default, bool | int | str | tuple):
+            assert type(value) is type(default), (each.name, value)
+            if isinstance(value, int):
+                assert 0 <= value < 2**53, (each.name, value)
+            if isinstance(value, tuple):
+                assert all(isinstance(item, str) and item for item in value), (each.name, value)

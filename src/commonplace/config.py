@@ -14,6 +14,7 @@ DATABASE = "commonplace.db"
 DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
 _LAST_PORT = 65_535
+_LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
 _MAY_BE_ZERO = {"port", "rate_limit", "recall_budget"}
 _UNITS = {
     "index_mb": "of megabytes",
@@ -116,8 +117,6 @@ def _table(name: str, given: Any) -> Any:
     values |= {k: v for k in defaults if (v := os.environ.get(f"COMMONPLACE_{name}_{k}".upper()))}
     for key, value in values.items():
         label = f"{name}.{key}"
-        if isinstance(defaults[key], str) and not isinstance(value, str):
-            raise ValidationError(f"{label} must be text, not {value!r}", field=label)
         values[key] = _typed(label, defaults[key], value)
         if (allowed := _CHOICES.get(name, {}).get(key)) and values[key] not in allowed:
             raise ValidationError(f"{label} must be {' or '.join(allowed)}, not {value!r}", field=label)
@@ -137,8 +136,17 @@ def _typed(name: str, default: Any, value: Any) -> Any:
         case int():
             return _whole_number(name, value)
         case tuple():
-            return tuple(str(each).strip() for each in (value.split(",") if isinstance(value, str) else value))
+            return _names(name, value)
+    if not isinstance(value, str) or "\0" in value:
+        raise ValidationError(f"{name} must be text, not {value!r:.80}", field=name)
     return value
+
+
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    listed = value.split(",") if isinstance(value, str) else value
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(each, str) for each in listed):
+        raise ValidationError(f"{name} must be a list of names, not {value!r:.80}", field=name)
+    return tuple(stripped for each in listed if (stripped := each.strip()))
 
 
 def standard_folder() -> Path:
@@ -168,15 +176,18 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _whole_number(name: str, value: Any) -> int:
     try:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            raise ValueError
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         wanted = f"a whole number {_UNITS.get(name, '')}".rstrip()
-        raise ValidationError(f"{name} must be {wanted}, not {value!r}", field=name) from None
+        raise ValidationError(f"{name} must be {wanted}, not {value!r:.80}", field=name) from None
     least = 0 if name in _MAY_BE_ZERO else 1
     if number < least:
         raise ValidationError(f"{name} must be at least {least}, not {number}", field=name)
-    if name == "port" and number > _LAST_PORT:
-        raise ValidationError(f"port must be at most {_LAST_PORT}, not {number}", field=name)
+    most = _LAST_PORT if name == "port" else _LARGEST
+    if number > most:
+        raise ValidationError(f"{name} must be at most {most}, not {number}", field=name)
     return number
 
 

@@ -102,7 +102,7 @@ class MemoryInterface:
         >>> print(wrong)
         content must be non-empty text, not ''
         """
-        wholes = [{"content": item} if isinstance(item, str) else dict(item) for item in items]
+        wholes = [dict(item) if isinstance(item, Mapping) else {"content": item} for item in items]
         return await self._remember_batch([self._request({"type": "semantic", **whole}) for whole in wholes])
 
     async def recall(

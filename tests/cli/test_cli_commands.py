@@ -332,3 +332,36 @@ def test_without_the_model_everything_works_and_says_so(cli, tmp_path: Path, mon
     assert "Alice drinks tea" in found.out
     assert found.err.count("commonplace model build") == 1
     assert "commonplace model build" in cli("status").err
+
+
+def test_a_backup_is_restored(cli, remember: Remember, data: Path, tmp_path: Path) -> None:
+    remember("Alice is allergic to peanuts")
+    backup = tmp_path / "backup.db"
+    assert cli("backup", str(backup)).code == 0
+    remember("written later")
+    for path in data.rglob("*.db*"):
+        path.unlink()
+    looked = cli("restore", str(backup), "--dry-run")
+    assert looked.code == 0
+    assert "the backup is whole (1 memory," in looked.out
+    assert not (data / "commonplace.db").exists()
+    assert cli("restore", str(backup), "--json").json["memories"] == 1
+    refused = cli("restore", str(backup), "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "conflict")
+    again = cli("restore", str(backup), "--force")
+    assert again.code == 0
+    assert "is kept as" in again.out + again.err
+    assert "peanuts" in cli("list").out
+    assert cli("audit", "verify").code == 0
+    backup.write_bytes(backup.read_bytes()[:5000])
+    assert cli("restore", str(backup), "--force", "--json").code == 2
+    assert cli("restore", str(tmp_path / "none.db")).code == 1
+
+
+def test_a_review_says_why(cli, remember: Remember) -> None:
+    one, two = remember("one"), remember("two")
+    why = ("--approval", "--reasoning", "Bob asked for it")
+    for command in (("remember", "three"), ("forget", one), ("merge", one, two)):
+        assert cli(*command, *why, "--json").code == 0
+    reviews = cli("reviews", "list", "--json").json["reviews"]
+    assert [review["reasoning"] for review in reviews] == ["Bob asked for it"] * 3

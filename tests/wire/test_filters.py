@@ -275,3 +275,39 @@ def test_what_is_shared_is_found_by_an_index() -> None:
         condition, values = reach_sql(Reach("t", ("a",), where, now=1))
         sql = f"EXPLAIN QUERY PLAN SELECT m.mid FROM memories m WHERE m.scope_id IN (1, 2) AND {condition}"
         assert any("memories_shared" in row[3] for row in db.execute(sql, values)), more
+
+
+@pytest.mark.parametrize(
+    ("filter", "found"),
+    [
+        ({"status": "live"}, ["tagged", "plain", "task"]),
+        ({"status": "archived"}, ["archived"]),
+        ({"status": ["live", "archived"]}, ["tagged", "plain", "task", "archived"]),
+        ({"status": {"$ne": "live"}}, ["archived"]),
+        ({"status": {"$nin": ["archived"]}}, ["tagged", "plain", "task"]),
+        ({"status": "open"}, ["task"]),
+        ({"metadata.status": "open"}, ["task"]),
+        ({"metadata.status": "live"}, []),
+        ({"status": {"$exists": True}}, ["task"]),
+        ({"tags": {"$exists": True}}, ["tagged"]),
+        ({"tags": {"$exists": False}}, ["plain", "task", "archived"]),
+        ({"aliases": {"$exists": True}}, ["tagged"]),
+        ({"aliases": "n"}, ["tagged"]),
+        ({"supersedes": {"$exists": False}}, ["tagged", "plain", "task", "archived"]),
+        ({"agent_id": "agent"}, ["tagged", "plain", "task", "archived"]),
+        ({"agent_id": {"$ne": "agent"}}, []),
+    ],
+    ids=str,
+)
+def test_fields_of_the_record_filter_alike_in_every_store(over: Any, filter: dict[str, Any], found: list[str]) -> None:
+    subject, run = over
+    run(subject.remember("tagged", tags=["x"], aliases=["n"]))
+    run(subject.remember("plain"))
+    run(subject.remember("task", metadata={"status": "open"}))
+    run(subject.remember("archived", confidence=0.1))
+    run(subject.expire("archive", confidence_below=0.5))
+    assert {m.content for m in run(subject.list(filter=filter))} == set(found)
+    live = set(found) - {"archived"}
+    assert {m.content for m in run(subject.recall("tagged plain task archived", filter=filter, min_score=0))} == live
+    gone = run(subject.forget(filter=filter))
+    assert len(gone.ids) == len(found)

@@ -53,7 +53,7 @@ def list_entries(
 
 @commands.add("verify")
 def verify(run: Session) -> Answer:
-    """Check the whole ledger; one that was changed exits 2.
+    """Check the whole ledger, and every row against it; what was changed exits 2.
 
     \b
     Example:
@@ -65,8 +65,9 @@ def verify(run: Session) -> Answer:
         return Answer(
             found, f"the ledger is whole: {plural(found['entries'], 'entry')}, head {found['head'] or '(none yet)'}"
         )
-    changed = f"the ledger was changed: entry {found.get('first_bad')}: {found.get('problem')}"
-    advice = "everything before it is as it was written; compare with a backup to see what it should say"
+    entry = f"entry {found['first_bad']}: " if "first_bad" in found else ""
+    changed = f"something other than Commonplace changed the store: {entry}{found.get('problem')}"
+    advice = "compare with a backup to see what it should say; `commonplace restore BACKUP` brings one back"
     return Answer(found, f"{changed}\n{advice}", exit_code=FAILURE)
 
 

@@ -25,6 +25,7 @@ def forget(
     reason: Annotated[str | None, option("--reason TEXT", "Why, for the audit log.")] = None,
     cascade: Annotated[bool, option("--cascade", "With --hard: erase what it was merged into, too.")] = False,
     approval: options.Approval = False,
+    reasoning: options.Reasoning = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
 ) -> Answer:
@@ -49,6 +50,7 @@ def forget(
     chosen = [run.id(ref) for ref in ids or ()] or None
     which: dict[str, Any] = {"filter": conditions, "user_id": user, "hard_delete": hard or None}
     which |= {"cascade": cascade or None, "reason": reason, "approval_required": approval or None}
+    which["reasoning"] = reasoning
     if dry_run or (asks and run.interactive):
         found = run(run.memory.preview_forget(chosen, **which))
         if dry_run:

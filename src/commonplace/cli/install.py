@@ -19,6 +19,7 @@ from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
 from commonplace.cli.support.output import Table, line, note
+from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Conflict, ValidationError
 
 _COPY = ".before-commonplace"
@@ -257,7 +258,7 @@ def _replace(path: Path, text: str, mode: int) -> None:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         os.chmod(partial, mode)
         os.replace(partial, path)
     except BaseException:

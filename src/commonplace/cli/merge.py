@@ -26,6 +26,7 @@ def merge(
         ),
     ] = None,
     approval: options.Approval = False,
+    reasoning: options.Reasoning = None,
     dry_run: options.DryRun = False,
 ) -> Answer:
     """Make one memory of several that say the same.
@@ -39,7 +40,7 @@ def merge(
     if dry_run:
         preview = run(run.memory.preview_merge(first, rest, strategy=strategy))
         return Answer({"dry_run": True, **preview}, lambda: _show_preview(preview))
-    answer = run(run.memory.merge(first, rest, strategy=strategy, approval_required=approval))
+    answer = run(run.memory.merge(first, rest, strategy=strategy, approval_required=approval, reasoning=reasoning))
     if answer.pending_approval:
         return Answer(answer, "waits for approval: commonplace reviews list")
     return Answer(answer, f"merged {plural(answer.merged_count, 'memory')} into {answer.canonical}")

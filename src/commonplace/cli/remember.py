@@ -40,6 +40,7 @@ def remember(
     source: Annotated[str | None, option("--source TEXT", "Where it comes from.")] = None,
     expires: options.Expires = None,
     approval: options.Approval = False,
+    reasoning: options.Reasoning = None,
     idempotency_key: Annotated[
         str | None, option("--idempotency-key KEY", "Writing again under the same key writes once.")
     ] = None,
@@ -71,7 +72,7 @@ def remember(
     named |= {"importance": importance, "event_time": values.past(event_time, "--event-time")}
     fields: dict[str, Any] = {"type": type, "user_id": user, "confidence": confidence, "source": source}
     fields["expires_at"] = values.future(expires, "--expires")
-    fields["approval_required"] = approval or None
+    fields["approval_required"], fields["reasoning"] = approval or None, reasoning
     fields["privacy_intent"] = {"share_with": share_with} if share_with else None
     fields["metadata"] = values.metadata(metadata, metadata_json, **named)
     fields = {name: value for name, value in fields.items() if value not in (None, {})}
@@ -152,7 +153,7 @@ def _requests(text: str, defaults: dict[str, Any]) -> Iterator[tuple[int, dict[s
             continue
         try:
             item = json.loads(written)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             yield number, ValidationError(f"not valid JSON: {error}", line=number)
             continue
         if isinstance(item, str):

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Unavailable
 
 NAME = "all-MiniLM-L6-v2/int8w"  # of the embedder
@@ -207,7 +208,7 @@ def _write(directory: Path, files: dict[str, bytes]) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
             os.chmod(temporary, 0o644)
             os.replace(temporary, directory / name)
         except BaseException:

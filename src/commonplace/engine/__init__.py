@@ -52,5 +52,6 @@ from commonplace.engine.types import (
     Snapshot as Snapshot,
     UpsertResult as UpsertResult,
 )
+from commonplace.engine.upkeep.restore import restore_backup as restore_backup
 from commonplace.stores.base import AuditEntry as AuditEntry, Progress as Progress
 from commonplace.stores.graph import Triple as Triple

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from commonplace.dialects.mrp.messages import Document, message, new_id
+from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import (
     Fault,
     Forbidden,
@@ -269,7 +270,7 @@ class Folder:
             with os.fdopen(file, "wb") as stream:
                 stream.write(data)
                 stream.flush()
-                os.fsync(file)
+                sync_file(file)
             os.rename(half, target)
         except OSError as error:
             with suppress(OSError):
@@ -283,7 +284,7 @@ class Folder:
         self._reported.pop(ask.name, None)
         if self._lock >= 0:
             with suppress(OSError):  # some file systems cannot; the answer is there all the same
-                os.fsync(self._lock)
+                sync_file(self._lock)
         return True
 
     def _report_once(self, name: str, problem: str) -> None:

@@ -48,7 +48,7 @@ def document(protocols: Iterable[Protocol]) -> dict[str, Any]:
 def _operation(route: Route, used: set[str]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": route.summary}
     if route.response is not None:
-        answer["content"] = _json(route.response, used)
+        answer["content"] = _json(route.response, used, route.batch)
         if route.operation == "recall":
             answer["content"]["application/x-ndjson"] = {"schema": {"type": "string"}}
     responses: dict[str, Any] = {str(route.status): answer}
@@ -70,16 +70,19 @@ def _operation(route: Route, used: set[str]) -> dict[str, Any]:
     if parameters:
         operation["parameters"] = parameters
     if route.request is not None:
-        operation["requestBody"] = {"required": True, "content": _json(route.request, used)}
+        operation["requestBody"] = {"required": True, "content": _json(route.request, used, route.batch)}
     if route.role is not None:
         operation["security"] = [{"token": []}, {}]
         operation["x-role"] = route.role
     return operation
 
 
-def _json(name: str, used: set[str]) -> dict[str, Any]:
+def _json(name: str, used: set[str], batch: int = 0) -> dict[str, Any]:
     used.add(name)
-    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{_key(name)}"}}}
+    rules: dict[str, Any] = {"$ref": f"#/components/schemas/{_key(name)}"}
+    if batch:
+        rules = {"oneOf": [rules, {"type": "array", "items": rules, "minItems": 1, "maxItems": batch}]}
+    return {"application/json": {"schema": rules}}
 
 
 def _key(name: str) -> str:

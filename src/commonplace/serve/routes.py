@@ -95,6 +95,8 @@ class Route(NamedTuple):
     status: int = 200
     #: A parameter that is not listed is refused, and one that is listed is checked, before the handler is called.
     query: Parameters | Callable[[], Parameters] = NOTHING
+    #: How many requests one body may hold as a list, answered by a list; 0 is none but the one.
+    batch: int = 0
     #: What a request without a body is told; "" leaves that to the operation.
     needs_body: str = ""
     #: Who a caller is that sends no token where tokens are asked for; None, here or from it, lets no such caller in.

@@ -45,6 +45,17 @@ class Triple:
         return self.valid_to is not None and self.valid_to <= self.valid_from
 
 
+#: How far a tenant's last commit may lie ahead of the clock and still be believed: a clock that was set back, or one of
+#: several machines'. What lies farther ahead was written under a wrong clock.
+LEAP_MS = 7 * 86_400_000
+
+
+def commit_time(clock: int, last_commit: int) -> int:
+    """The time of a tenant's next commit: never before its last, unless that one was a leap. Without this exception one
+    write under a clock that is years ahead would date everything after it."""
+    return clock if last_commit - clock > LEAP_MS else max(clock, last_commit)
+
+
 @dataclass(slots=True, frozen=True)
 class Instant:
     """An instant in ms: a given one, or the present, which is never before the tenant's last commit."""
@@ -53,7 +64,7 @@ class Instant:
     given: bool = False
 
     def resolve(self, last_commit: int) -> int:
-        return self.ms if self.given else max(self.ms, last_commit)
+        return self.ms if self.given else commit_time(self.ms, last_commit)
 
 
 class GraphWork(Protocol):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from commonplace.stores import base, exact_search
 from commonplace.stores.base import AuditEntry, Candidate, EmbedderInfo, Entry, Page, Reach, Record, Search
-from commonplace.stores.graph import Instant, Triple
+from commonplace.stores.graph import Instant, Triple, commit_time
 from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.wire.errors import Conflict, ValidationError
@@ -163,7 +163,7 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
 
     async def transact(self, tenant: str, work: Callable[[Any], T]) -> T:
         with self._lock:
-            draft = self._of(tenant).copy(max(self._clock(), self._of(tenant).now))
+            draft = self._of(tenant).copy(commit_time(self._clock(), self._of(tenant).now))
             result = work(draft)
             self._tenants[tenant] = draft
             return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from commonplace.wire.errors import ValidationError
@@ -19,10 +19,12 @@ COLUMNS = frozenset(
     {
         "id", "type", "kind", "content", "user_id", "project", "title", "entity_name", "tags", "confidence",
         "importance", "source", "created_at", "updated_at", "expires_at", "event_time", "session_id", "speaker",
-        "merged_into", "version", "demotion", "recalls", "last_recalled_at",
+        "merged_into", "version", "demotion", "recalls", "last_recalled_at", "agent_id", "supersedes", "aliases",
     }
 )  # fmt: skip
 
+#: Columns that hold a list; an empty one does not exist.
+LIST_COLUMNS = frozenset({"tags", "supersedes", "aliases"})
 OPERATORS = frozenset({"eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "exists", "contains"})
 DOCUMENTS = frozenset({"metadata", "privacy"})  # columns that hold a document, which a path leads into
 
@@ -58,7 +60,10 @@ def matches(memory: Memory, where: Iterable[Condition]) -> bool:
 def _met(memory: Memory, c: Condition) -> bool:
     if c.op == "any":
         return any(_met(memory, one) for one in c.value)
-    return _holds(_value(memory, c.path), c.op, c.value)
+    value = _value(memory, c.path)
+    if c.op == "exists" and c.path[0] in LIST_COLUMNS:
+        return bool(value) is c.value
+    return _holds(value, c.op, c.value)
 
 
 def _value(memory: Memory, path: tuple[str, ...]) -> Any:
@@ -135,14 +140,23 @@ def parse(document: dict[str, Any] | None) -> Where:
     for key, value in document.items():
         path = _path(key)
         if isinstance(value, dict):
-            conditions += [_operator(key, path, name, operand) for name, operand in _operators(key, value).items()]
+            given = [_operator(key, path, name, operand) for name, operand in _operators(key, value).items()]
         elif isinstance(value, list):
-            conditions.append(Condition(path, "in", _scalars(key, value)))
+            given = [Condition(path, "in", _scalars(key, value))]
         else:
-            conditions.append(Condition(path, "eq", _scalar(key, value)))
+            given = [Condition(path, "eq", _scalar(key, value))]
+        conditions += [c for one in given for c in _of_status(one)] if key == "status" else given
     if len(conditions) > _MAX_CONDITIONS:
         raise ValidationError(f"filter has {len(conditions)} conditions; at most {_MAX_CONDITIONS} are allowed")
     return tuple(conditions)
+
+
+def _of_status(c: Condition) -> list[Condition]:
+    """`status` is a field of the record and a word that people give their own metadata: either may be meant."""
+    own = replace(c, path=("status",))
+    if c.op in ("eq", "in"):
+        return [any_of(own, c)]
+    return [own, c] if c.op in ("ne", "nin") else [c]
 
 
 def _path(key: str) -> tuple[str, ...]:

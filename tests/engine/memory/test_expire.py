@@ -83,14 +83,12 @@ def test_each_action_does_what_it_says_and_is_told(subject: Subject, run: Any, a
     entry = run(subject.engine.ledger.entries(WHO))[-2]  # the last one is of the recall
     assert entry.operation == ("forget" if action == "forget" else "expire")
     told = [json.loads(part.payload) for part in entry.parts]
-    assert (
-        told[0]
-        == {
-            "forget": {"version": 2, "status": "deleted"},
-            "archive": {"version": 2, "status": "archived"},
-            "demote": {"demotion": expire.DEMOTION},
-        }[action]
-    )
+    said = {
+        "forget": {"version": 2, "status": "deleted"},
+        "archive": {"version": 2, "status": "archived"},
+        "demote": {"demotion": expire.DEMOTION},
+    }[action]
+    assert told[0] == said | {name: told[0][name] for name in ("content_hash", "row_hash") if action != "demote"}
     assert told[1:] == ([{"reason": "expired by policy"}] if action == "forget" else [])
 
 

@@ -13,6 +13,7 @@ import pytest
 from commonplace.embedders.base import Vectors
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
+from commonplace.engine.ledger.rows import row_hash
 from commonplace.engine.memory.write import MAX_BATCH, idempotency_slot, new_memory
 from commonplace.engine.types import Draft, Query, Receipt
 from commonplace.stores.memory import InMemory
@@ -222,7 +223,8 @@ def test_a_write_is_numbered_timed_and_audited(subject: Subject, run: Any) -> No
     (entry,) = run(subject.engine.ledger.entries(WHO))
     told = json.loads(entry.parts[0].payload)
     assert (entry.operation, entry.parts[0].memory_id) == ("remember", memory.id)
-    assert told == {"version": 1, "content_hash": memory.content_hash, "status": "live"}
+    said = {"version": 1, "content_hash": memory.content_hash, "status": "live"}
+    assert told == {**said, "row_hash": row_hash(memory)}
 
 
 def test_an_alias_names_one_memory_until_that_is_gone(subject: Subject, run: Any) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from commonplace.engine.recall.understanding import ALL, KINDS, Parts, analyse, has_kind
 from commonplace.stores.base import AgentContext
 from commonplace.stores.text import query_terms
+from commonplace.wire.plain import check_json
 
 NOW = int(datetime(2026, 3, 18, 15, 30, tzinfo=UTC).timestamp() * 1000)  # a Wednesday
 ALICE_AND_BOB = AgentContext(frozenset({"Alice", "Bob Marsh", "Will"}))
@@ -151,6 +152,15 @@ def test_a_part_that_is_off_finds_nothing_of_its_kind() -> None:
 def test_an_explanation_names_what_was_understood_and_nothing_else() -> None:
     shown = analyse("What did Alice say in March?", ALICE_AND_BOB, NOW).explain()
     assert set(shown) == {"sought", "people", "periods", "language"}
-    assert shown["people"] == ("Alice",)
+    assert shown["people"] == ["Alice"]
     assert shown["periods"] == [{"said": "in March", "start": day("2026-03-01"), "end": day("2026-04-01")}]
     assert analyse("").explain() == {}
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["who paid 300?", "in March 2024", "v1.2.3 or E1234", 'the "red bike"', "Alice, 2 days ago?", "٣٠٠", "²", "x"],
+)
+def test_what_was_understood_is_a_document(question: str) -> None:
+    known = AgentContext(frozenset({"Alice"}))
+    check_json(analyse(question, known, now=1_750_000_000_000).explain())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -51,8 +52,12 @@ def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
     usage = getattr(error, "format_message", None)
     if usage is not None:
         return "validation_error", _usage_sentence(error, usage()), {}
+    if isinstance(error, UnicodeEncodeError):  # bytes of the command line that were no text
+        return "validation_error", "an argument holds half of a surrogate pair, which is not text", {}
     if isinstance(error, OSError) and error.strerror:
-        about = f"{error.filename}: " if error.filename else ""
+        about = f"{error.filename!s:.300}: " if error.filename else ""
+        if error.errno == errno.ENAMETOOLONG:
+            return "validation_error", f"{about}{error.strerror}", {}
         return "unavailable", f"{about}{error.strerror}", {"exception": type(error).__name__}
     kind = type(error).__name__
     first = (str(error).splitlines() or [""])[0]

@@ -28,6 +28,7 @@ Cursor = Annotated[str | None, option("--cursor CURSOR", "Go on where the last p
 DryRun = Annotated[bool, option("--dry-run", "Only show what would happen; change nothing.")]
 Yes = Annotated[bool, option("--yes -y", "Do not ask.")]
 Approval = Annotated[bool, option("--approval", "Hold it back until someone approves it.")]
+Reasoning = Annotated[str | None, option("--reasoning TEXT", "With --approval: why, shown to whoever decides.")]
 Confidence = Annotated[float | None, option("--confidence 0–1", "How sure it is, from 0 to 1.")]
 Expires = Annotated[
     str | None, option("--expires TIME", "When it ends: an ISO time (UTC), epoch ms, or an age such as 30d.")

@@ -74,7 +74,7 @@ def prepare(operation: str, request: Any, *, typed: bool = False) -> Callable[[M
         message = parse(takes, request)
         return lambda memorywire: method(memorywire, message)
     if takes is not None and not typed:
-        check(f"memorywire/operations/{takes}", request)
+        check(f"memorywire/operations/{takes}", _without_items(request) if takes == "remember.batch" else request)
     arguments = {name: _whole(value) for name, value in request.items()}
     return lambda memorywire: method(memorywire, **arguments)
 
@@ -86,6 +86,13 @@ async def perform(engine: Engine, who: Principal, operation: str, request: Any) 
         answer = [outcome.to_wire() if isinstance(outcome, Fault) else dump(outcome) for outcome in answer]
     field = OPERATIONS[operation].field
     return {field: answer} if field else answer
+
+
+def _without_items(request: Any) -> Any:
+    """A batch as a whole. What is wrong with one of its items, even that it is no JSON, is said in that one's place."""
+    if not isinstance(request, dict) or not isinstance(request.get("items"), list):
+        return request
+    return {**request, "items": [{}] * len(request["items"])}
 
 
 def _whole(value: Any) -> Any:

@@ -297,10 +297,9 @@ class Memorywire:
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
         found = await self._engine.ledger.verify(self._who, progress)
-        verdict: Document = {"ok": found.first_bad is None, "entries": found.entries, "head": found.head}
-        if found.first_bad is not None:
-            verdict |= {"first_bad": found.first_bad, "problem": found.problem}
-        return verdict
+        verdict: Document = {"ok": found.problem is None, "entries": found.entries, "head": found.head}
+        bad = {"first_bad": found.first_bad, "problem": found.problem}
+        return verdict | {name: value for name, value in bad.items() if value is not None}
 
     # the server
 

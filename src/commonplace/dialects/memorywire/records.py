@@ -149,6 +149,15 @@ def triple_to_wire(triple: Triple) -> dict[str, Any]:
     return document if triple.provenance is None else {**document, "provenance": triple.provenance}
 
 
+def _payload(data: bytes) -> dict[str, Any]:
+    """A ledger that was damaged can still be read; `audit verify` says where it was."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"unreadable": True}
+
+
 def entry_to_wire(entry: AuditEntry) -> dict[str, Any]:
     shown = ("n", "at", "seq", "operation", "agent_id", "principal", "hash", "previous")
     payload: list[dict[str, Any]] = []
@@ -157,5 +166,5 @@ def entry_to_wire(entry: AuditEntry) -> dict[str, Any]:
             payload.append({"erased": True})
         else:
             named = {"memory_id": part.memory_id} if part.memory_id else {}
-            payload.append({**named, **json.loads(part.payload)})
+            payload.append({**named, **_payload(part.payload)})
     return {**{name: getattr(entry, name) for name in shown}, "payload": payload}

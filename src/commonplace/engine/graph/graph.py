@@ -98,6 +98,7 @@ class Graph:
             parts = [] if held is None else [_end(tx, held, start)]
             tx.put_triple(triple)
             said = {**_spoken(triple), "valid_from": start, "valid_to": triple.valid_to, "confidence": confidence}
+            said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
             parts.append(audit.part(triple.id, said if source is None else {**said, "provenance": source}))
             audit.append(tx, who, ASSERT, agent_id, parts)
             return AssertResult(triple, None if held is None else replace(held, valid_to=start))

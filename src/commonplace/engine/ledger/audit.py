@@ -75,7 +75,10 @@ class Verifier:
         for entry in batch:
             if self.first_bad is not None:
                 return
-            self.problem = self._check(entry)
+            try:
+                self.problem = self._check(entry)
+            except (TypeError, ValueError):  # a number or a text that no entry of ours holds
+                self.problem = "it cannot be read"
             if self.problem is not None:
                 self.first_bad = entry.n
                 return
@@ -93,4 +96,6 @@ class Verifier:
         for p in entry.parts:
             if p.payload is not None and _part_hash(p.memory_id, p.payload, p.salt or b"") != p.hash:
                 return "a payload was changed"
+            if p.payload is None and (p.memory_id is not None or p.salt is not None):
+                return "of an erased payload something is left"
         return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from commonplace.engine.core import Core, require_role
 from commonplace.engine.ledger.audit import Verifier
+from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.stores.base import AuditEntry, Progress
 from commonplace.wire.errors import Forbidden
@@ -57,20 +58,28 @@ class Ledger:
         return await self.verify_tenant(who.tenant, progress)
 
     async def verify_tenant(self, tenant: str, progress: Progress | None = None) -> Verifier:
-        """Walk the whole chain, and check that it ends where the tenant's own count says it does."""
-        verifier = Verifier()
-        last, head = await self._core.primary.audit_head(tenant)
-        while verifier.first_bad is None and verifier.entries < last:
-            batch = await self._core.primary.audit(tenant, after=verifier.entries, limit=_AT_ONCE)
-            if not batch:
-                break
+        """Walk the whole chain to where the tenant's own count says it ends, and compare the rows with what it says."""
+        verifier, rows = Verifier(), RowCheck(self._core, tenant)
+        store = self._core.primary
+        last, head = await store.audit_head(tenant)
+        while verifier.first_bad is None and (
+            batch := await store.audit(tenant, after=verifier.entries, limit=_AT_ONCE)
+        ):
             verifier.feed(batch)
+            if verifier.first_bad is None and rows.problem is None:
+                await rows.feed(batch)
+            if verifier.entries > last:  # than when the walk began
+                last, head = await store.audit_head(tenant)
             if progress is not None:
                 progress(verifier.entries, last)
-        short = verifier.entries < last or (verifier.entries == last and verifier.head != head)
-        if verifier.first_bad is None and short:
-            verifier.first_bad = verifier.entries + 1
-            verifier.problem = (
-                f"the chain should end with entry {last}, but entries are missing from {verifier.first_bad} on"
-            )
+        if verifier.first_bad is None and (verifier.entries, verifier.head) != (last, head):
+            verifier.first_bad = min(verifier.entries, max(last, 0)) + 1
+            where = f"the tenant's own count says that it ends with entry {last}"
+            missing = f"entries are missing from {verifier.first_bad} on"
+            verifier.problem = f"{where}, but {missing if verifier.entries <= last else 'there are more'}"
+        if verifier.first_bad is None:
+            if rows.problem is None:
+                await rows.finish()
+            if rows.problem is not None:
+                verifier.problem, verifier.first_bad = rows.problem
         return verifier

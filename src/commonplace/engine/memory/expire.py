@@ -8,6 +8,7 @@ from typing import Any
 
 from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.ledger import audit
+from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.forget import CHUNK, apply_forget, erase_rejected, must_erase
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.retention import promised_end
@@ -84,7 +85,7 @@ def _apply(tx: Transaction, core: Core, who: Principal, request: Expire, batch: 
     else:
         for memory in unchanged:
             archived = tx.put(Entry(replace(memory, status="archived"), None, b""))
-            parts.append(audit.part(memory.id, {"version": archived.version, "status": "archived"}))
+            parts.append(version_part(archived))
     if parts:
         audit.append(tx, who, "expire", request.agent_id, parts)
     return [m.id for m in unchanged]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
 from commonplace.engine.graph.graph import apply_erase
 from commonplace.engine.ledger import audit
+from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import expired, find, read_all, readable
 from commonplace.engine.types import Forget, ForgetResult
 from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
@@ -151,7 +152,7 @@ def apply_forget(
         else:
             gone = tx.put(Entry(replace(now, status="deleted"), None, b""))
             why = {} if reason is None else {"reason": reason}
-            parts.append(audit.part(now.id, {"version": gone.version, "status": "deleted", **why}))
+            parts.append(version_part(gone, **why))
     if done:
         if because is not None:
             parts.append(audit.part(None, {"reason": because}))

@@ -9,6 +9,7 @@ from typing import Any
 from commonplace.engine import procedures
 from commonplace.engine.core import Core, StaleRead, memory_not_found
 from commonplace.engine.ledger import audit
+from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import readable
 from commonplace.engine.memory.retention import inherit_retention
 from commonplace.engine.memory.write import check_change
@@ -141,10 +142,10 @@ def apply_merge(
         # A demotion makes no version, so it may have come after the rows were read.
         kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion)
         merged.survivor = tx.put(replace(entry, memory=kept))
-        parts.append(audit.part(merged.survivor.id, {"version": merged.survivor.version, "kept": True}))
+        parts.append(version_part(merged.survivor, kept=True))
     for i, loser in enumerate(merged.losers):
         gone = replace(rows[loser.id], status="deleted", merged_into=merged.survivor.id)
         merged.losers[i] = tx.put(Entry(gone, None, b""))
-        parts.append(audit.part(loser.id, {"merged_into": merged.survivor.id, "strategy": request.strategy}))
+        parts.append(version_part(merged.losers[i], merged_into=merged.survivor.id, strategy=request.strategy))
     audit.append(tx, who, "merge", request.agent_id, parts)
     return merged

@@ -11,6 +11,7 @@ from typing import Any
 from commonplace.engine import procedures
 from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, memory_not_found
 from commonplace.engine.ledger import audit
+from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.memory.retention import inherit_retention, promised_end
 from commonplace.engine.redaction import Secrets
@@ -169,14 +170,12 @@ def write(tx: Transaction, who: Principal, entry: Entry, operation: str, **more:
             if holder is not None and holder.expires_at is not None and holder.expires_at <= tx.now:
                 # Nobody can see it any more, so its alias is as free as a forgotten one's.
                 gone = tx.put(Entry(replace(holder, status="deleted"), None, b""))
-                part = audit.part(gone.id, {"version": gone.version, "status": "deleted"})
-                audit.append(tx, who, "forget", gone.agent_id, [part])
+                audit.append(tx, who, "forget", gone.agent_id, [version_part(gone)])
             elif holder is not None:
                 raise Conflict(f"the id {alias!r} already names another memory of {entry.memory.agent_id}", alias=alias)
         entry = Entry(altered(entry.memory, created_at=tx.now), entry.vectors, entry.terms, entry.generation)
     memory = tx.put(entry)
-    payload = {"version": memory.version, "content_hash": memory.content_hash, "status": memory.status, **more}
-    audit.append(tx, who, operation, memory.agent_id, [audit.part(memory.id, payload)])
+    audit.append(tx, who, operation, memory.agent_id, [version_part(memory, **more)])
     return memory
 
 

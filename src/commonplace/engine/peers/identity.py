@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.wire import keys
+from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Fault, Unavailable
 
 KEY_FILE = "identity.key"
@@ -147,4 +148,4 @@ def _write(path: Path, text: str, mode: int) -> None:
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(text + "\n")
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())

@@ -80,6 +80,7 @@ def _why(store: str, place: int, r: RankedCandidate, fused: float) -> dict[str, 
     shares = {name: round(WEIGHTS.get(name, 0.0) * value, 4) for name, value in r.features.items()}
     features = {name: round(value, 4) for name, value in r.features.items()}
     why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}
+    why |= {"stores": {store: {"rank": place, "score": r.score}}}
     why |= {"demotion": r.memory.demotion, "features": features, "shares": shares}
     return why | ({"same_as": r.same_as} if r.same_as else {})
 

@@ -57,7 +57,8 @@ class Question:
         for name in ("text", "words", "sought_terms", "terms", "names", "telling"):
             del shown[name]
         shown["periods"] = [{"said": p.said, "start": p.start, "end": p.end} for p in self.periods]
-        return {key: value for key, value in shown.items() if value}
+        # Lists, because this is a document: a tuple is none to JSON, and to a schema that it is checked against.
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in shown.items() if value}
 
 
 _PAST = frozenset(

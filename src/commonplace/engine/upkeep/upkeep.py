@@ -17,8 +17,9 @@ from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
+from commonplace.engine.upkeep import clock_leap
 from commonplace.stores.base import FileUpkeep, Finding, Progress, Record, Reindexable, Transaction
-from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Forbidden, Unavailable, ValidationError
 from commonplace.wire.record import LOCAL_TENANT, Principal
 from commonplace.wire.times import DAY_MS
 
@@ -71,12 +72,27 @@ class Upkeep:
         """Check everything; what can be derived again is repaired."""
         await self._log.flush()
         findings = await self._files(who).examine(repair, progress)
-        for tenant in await self._core.primary.tenants():
-            verified = await self._ledger.verify_tenant(tenant)
-            bad = verified.first_bad
-            detail = "ok" if bad is None else f"entry {bad}: {verified.problem}"
-            findings.append(Finding(f"audit of {tenant}", bad is None, detail))
+        try:
+            tenants = await self._core.primary.tenants()
+        except Fault as fault:
+            return [*findings, Finding("tenants", False, f"could not be checked: {fault.message}")]
+        for tenant in tenants:
+            findings.append(await self._examine_ledger(tenant))
+            try:
+                findings.append(await clock_leap.examine(self._core, replace(who, tenant=tenant), repair))
+            except Fault as fault:
+                findings.append(Finding(f"time of {tenant}", False, f"could not be checked: {fault.message}"))
         return findings
+
+    async def _examine_ledger(self, tenant: str) -> Finding:
+        check = f"audit of {tenant}"
+        try:
+            verified = await self._ledger.verify_tenant(tenant)
+        except Fault as fault:
+            return Finding(check, False, f"could not be checked: {fault.message}")
+        entry = "" if verified.first_bad is None else f"entry {verified.first_bad}: "
+        detail = "ok" if verified.problem is None else f"{entry}{verified.problem}"
+        return Finding(check, verified.problem is None, detail)
 
     async def backup(self, who: Principal, target: str | Path, progress: Progress | None = None) -> dict[str, Any]:
         """A consistent copy of the store in one file, while others read and write."""

@@ -139,6 +139,14 @@ def _error_of_no_call(fault: Fault) -> dict[str, Any]:
 
 _SUMMARY = "The same operations as JSON-RPC 2.0, singly or in a batch."
 _ROUTE = Route(
-    "POST", "/v0/rpc", rpc, "rpc", _SUMMARY, "memorywire", request="memorywire/rpc", response="memorywire/rpc.response"
+    "POST",
+    "/v0/rpc",
+    rpc,
+    "rpc",
+    _SUMMARY,
+    "memorywire",
+    request="memorywire/rpc",
+    response="memorywire/rpc.response",
+    batch=MAX_CALLS,
 )
 PROTOCOLS = (Protocol("/v0/rpc", (_ROUTE,), _error_of_no_call),)

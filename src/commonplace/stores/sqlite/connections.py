@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
+from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.files import StoreFiles, connect, damaged
-from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:
     from commonplace.stores.sqlite.writer import Writer
@@ -22,6 +23,8 @@ P = ParamSpec("P")
 S = TypeVar("S", bound="StorePart")
 Read = Callable[[apsw.Connection], T]
 Method = Callable[Concatenate[S, apsw.Connection, P], T]
+#: What reading a cell that holds something else ends in.
+_OF_CELLS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, ArithmeticError)
 AwaitedMethod = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
 
 
@@ -55,6 +58,10 @@ class ReaderPool:
             raise ValidationError("what was asked for holds half of a surrogate pair, which is not text") from None
         except apsw.Error as error:
             raise Unavailable(f"{self._files.database} could not be read: {error}") from error
+        except Fault:
+            raise
+        except Exception as error:
+            raise explained(db, self._files, error) from error
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
@@ -70,6 +77,12 @@ class ReaderPool:
             with self._lock:
                 self._all.append(db)
         return db
+
+
+def explained(db: apsw.Connection, files: StoreFiles, error: BaseException) -> BaseException:
+    """What went wrong in reading rows: a cell that holds what it cannot, if there is one, else the error itself."""
+    why = wrong_cell(db) if isinstance(error, _OF_CELLS) else None
+    return error if why is None else damaged(files.database, why)
 
 
 class StorePart:

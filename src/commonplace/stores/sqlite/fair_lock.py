@@ -21,6 +21,7 @@ except ImportError:  # Windows
 
 _MUTEX = (1 << 62, 1)  # one byte far past any ticket guards the counter
 _FIRST_TICKET = 16  # bytes below hold the counter itself
+_LAST_TICKET = 1 << 61  # a million writes a second reach it in 70,000 years
 _SHORTEST_POLL, _LONGEST_POLL = 0.0002, 0.002
 # Open-file-description locks keep two stores in one process apart; plain ones belong to the process.
 _OFD = fcntl is not None and sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
@@ -45,7 +46,9 @@ class FairLock:
         deadline = time.monotonic() + timeout
         self._poll(fcntl.F_WRLCK, *_MUTEX, deadline)
         try:
-            ticket = max(int.from_bytes(os.pread(self._fd, 8, 0), "little"), _FIRST_TICKET)
+            ticket = int.from_bytes(os.pread(self._fd, 8, 0), "little")
+            if not _FIRST_TICKET <= ticket < _LAST_TICKET:  # a new file, or one that something else has filled
+                ticket = _FIRST_TICKET
             os.pwrite(self._fd, (ticket + 1).to_bytes(8, "little"), 0)
             self._set(fcntl.F_WRLCK, ticket, 1)
         finally:

@@ -14,7 +14,8 @@ import apsw
 from commonplace.stores.base import Progress
 from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
-from commonplace.wire.errors import OperatorActionRequired, Unavailable, UnusableStore
+from commonplace.wire.durable import sync_file, sync_folder
+from commonplace.wire.errors import Conflict, OperatorActionRequired, Unavailable, UnusableStore
 
 log = logging.getLogger("commonplace.sqlite")
 _MAGIC = b"SQLite format 3\x00"
@@ -55,8 +56,8 @@ class StoreFiles:
         return Path(f"{self.database}-wal")
 
     def before_migration(self) -> list[Path]:
-        """Copies of what was before, and what is left of one that broke off."""
-        return sorted(self.backups.glob("before-m*.db*")) if self.backups.is_dir() else []
+        """Copies of what was before a migration or a restore, and what is left of one that broke off."""
+        return sorted(self.backups.glob("before-*.db*")) if self.backups.is_dir() else []
 
 
 def connect(path: Path) -> apsw.Connection:
@@ -75,11 +76,14 @@ def connect(path: Path) -> apsw.Connection:
 
 def open_writable(files: StoreFiles) -> apsw.Connection:
     """The writer's connection, on a database that is ours, whole, and of the current schema."""
-    _make_private_folder(files.database.parent)
+    make_private_folder(files.database.parent)
     with _opening:
         # Reading the bytes ends with closing a handle, which drops every lock this process has on the file: so never
         # while it is in use here. Whoever opened it first has looked.
         if not files.database.exists() or files.database.stat().st_size == 0:
+            # Created and never written to, after a crash; but nothing is indexed that was not written.
+            if files.database.exists() and any(files.segments.glob("*/*")):
+                raise damaged(files.database, f"it is empty, but {files.segments.name} has an index of what was in it")
             _create_private(files.database)
         elif _identity(files) not in _open.values():
             _check_header(files)
@@ -106,6 +110,9 @@ def _open_checked(files: StoreFiles) -> apsw.Connection:
         # Read to the end: a statement that answers with a row holds back those after it.
         db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON").fetchall()
         db.execute("PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864").fetchall()
+        db.execute(
+            "PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON"
+        ).fetchall()  # as `wire.durable`, on macOS alone
         _bring_up_to_date(db, files)
     except BaseException as error:
         if db is not None:
@@ -122,6 +129,24 @@ def _open_checked(files: StoreFiles) -> apsw.Connection:
     return db
 
 
+def let_nobody_use(files: StoreFiles) -> None:
+    """Raises unless no other process has the store open; one that is damaged nobody can use."""
+    try:
+        db = connect(files.database)
+        db.set_busy_timeout(0)
+        try:
+            # Only who is alone can leave the write-ahead log, whose content goes into the file first.
+            db.execute("PRAGMA journal_mode=DELETE").fetchall()
+        finally:
+            db.close()
+    except (apsw.BusyError, apsw.LockedError):
+        raise Conflict(
+            f"{files.database} is in use; stop what uses it (a server, an agent's MCP process) first"
+        ) from None
+    except (apsw.Error, OperatorActionRequired):
+        pass
+
+
 def damaged(path: Path, why: str) -> UnusableStore:
     return UnusableStore(
         f"{path} is damaged ({why}). Nothing was changed. Put a backup in its place, or move it away to start anew; "
@@ -129,7 +154,7 @@ def damaged(path: Path, why: str) -> UnusableStore:
     )
 
 
-def _make_private_folder(folder: Path) -> None:
+def make_private_folder(folder: Path) -> None:
     if not folder.is_dir():
         try:
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -235,7 +260,7 @@ def _run_migrations(db: apsw.Connection, files: StoreFiles) -> None:
 
 def backup_to(db: apsw.Connection, target: Path, progress: Progress | None = None) -> None:
     """A consistent copy while others read and write, put in place only when it is complete."""
-    _make_private_folder(target.parent)
+    make_private_folder(target.parent)
     partial = target.with_name(target.name + ".partial")
     for left in (partial, Path(f"{partial}-journal")):  # by one that was killed: its journal must not be played back
         left.unlink(missing_ok=True)
@@ -251,7 +276,10 @@ def backup_to(db: apsw.Connection, target: Path, progress: Progress | None = Non
             copy.execute("PRAGMA journal_mode=DELETE").fetchall()
         finally:
             copy.close()
+        with partial.open("r+b") as file:
+            sync_file(file.fileno())
         os.replace(partial, target)
+        sync_folder(target.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             partial.unlink()

@@ -11,6 +11,7 @@ from apsw import Connection
 
 from commonplace.stores.base import Reach
 from commonplace.stores.graph import Instant, Triple, entity_key, name_key, references
+from commonplace.stores.sqlite.cells import RowTypes
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.queries import fetch_one, scope_ids, versions_in_reach
 from commonplace.stores.sqlite.sql_where import reach_sql
@@ -28,6 +29,7 @@ SELECT_TRIPLES = (
     f"SELECT {', '.join('s.agent_id' if f.name == 'agent_id' else f't.{f.name}' for f in fields(Triple))} "
     "FROM triples t JOIN scopes s ON s.id = t.scope_id"
 )
+TRIPLE = RowTypes("statement", {f.name: str(f.type) for f in fields(Triple)})
 ABOUT_SUBJECT = f"{SELECT_TRIPLES} WHERE t.scope_id = ? AND t.subject_key = ? AND t.subject = ?"
 IN_ORDER = "ORDER BY t.valid_from, t.tid"
 _HOLDS = "t.valid_from <= ? AND (t.valid_to IS NULL OR t.valid_to > ?)"
@@ -54,7 +56,7 @@ class SqliteGraphReads(StorePart):
         if at is not None:
             sql, values = f"{sql} AND {_HOLDS}", [*values, *[_resolve(db, tenant, at)] * 2]
         found = db.execute(f"{sql} {IN_ORDER} LIMIT ?", (*values, -1 if limit is None else limit))
-        return [Triple(*row) for row in found]
+        return [Triple(*TRIPLE.checked(row)) for row in found]
 
     @read
     def triples_about(
@@ -65,7 +67,7 @@ class SqliteGraphReads(StorePart):
         if mentions:
             named = "WHERE t.scope_id = ? AND t.object_key = ? AND t.object = ? AND t.subject <> ?"
             found += db.execute(f"{SELECT_TRIPLES} {named} {IN_ORDER}", (scope, key, subject, subject)).fetchall()
-        return [Triple(*row) for row in found]
+        return [Triple(*TRIPLE.checked(row)) for row in found]
 
     @read
     def triple_counts(self, db: Connection, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
@@ -101,7 +103,7 @@ class SqliteGraphReads(StorePart):
         ]
         memories.sort(key=lambda m: (m.created_at, m.id))
         holding = f"{SELECT_TRIPLES} WHERE t.scope_id = ? AND {_HOLDS} {IN_ORDER}"
-        triples = [Triple(*row) for scope in scopes for row in db.execute(holding, (scope, when, when))]
+        triples = [Triple(*TRIPLE.checked(row)) for scope in scopes for row in db.execute(holding, (scope, when, when))]
         return linked_memories(InMemoryGraph(memories, triples), ids, hops, most)
 
 
@@ -123,7 +125,9 @@ class _Statements:
         for key in ("subject_key", "object_key"):
             where = f"WHERE t.scope_id = ? AND t.{key} = ? AND {_HOLDS} ORDER BY t.valid_from DESC LIMIT ?"
             values = (self._scope, name, self._when, self._when, PATH_FANOUT)
-            found |= {row[0]: Triple(*row) for row in self._db.execute(f"{SELECT_TRIPLES} {where}", values)}
+            found |= {
+                row[0]: Triple(*TRIPLE.checked(row)) for row in self._db.execute(f"{SELECT_TRIPLES} {where}", values)
+            }
         return sorted(found.values(), key=lambda t: -t.valid_from)[:PATH_FANOUT]
 
 

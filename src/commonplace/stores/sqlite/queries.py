@@ -11,6 +11,7 @@ from typing import Any
 from apsw import Connection
 
 from commonplace.stores.base import EmbedderInfo, Reach, Record
+from commonplace.stores.sqlite.cells import DamagedCell, RowTypes
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.record import Memory
@@ -31,6 +32,9 @@ _ELSEWHERE = {
     "last_recalled_at": "r.last_recalled_at",
 }
 _FIELDS = [f.name for f in fields(Memory)]
+# What is encoded is text, or nothing when it is empty; literals are texts, too.
+_ENCODED_TEXT = dict.fromkeys(_JSON, "str | None") | dict.fromkeys(("type", "status"), "str")
+_TYPES = RowTypes("memory", {f.name: _ENCODED_TEXT.get(f.name, str(f.type)) for f in fields(Memory)})
 _COLUMNS = ", ".join(_ELSEWHERE.get(name, f"m.{name}") for name in _FIELDS)
 _DECODED = [(i, _JSON[name]) for i, name in enumerate(_FIELDS) if name in _JSON]
 _STORED = VERSION_COLUMNS[2:-1]  # between what the store adds in front and the terms at the end
@@ -49,8 +53,11 @@ def select(table: str, extra: str = "") -> str:
 
 def to_memory(row: Sequence[Any]) -> Memory:
     values = list(row[: len(_FIELDS)])
-    for i, empty in _DECODED:
-        values[i] = json.loads(values[i]) if values[i] else empty()
+    _TYPES.check(values)
+    for i, kind in _DECODED:
+        values[i] = json.loads(values[i]) if values[i] else kind()
+        if type(values[i]) is not kind:
+            raise DamagedCell(f"{_FIELDS[i]} of a memory is no {kind.__name__}")
     return Memory(*values)
 
 
@@ -64,7 +71,10 @@ def to_row(memory: Memory, terms: bytes, vid: int, scope_id: int) -> tuple[Any, 
 
 def to_record(row: Sequence[Any]) -> Record:
     kind, key, value, about = row
-    return Record(kind, key, json.loads(value), tuple(json.loads(about)) if about else ())
+    held = json.loads(value)
+    if type(held) is not dict:
+        raise DamagedCell(f"a {kind} is no document")
+    return Record(kind, key, held, tuple(json.loads(about)) if about else ())
 
 
 def fetch_one(db: Connection, sql: str, values: Any = ()) -> Any:

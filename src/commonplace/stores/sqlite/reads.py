@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from apsw import Connection
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
 from commonplace.stores.sqlite import queries
+from commonplace.stores.sqlite.cells import RowTypes
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory
@@ -18,6 +20,10 @@ _AGENTS = (
     "AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_id = s.id) ORDER BY s.agent_id"
 )
 _LIVE_OF_AGENT = ", (SELECT count(*) FROM memories m WHERE m.scope_id = s.id AND m.status = 'live')"
+
+_ENTRY = RowTypes("entry of the ledger", {f.name: str(f.type) for f in fields(AuditEntry) if f.name != "parts"})
+_PART = RowTypes("part of an entry of the ledger", {f.name: str(f.type) for f in fields(AuditPart)})
+_TENANT = RowTypes("tenant", {"name": "str", "seq": "int", "audit_n": "int", "audit_hash": "str"})
 
 
 class SqliteReads(StorePart):
@@ -63,7 +69,8 @@ class SqliteReads(StorePart):
 
     @read
     def tenants(self, db: Connection) -> list[str]:
-        return [name for (name,) in db.execute("SELECT name FROM tenants ORDER BY name") if name]
+        found = db.execute("SELECT name, seq, audit_n, audit_hash FROM tenants ORDER BY name")
+        return [name for row in found if (name := _TENANT.checked(row)[0])]
 
     @read
     def agents(self, db: Connection, tenant: str) -> dict[str, int]:
@@ -82,17 +89,14 @@ class SqliteReads(StorePart):
         seq, last = row
         if at is None:
             return int(seq)
-        # Every change has its audit entry, and their times never decrease: halve the chain until the instant is found.
-        entry = "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?"
-        low, high, result = 1, last, 0
-        while low <= high:
-            middle = (low + high) // 2
-            when, its_seq = queries.fetch_one(db, entry, (owner, middle))
-            if when <= at:
-                low, result = middle + 1, its_seq
-            else:
-                high = middle - 1
-        return int(result)
+        # Every change has its audit entry, and between two leaps of the clock their times never decrease: halve each
+        # such stretch of the chain, the latest first, until the instant is found.
+        leaps = "SELECT value FROM meta WHERE key > ? AND key < ?"
+        starts = sorted({1, *(n for (n,) in db.execute(leaps, (f"leap/{owner}/", f"leap/{owner}0")))})
+        for start, end in zip(reversed(starts), [last, *(n - 1 for n in reversed(starts[1:]))], strict=True):
+            if found := _last_seq(db, owner, start, end, at):
+                return found
+        return 0
 
     @read
     def audit(
@@ -116,16 +120,19 @@ class SqliteReads(StorePart):
             f"WHERE {where} ORDER BY n LIMIT ?",
             (owner, after, *given.values(), limit),
         )
-        entries = [AuditEntry(*row) for row in found]
+        entries = [AuditEntry(*_ENTRY.checked(row)) for row in found]
         parts = "SELECT memory_id, payload, salt, hash FROM audit_parts WHERE tenant_id = ? AND n = ? ORDER BY i"
         for entry in entries:
-            entry.parts = [AuditPart(*row) for row in db.execute(parts, (owner, entry.n))]
+            entry.parts = [AuditPart(*_PART.checked(row)) for row in db.execute(parts, (owner, entry.n))]
         return entries
 
     @read
     def audit_head(self, db: Connection, tenant: str) -> tuple[int, str]:
-        head = db.execute("SELECT audit_n, audit_hash FROM tenants WHERE name = ?", (tenant,)).fetchone()
-        return head or (0, "")
+        found = db.execute("SELECT name, seq, audit_n, audit_hash FROM tenants WHERE name = ?", (tenant,)).fetchone()
+        if found is None:
+            return 0, ""
+        _, _, number, hash = _TENANT.checked(found)
+        return number, hash
 
     @read
     def record(self, db: Connection, tenant: str, kind: str, key: str) -> Record | None:
@@ -147,6 +154,20 @@ class SqliteReads(StorePart):
     def health(self, db: Connection) -> dict[str, Any]:
         (count,) = queries.fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
         return {"status": "ok", "memories": count, "database": str(self.files.database)}
+
+
+def _last_seq(db: Connection, owner: int, low: int, high: int, at: int) -> int:
+    """The sequence of the last of these entries that was made at or before then; 0 when none was."""
+    result = 0
+    while low <= high:
+        middle = (low + high) // 2
+        sql = "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?"
+        when, seq = queries.fetch_one(db, sql, (owner, middle))
+        if when <= at:
+            low, result = middle + 1, seq
+        else:
+            high = middle - 1
+    return int(result)
 
 
 def _decode_cursor(cursor: str) -> tuple[int, str]:

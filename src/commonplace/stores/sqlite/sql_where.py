@@ -6,14 +6,18 @@ import json
 from typing import Any
 
 from commonplace.stores.base import Reach
-from commonplace.wire.filters import DOCUMENTS, Condition
+from commonplace.wire.filters import DOCUMENTS, LIST_COLUMNS, Condition
 
 Sql = tuple[str, list[Any]]
 
-_LISTS = frozenset({"tags"})  # columns that hold a JSON array, an empty one as NULL
 _TEXTS = frozenset({"id", "type", "kind", "user_id", "project", "entity_name", "session_id", "speaker"})
 _TIMES = frozenset({"created_at", "updated_at"})  # never null
-_RECALLS = {"recalls": "coalesce(r.recalls, 0)", "last_recalled_at": "r.last_recalled_at"}
+#: Columns that are not in the row itself.
+_ELSEWHERE = {
+    "recalls": "coalesce(r.recalls, 0)",
+    "last_recalled_at": "r.last_recalled_at",
+    "agent_id": "(SELECT agent_id FROM scopes WHERE id = m.scope_id)",
+}
 _CONSTANTS = {None: "'null'", True: "'true'", False: "'false'"}
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
@@ -48,11 +52,13 @@ def _condition(c: Condition) -> Sql:
         path = "$" + "".join(f'."{key}"' for key in c.path[1:])
         pair, args = f"json_type(m.{name}, ?) AS t, json_extract(m.{name}, ?) AS v", [path, path]
         elements, element_args = f"json_each(m.{name}, ?)", [path]
-    elif name in _LISTS:
+    elif name in LIST_COLUMNS and c.op == "exists":
+        return f"m.{name} IS {'NOT ' if c.value else ''}NULL", []
+    elif name in LIST_COLUMNS:
         pair = "'array' AS t, NULL AS v"
         elements, element_args = f"json_each(coalesce(m.{name}, '[]'))", []
     else:
-        column = _RECALLS.get(name, f"m.{name}")
+        column = _ELSEWHERE.get(name, f"m.{name}")
         kind = f"CASE typeof({column}) WHEN 'null' THEN NULL WHEN 'text' THEN 'text' ELSE 'real' END"
         pair = f"{kind} AS t, {column} AS v"
         elements, element_args = "json_each('[]')", []

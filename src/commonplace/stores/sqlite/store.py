@@ -15,13 +15,14 @@ import apsw
 from commonplace.stores.base import CAPABILITIES, EmbedderInfo, StoreSettings, Transaction
 from commonplace.stores.mixins import TransactVerbs
 from commonplace.stores.sqlite import page_scrub, upkeep
+from commonplace.stores.sqlite.cells import DamagedCell
 from commonplace.stores.sqlite.connections import ReaderPool, exclusive
 from commonplace.stores.sqlite.files import StoreFiles, close_writable, open_writable
 from commonplace.stores.sqlite.generations import SqliteReindex
 from commonplace.stores.sqlite.graph import SqliteGraphReads
 from commonplace.stores.sqlite.index import SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
-from commonplace.stores.sqlite.queries import embedder_of, fetch_one
+from commonplace.stores.sqlite.queries import embedder_of
 from commonplace.stores.sqlite.reads import SqliteReads
 from commonplace.stores.sqlite.scope_caches import ContextCache, ImportanceCache, SqliteScopeReads
 from commonplace.stores.sqlite.search import RowSource, SqliteSearch
@@ -46,8 +47,13 @@ class SqliteStore(
     def __init__(self, database: Path, clock: Clock = system_clock, settings: StoreSettings | None = None) -> None:
         self.files = StoreFiles(database)
         self._db = open_writable(self.files)
-        self.store_id: str = fetch_one(self._db, "SELECT value FROM meta WHERE key = 'store_id'")[0]
         self._readers = ReaderPool(self.files)
+        try:
+            self.store_id: str = self._readers.run_here(_store_id)
+        except BaseException:
+            self._readers.close()
+            close_writable(self._db)
+            raise
         budget = (settings or StoreSettings()).index_mb << 20
         self.index = SegmentIndex(self.files.segments, self.store_id, budget)
         self._contexts = ContextCache()
@@ -96,6 +102,13 @@ class SqliteStore(
         close_writable(self._db)
         if self.temporary:
             shutil.rmtree(self.files.database.parent, ignore_errors=True)
+
+
+def _store_id(db: apsw.Connection) -> str:
+    meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('store_id', 'generation')"))
+    if not isinstance(meta["generation"], int) or not isinstance(meta["store_id"], str):
+        raise DamagedCell("meta")
+    return str(meta["store_id"])
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> SqliteStore:

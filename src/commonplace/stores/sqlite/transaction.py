@@ -12,7 +12,7 @@ import apsw
 
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration
 from commonplace.stores.graph import Triple, name_key
-from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, write_links
+from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, TRIPLE, write_links
 from commonplace.stores.sqlite.page_scrub import DUE
 from commonplace.stores.sqlite.queries import (
     BY_ALIAS,
@@ -77,6 +77,7 @@ class SqliteTransaction:
     _generations: Sequence[int]  # the current one, then one being filled by a reindex, if any
     _scopes: MutableMapping[tuple[int, str], int]  # the number of each (tenant, agent) met so far
     _savepoint_due: bool
+    _leapt: bool = False  # whether this commit is dated before the last, which no search by time may walk past
     savepoint: bool = False
     wrote: bool = False
     touched: dict[int, int] = field(default_factory=dict)  # scopes whose index has something new, and how much
@@ -224,7 +225,7 @@ class SqliteTransaction:
 
     def triples_from(self, memory_id: str) -> list[Triple]:
         sql = f"{SELECT_TRIPLES} WHERE t.memory_id = ? AND s.tenant_id = ? {IN_ORDER}"
-        return [Triple(*row) for row in self._db.execute(sql, (memory_id, self._state.id))]
+        return [Triple(*TRIPLE.checked(row)) for row in self._db.execute(sql, (memory_id, self._state.id))]
 
     def put_triple(self, triple: Triple) -> None:
         self._writing()
@@ -241,7 +242,7 @@ class SqliteTransaction:
 
     def _triple(self, sql: str, values: tuple[Any, ...]) -> Triple | None:
         row = self._db.execute(sql, values).fetchone()
-        return None if row is None else Triple(*row)
+        return None if row is None else Triple(*TRIPLE.checked(row))
 
     # audit
 
@@ -256,6 +257,9 @@ class SqliteTransaction:
             "INSERT INTO audit_parts VALUES(?, ?, ?, ?, ?, ?, ?)",
             [(state.id, entry.n, i, p.memory_id, p.payload, p.salt, p.hash) for i, p in enumerate(entry.parts)],
         )
+        if self._leapt:
+            self._leapt = False
+            self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, ?)", (f"leap/{state.id}/{entry.n}", entry.n))
         state.audit_n, state.audit_hash, state.at = entry.n, entry.hash, self.now
 
     # records

@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from commonplace.stores.base import Finding, Progress
+from commonplace.stores.graph import name_key
+from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.files import StoreFiles, backup_to
 from commonplace.stores.sqlite.graph import count_wrong_links, rebuild_links
 from commonplace.stores.sqlite.index import SegmentIndex
 from commonplace.stores.sqlite.queries import fetch_one
+from commonplace.stores.sqlite.schema import MIGRATIONS
 from commonplace.stores.sqlite.search import RowSource
 from commonplace.wire.canonical import content_hash
-from commonplace.wire.errors import Conflict, Unavailable
+from commonplace.wire.errors import Conflict, Fault, Unavailable
 
 _TEMPORARY = "SQLITE_TMPDIR"
 _compacting = threading.Lock()  # the environment is the whole process's
@@ -61,12 +65,15 @@ class SqliteUpkeep(StorePart):
 
     async def examine(self, repair: bool, progress: Progress | None = None) -> list[Finding]:
         found = await self._examine(repair, progress)
-        wrong = await self._readers.run(count_wrong_links)
-        if not wrong or not repair:
-            detail = f"{wrong} links between memories are wrong" if wrong else "ok"
-            return [*found, Finding("links", not wrong, detail)]
-        await self._rebuild_links()
-        return [*found, Finding("links", True, f"{wrong} were wrong; rebuilt from the rows", repaired=True)]
+        try:
+            wrong = await self._readers.run(count_wrong_links)
+            if wrong and repair:
+                await self._rebuild_links()
+        except Fault as fault:
+            return [*found, Finding("links", False, f"could not be checked: {fault.message}")]
+        if wrong and repair:
+            return [*found, Finding("links", True, f"{wrong} were wrong; rebuilt from the rows", repaired=True)]
+        return [*found, Finding("links", not wrong, f"{wrong} links between memories are wrong" if wrong else "ok")]
 
     @read
     def warm(self, db: apsw.Connection, progress: Progress | None = None) -> None:
@@ -99,20 +106,26 @@ class SqliteUpkeep(StorePart):
 
     @read
     def _examine(self, db: apsw.Connection, repair: bool, progress: Progress | None) -> list[Finding]:
-        source = RowSource(db)
         findings = []
-        for finding in _examine_rows(db, source):
-            findings.append(finding)
+        for name, examine in _ROW_CHECKS.items():
+            findings.append(_checked(name, examine, db))
             if progress:
-                progress(len(findings), len(_CHECKS) + 3)
-        for scope in _scopes(db):
-            check, problems = f"index of scope {scope}", self.index.verify(source, scope)
-            if problems and repair:
-                self.index.rebuild(source, scope)
-                findings.append(Finding(check, True, f"{problems[0]}; rebuilt from the rows", repaired=True))
-            else:
-                findings.append(Finding(check, not problems, problems[0] if problems else "ok"))
+                progress(len(findings), len(_ROW_CHECKS) + 1)
+        try:
+            scopes, source = _scopes(db), RowSource(db)
+        except Exception as error:
+            return [*findings, _unchecked("indexes", error)]
+        for scope in scopes:
+            findings.append(_checked(f"index of scope {scope}", partial(self._examine_index, source, scope, repair)))
         return findings
+
+    def _examine_index(self, source: RowSource, scope: int, repair: bool) -> tuple[str | None, bool]:
+        """What is wrong, and whether it was repaired."""
+        problems = self.index.verify(source, scope)
+        if problems and repair:
+            self.index.rebuild(source, scope)
+            return f"{problems[0]}; rebuilt from the rows", True
+        return (problems[0] if problems else None), False
 
     @exclusive
     def _rebuild_links(self, db: apsw.Connection) -> None:
@@ -152,6 +165,15 @@ def erased_scopes(db: apsw.Connection) -> list[int]:
     return [scope for (scope,) in db.execute("SELECT DISTINCT scope_id FROM erasures ORDER BY scope_id")]
 
 
+_ALIASES = (
+    "SELECT m.scope_id, j.value, m.mid FROM memories m, json_each(m.aliases) j "
+    "WHERE m.aliases IS NOT NULL AND m.status IN ('live', 'archived')"
+)
+_ABOUT = "SELECT j.value, r.tenant_id, r.kind, r.key FROM records r, json_each(r.about) j WHERE r.about IS NOT NULL"
+_SAID_ERASED = (
+    "SELECT id FROM (SELECT json_extract(CAST(payload AS TEXT), '$.id') AS id FROM audit_parts "
+    "WHERE memory_id IS NULL AND json_valid(CAST(payload AS TEXT))) WHERE id IS NOT NULL"
+)
 #: What is checked, the rows that are wrong, and what is said of them.
 _CHECKS = (
     ("terms", "memories WHERE status = 'live' AND terms = x''",
@@ -164,10 +186,28 @@ _CHECKS = (
      "{} memories lack some of their versions"),
     ("aliases", "aliases a WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = a.mid)",
      "{} aliases name nothing"),
-    ("erasure", "erasures e JOIN memories m ON m.id = e.id",
+    ("aliases of memories", f"({_ALIASES} EXCEPT SELECT scope_id, alias, mid FROM aliases UNION ALL "
+     f"SELECT * FROM (SELECT scope_id, alias, mid FROM aliases EXCEPT {_ALIASES}))",
+     "{} aliases are not those of their memories"),
+    ("erasure", "erasures e JOIN memories m ON m.id = e.id OR m.mid = e.mid",
      "{} memories exist that were erased"),
+    ("erasure marks", f"erasures e WHERE e.id NOT IN ({_SAID_ERASED}) "
+     "OR e.seq > (SELECT t.seq FROM scopes s JOIN tenants t ON t.id = s.tenant_id WHERE s.id = e.scope_id) "
+     "OR e.seq < 1 OR e.scope_id NOT IN (SELECT id FROM scopes)", "{} marks of erasures are not as the ledger says"),
     ("sequence", "memories m JOIN scopes s ON s.id = m.scope_id JOIN tenants t ON t.id = s.tenant_id "
      "WHERE m.seq > t.seq", "{} memories are ahead of their tenant's sequence"),
+    ("sequence of tenants", "tenants t WHERE t.seq <> coalesce((SELECT a.seq FROM audit a WHERE a.tenant_id = t.id "
+     "ORDER BY a.n DESC LIMIT 1), 0)", "{} tenants have another sequence than their ledger says"),
+    ("owners", "scopes s WHERE s.tenant_id NOT IN (SELECT id FROM tenants WHERE name <> '')",
+     "{} agents belong to nobody"),
+    ("subjects of records", f"({_ABOUT} EXCEPT SELECT memory_id, tenant_id, kind, key FROM record_subjects UNION ALL "
+     f"SELECT * FROM (SELECT memory_id, tenant_id, kind, key FROM record_subjects EXCEPT {_ABOUT}))",
+     "{} records are filed under memories they are not about"),
+    ("recalls", "recalls r WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.mid = r.mid)",
+     "{} counts of recalls belong to no memory"),
+    ("parts of entries", "(SELECT 1 FROM audit_parts GROUP BY tenant_id, n "
+     "HAVING max(i) <> count(*) - 1 OR min(i) <> 0)",
+     "{} entries of the ledger have parts out of order"),
     ("audit of statements", "triples t WHERE NOT EXISTS (SELECT 1 FROM audit_parts p WHERE p.memory_id = t.id)",
      "{} statements have no audit entry"),
     ("statements", "triples a JOIN triples b ON b.scope_id = a.scope_id AND b.subject_key = a.subject_key "
@@ -177,22 +217,41 @@ _CHECKS = (
 )  # fmt: skip
 
 
-def _examine_rows(db: apsw.Connection, source: RowSource) -> Iterator[Finding]:
-    """What can be wrong in the database itself; nothing here can be repaired from elsewhere."""
-    problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)")]
-    yield Finding("database", problems == ["ok"], "; ".join(problems))
-    for name, wrong, sentence in _CHECKS:
-        (count,) = fetch_one(db, f"SELECT count(*) FROM {wrong}")
-        yield Finding(name, count == 0, sentence.format(count) if count else "ok")
-    yield _examine_contents(db)
-    if source.dimension is not None:
-        without = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid WHERE m.status = 'live' AND v.data IS NULL"
-        (count,) = fetch_one(db, f"SELECT count(*) FROM memories m {without}")
-        detail = f"{count} memories have no vector yet; `commonplace reindex` makes them" if count else "ok"
-        yield Finding("vectors", count == 0, detail)
+def _checked(name: str, examine: Callable[..., tuple[str | None, bool] | str | None], *args: Any) -> Finding:
+    """A check's finding. One that breaks off is a finding, too: a doctor meets what nobody has foreseen."""
+    try:
+        found = examine(*args)
+    except Exception as error:
+        return _unchecked(name, error)
+    problem, repaired = found if isinstance(found, tuple) else (found, False)
+    return Finding(name, problem is None or repaired, problem or "ok", repaired)
 
 
-def _examine_contents(db: apsw.Connection) -> Finding:
+def _unchecked(name: str, error: Exception) -> Finding:
+    return Finding(name, False, f"could not be checked ({type(error).__name__}: {error})")
+
+
+def _examine_pages(db: apsw.Connection) -> str | None:
+    problems = [str(row[0]) for row in db.execute("PRAGMA integrity_check(10)")]
+    return None if problems == ["ok"] else "; ".join(problems)
+
+
+def _examine_schema(db: apsw.Connection) -> str | None:
+    fresh = apsw.Connection(":memory:")
+    for step in MIGRATIONS:
+        step(fresh)
+    names = "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'vectors_%'"
+    lacking = sorted(set(fresh.execute(names)) - set(db.execute(names)))
+    fresh.close()
+    return None if not lacking else f"the {' '.join(map(str, lacking[0]))} is missing"
+
+
+def _count_rows(wrong: str, sentence: str, db: apsw.Connection) -> str | None:
+    (count,) = fetch_one(db, f"SELECT count(*) FROM {wrong}")
+    return sentence.format(count) if count else None
+
+
+def _examine_contents(db: apsw.Connection) -> str | None:
     """Text changed by anything but us no longer has the hash that was written, and audited, with it."""
     changed = [
         id
@@ -200,5 +259,31 @@ def _examine_contents(db: apsw.Connection) -> Finding:
         for id, content, salt, written in db.execute(f"SELECT id, content, salt, content_hash FROM {table}")
         if content_hash(content, salt) != written
     ]
-    detail = f"{len(changed)} texts are not what was written, first {changed[0]}" if changed else "ok"
-    return Finding("contents", not changed, detail)
+    return f"{len(changed)} texts are not what was written, first {changed[0]}" if changed else None
+
+
+def _examine_vectors(db: apsw.Connection) -> str | None:
+    source = RowSource(db)
+    if source.dimension is None:
+        return None
+    without = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid WHERE m.status = 'live' AND v.data IS NULL"
+    (count,) = fetch_one(db, f"SELECT count(*) FROM memories m {without}")
+    return f"{count} memories have no vector yet; `commonplace reindex` makes them" if count else None
+
+
+def _examine_names(db: apsw.Connection) -> str | None:
+    found = db.execute("SELECT id, subject, subject_key, object, object_key FROM triples")
+    wrong = [id for id, *names in found if (name_key(names[0]), name_key(names[2])) != (names[1], names[3])]
+    return f"{len(wrong)} statements are filed under another name, first {wrong[0]}" if wrong else None
+
+
+#: What can be wrong in the database itself; nothing here can be repaired from elsewhere.
+_ROW_CHECKS: dict[str, Callable[[apsw.Connection], str | None]] = {
+    "database": _examine_pages,
+    "schema": _examine_schema,
+    "cells": wrong_cell,
+    **{name: partial(_count_rows, wrong, sentence) for name, wrong, sentence in _CHECKS},
+    "contents": _examine_contents,
+    "names": _examine_names,
+    "vectors": _examine_vectors,
+}

@@ -9,24 +9,30 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import apsw
 
+from commonplace.stores.graph import commit_time
 from commonplace.stores.sqlite import schema
+from commonplace.stores.sqlite.cells import RowTypes
+from commonplace.stores.sqlite.connections import explained
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema
 from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
 from commonplace.wire.record import Clock
+from commonplace.wire.times import iso
 
 GROUP_WRITES = 256
 GROUP_SECONDS = 0.010
 WAIT_SECONDS = 30.0
 
 log = logging.getLogger("commonplace.sqlite")
+
+_STATE = RowTypes("tenant", {f.name: str(f.type) for f in fields(TenantState) if f.name != "changed"})
 
 #: Told which scopes changed, by how many writes, and in which something was erased.
 OnCommit = Callable[[dict[int, int], set[int]], None]
@@ -202,15 +208,21 @@ class Writer:
         shared = len(group.jobs) > 1
         state = group.states.get(job.tenant) or self._tenant_state(job.tenant)
         before = replace(state)
-        now = max(self._clock(), state.at)
+        now = commit_time(self._clock(), state.at)
+        if leapt := now < state.at:
+            log.warning(
+                "the last write of tenant %s is dated %s, long after this clock's %s: time goes on by the clock; "
+                "`commonplace doctor` finds and mends what was dated so", job.tenant, iso(state.at), iso(now),
+            )  # fmt: skip
         scopes: ChainMap[tuple[int, str], int] = ChainMap({}, group.scopes, self._committed.scopes)
-        tx = SqliteTransaction(self._db, state, now, self._committed.generations, scopes, shared)
+        tx = SqliteTransaction(self._db, state, now, self._committed.generations, scopes, shared, leapt)
         try:
             job.result = job.work(tx)
         except apsw.Error:
             raise  # the database itself failed: nobody in this group may be told it went well
         except BaseException as error:
-            job.error = error
+            # Only what reading a row ends in is worth a look at the whole file: others' work fails for its own reasons.
+            job.error = explained(self._db, self._files, error) if isinstance(error, ValueError) else error
             group.states[job.tenant] = before
             if tx.savepoint:
                 self._db.execute("ROLLBACK TO work; RELEASE work")
@@ -233,7 +245,7 @@ class Writer:
             return replace(self._committed.states[tenant])
         sql = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = ?"
         for row in self._db.execute(sql, (tenant,)):
-            return TenantState(*row)
+            return TenantState(*_STATE.checked(row))
         self._db.execute("INSERT INTO tenants(name) VALUES(?)", (tenant,))
         return TenantState(*fetch_one(self._db, sql, (tenant,)))
 
@@ -286,7 +298,7 @@ class Writer:
             return (OperatorActionRequired if lasting else Unavailable)(
                 f"{path} could not be written: {error}; nothing was written"
             )
-        return error
+        return explained(self._db, self._files, error)
 
     def _deliver(self, jobs: list[Job]) -> None:
         by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}

@@ -16,6 +16,7 @@ from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder
 from commonplace.stores.sqlite.index.query import IndexSource
 from commonplace.stores.sqlite.index.scope import ScopeRows, Shard
 from commonplace.stores.sqlite.index.segment import Identity, Segment, TermLists
+from commonplace.wire.durable import sync_file
 
 #: Rows the tail may hold before it becomes a segment.
 FLUSH_ROWS = 1024
@@ -86,7 +87,7 @@ def write_segment(path: Path, shards: Sequence[Shard], identity: Identity, last_
         start = segment.header(identity, counts, out["expires"], last_seq, size)
         mapped[: len(start)] = start
         mapped.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
 
 
 def _reserve(file: Any, size: int) -> None:

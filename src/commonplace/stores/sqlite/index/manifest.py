@@ -20,6 +20,7 @@ from commonplace.stores.sqlite.index.query import Flags
 from commonplace.stores.sqlite.index.scope import Shard
 from commonplace.stores.sqlite.index.segment import Identity, IndexDamage, Segment
 from commonplace.stores.text import ANALYSER
+from commonplace.wire.durable import sync_file, sync_folder
 
 _FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -139,7 +140,7 @@ class ScopeFolder:
         draft = self.new_name("draft")
         self._write_durably(draft, raw)
         os.replace(self.path / draft, self.path / _MANIFEST)
-        self._sync_folder()
+        sync_folder(self.path)
         manifest = Manifest(watermark, entries, raw)
         self.sweep(manifest)
         return manifest
@@ -156,16 +157,7 @@ class ScopeFolder:
         with (self.path / name).open("xb") as file:
             file.write(raw)
             file.flush()
-            os.fsync(file.fileno())
-
-    def _sync_folder(self) -> None:
-        # A file that was renamed is there after a power cut only once its folder is on disk, too.
-        if os.name == "posix":
-            handle = os.open(self.path, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_file(file.fileno())
 
     def sweep(self, manifest: Manifest | None) -> None:
         """Remove what no manifest names; only with the lock."""

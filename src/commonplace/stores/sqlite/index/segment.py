@@ -7,7 +7,6 @@ overwritten in place (`erase_rows`); its size never changes.
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 import zlib
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.text import ANALYSER
+from commonplace.wire.durable import sync_file
 
 MAGIC = b"CPSEGMNT"
 FORMAT = 1
@@ -235,7 +235,7 @@ def erase_rows(path: Path, identity: Identity, erased: Sequence[tuple[int, int]]
         segment.map[: len(start)] = start
     segment.map.flush()
     with path.open("r+b") as file:
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
 
 
 def _erase_postings(segment: Segment, gone: NDArray[np.bool_]) -> None:

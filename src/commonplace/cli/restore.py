@@ -1,0 +1,49 @@
+"""`commonplace restore`. Short, as one command is one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from commonplace.cli.support import options
+from commonplace.cli.support.command import Answer, Commands, Session, argument, option
+from commonplace.cli.support.output import plural
+from commonplace.wire.errors import ValidationError
+
+commands = Commands()
+
+
+@commands.add("restore", existing=False)
+def restore(
+    run: Session,
+    backup: Annotated[Path, argument("BACKUP", "The file that `commonplace backup` made.")],
+    force: Annotated[
+        bool, option("--force", "Put it in the place of a store that is there, which is kept aside.")
+    ] = False,
+    dry_run: options.DryRun = False,
+) -> Answer:
+    """Check a backup and put it in the place of the store.
+
+    \b
+    Example:
+      commonplace restore ~/commonplace-2026-03-01.db --dry-run
+      commonplace restore ~/commonplace-2026-03-01.db --data ~/elsewhere
+      commonplace restore ~/commonplace-2026-03-01.db --force
+    """
+    import asyncio
+
+    from commonplace import config
+    from commonplace.engine import restore_backup
+
+    scheme, _, place = config.load(data=run.data).store_url.partition("://")
+    if scheme not in ("sqlite", "sqlite-vec") or place == ":memory:":
+        raise ValidationError(
+            f"a backup is restored to a file, and the store is {scheme}://…; name a folder with --data"
+        )
+    done = asyncio.run(restore_backup(backup, place, replace_existing=force, dry_run=dry_run))
+    held = f"{plural(done['memories'], 'memory')}, {plural(done['audit_entries'], 'entry')} of the ledger"
+    if dry_run:
+        what = "replace" if done["replaces"] else "make"
+        return Answer(done, f"the backup is whole ({held}); it would {what} {done['database']}; nothing was changed")
+    remarks = [f"what was there is kept as {done['kept']} until the next erasure or compact"] if "kept" in done else []
+    return Answer(done, f"restored {done['database']} ({held})", remarks)

@@ -1,0 +1,44 @@
+"""Arguments that are no text or no name: a sentence and exit code 1, from every command."""
+
+from __future__ import annotations
+
+import pytest
+
+HALF, LONG = "a\udc80b", "n" * 300
+ODD = {
+    "remember": (("{}",), ("x", "--agent", "{}"), ("x", "--user", "{}"), ("x", "--tag", "{}"), ("x", "--title", "{}"),
+                 ("x", "--source", "{}"), ("x", "--metadata", "k={}"), ("x", "--metadata", "{}=1"),
+                 ("x", "--idempotency-key", "{}"), ("x", "--session", "{}"), ("x", "--speaker", "{}")),
+    "recall": (("{}",), ("x", "--agent", "{}"), ("x", "--user", "{}"), ("x", "--where", "k={}"),
+               ("x", "--where", "{}=1"), ("x", "--filter", '{{"k": "{}"}}')),
+    "list": (("--agent", "{}"), ("--tag", "{}"), ("--user", "{}"), ("--cursor", "{}"), ("--where", "{}=1")),
+    "get": (("{}",), ("x", "--agent", "{}")),
+    "history": (("{}",),),
+    "update": (("{}", "--content", "x"), ("x", "--content", "{}")),
+    "forget": (("{}",), ("--where", "k={}"), ("x", "--reason", "{}")),
+    "merge": (("{}", "x"), ("x", "{}")),
+    "expire": (("--older-than-days", "1", "--agent", "{}"), ("--type", "{}")),
+    "kg": (("query", "{}"), ("assert", "{}", "b", "c"), ("assert", "a", "b", "{}"), ("query", "x", "--agent", "{}")),
+    "audit": (("list", "--operation", "{}"), ("list", "--agent", "{}"), ("list", "--cursor", "{}")),
+    "palace": (("create", "{}"), ("identity", "{}")),
+    "token": (("create", "--name", "{}"), ("create", "--agents", "{}"), ("remove", "{}")),
+    "reviews": (("show", "{}"), ("approve", "{}")),
+    "trust": (("add", "{}", "--level", "1"),),
+    "restore": (("{}",),),
+    "backup": (("{}/x/y",),),
+    "status": (("--data", "{}"),),
+}  # fmt: skip
+CASES = [(command, *args) for command, rows in ODD.items() for args in rows]
+
+
+@pytest.mark.parametrize("odd", [HALF, LONG], ids=["half a pair", "300 characters"])
+@pytest.mark.parametrize("args", CASES, ids=" ".join)
+def test_an_odd_argument_is_no_failure_of_ours(cli, remember, args: tuple[str, ...], odd: str) -> None:
+    remember("a fact")
+    given = [arg.replace("{{", "{").replace("}}", "}").replace("{}", odd) if "{" in arg else arg for arg in args]
+    result = cli(*given, "--json")
+    assert "bug in Commonplace" not in result.out + result.err
+    if odd == HALF:
+        assert result.code == 1, result
+    else:
+        assert result.code in (0, 1) or args[0] == "backup", result

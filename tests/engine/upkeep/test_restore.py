@@ -1,0 +1,183 @@
+"""A backup is worth what it restores: the drill, and everything that must not happen on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from commonplace.engine.types import Draft
+from commonplace.engine.upkeep.restore import restore_backup
+from commonplace.stores.sqlite import SqliteStore, files
+from commonplace.testing.subject import WHO, FakeClock, open_subject
+from commonplace.wire import durable
+from commonplace.wire.errors import Conflict, Fault, NotFound, UnusableStore, ValidationError
+from commonplace.wire.record import Principal
+
+
+def restore(*args: Any, **options: Any) -> dict[str, Any]:
+    return asyncio.run(restore_backup(*args, **options))
+
+
+class Drill:
+    """A store with a backup of it, and what was in it then."""
+
+    def __init__(self, folder: Path, clock: FakeClock) -> None:
+        self.clock = clock
+        self.database, self.backup = folder / "data" / "commonplace.db", folder / "backup.db"
+        with self.opened() as (subject, run):
+            ids = [run(subject.remember(f"fact {n}", title=f"t{n}")) for n in range(20)]
+            run(subject.update(ids[0], content="a changed fact"))
+            run(subject.forget(ids[1]))
+            run(subject.forget(ids[2], hard_delete=True))
+            run(subject.engine.graph.assert_fact(WHO, "agent", subject="Alice", predicate="likes", object="tea"))
+            run(subject.engine.remember(Principal("bob", "acme"), Draft("agent", "semantic", "theirs")))
+            run(subject.engine.upkeep.backup(WHO, self.backup))
+            self.kept = self.read(subject, run)
+            run(subject.remember("written after the backup"))
+            run(subject.forget(ids[5]))
+
+    def opened(self) -> Any:
+        return open_subject(SqliteStore(self.database, self.clock), self.clock)
+
+    @staticmethod
+    def read(subject: Any, run: Any) -> Any:
+        memories = sorted(run(subject.list()), key=lambda m: m.id)
+        histories = [run(subject.engine.history(WHO, "agent", m.id)) for m in memories]
+        statements = run(subject.engine.graph.query(WHO, "agent", "Alice"))
+        others = run(subject.engine.list(Principal("bob", "acme"), ("agent",))).memories
+        return memories, histories, statements, others, [m.id for m in run(subject.recall("fact 7"))]
+
+    def check(self) -> None:
+        """Everything of the backup is there, and verifies."""
+        with self.opened() as (subject, run):
+            assert self.read(subject, run) == self.kept
+            assert run(subject.engine.ledger.verify(WHO)).problem is None
+            assert [f for f in run(subject.engine.upkeep.doctor(WHO, repair=False)) if not f.ok] == []
+            run(subject.remember("life goes on"))
+
+
+@pytest.fixture
+def drill(tmp_path: Path, clock: FakeClock) -> Drill:
+    return Drill(tmp_path, clock)
+
+
+def test_a_store_that_is_gone_comes_back(drill: Drill) -> None:
+    for path in drill.database.parent.rglob("*"):
+        if path.is_file():
+            path.unlink()
+    done = restore(drill.backup, drill.database)
+    assert (done["memories"], done["replaces"]) == (19, False)
+    drill.check()
+
+
+@pytest.mark.parametrize("damage", [b"", b"rubbish", b"SQLite format 3\x00" + bytes(200)])
+def test_a_store_that_is_damaged_is_replaced_and_kept(drill: Drill, damage: bytes) -> None:
+    drill.database.write_bytes(damage)
+    done = restore(drill.backup, drill.database, replace_existing=True)
+    assert Path(done["kept"]).read_bytes() == damage
+    drill.check()
+
+
+def test_a_store_that_is_sound_is_replaced_and_kept(drill: Drill) -> None:
+    done = restore(drill.backup, drill.database, replace_existing=True)
+    drill.check()
+    with open_subject(SqliteStore(Path(done["kept"]), drill.clock), drill.clock) as (subject, run):
+        assert next(m.content for m in run(subject.recall("written after"))) == "written after the backup"
+    again = restore(drill.backup, drill.database, replace_existing=True)
+    assert again["kept"] != done["kept"], "nothing that was kept is overwritten"
+
+
+def test_without_consent_nothing_is_replaced(drill: Drill) -> None:
+    before = drill.database.read_bytes()
+    with pytest.raises(Conflict, match="--force"):
+        restore(drill.backup, drill.database)
+    assert drill.database.read_bytes() == before
+    assert not list(drill.database.parent.glob("*.restoring"))
+
+
+def test_a_dry_run_changes_nothing(drill: Drill) -> None:
+    def state() -> dict[str, bytes]:
+        folder = drill.database.parent.parent
+        return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+    before = state()
+    done = restore(drill.backup, drill.database, dry_run=True)
+    assert (done["dry_run"], done["memories"], done["replaces"]) == (True, 19, True)
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    "sql", ["UPDATE memories SET content = 'changed' WHERE title = 't7'", "DELETE FROM audit", "DROP TABLE scopes"]
+)
+def test_a_damaged_backup_is_refused(drill: Drill, sql: str) -> None:
+    db = apsw.Connection(str(drill.backup))
+    db.execute(sql)
+    db.close()
+    before = drill.database.read_bytes()
+    with pytest.raises(Fault, match="damaged"):
+        restore(drill.backup, drill.database, replace_existing=True)
+    assert drill.database.read_bytes() == before
+
+
+def test_a_cut_backup_is_refused(drill: Drill) -> None:
+    drill.backup.write_bytes(drill.backup.read_bytes()[:9000])
+    with pytest.raises(UnusableStore):
+        restore(drill.backup, drill.database, replace_existing=True)
+
+
+def test_what_is_no_backup_is_refused(drill: Drill, tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="`commonplace backup FILE` makes one"):
+        restore(tmp_path / "nothing.db", drill.database)
+    with pytest.raises(ValidationError, match="is the store itself"):
+        restore(drill.database, drill.database, replace_existing=True)
+
+
+def test_a_store_in_use_is_not_replaced(drill: Drill) -> None:
+    with drill.opened() as (subject, run):
+        run(subject.list())
+        with pytest.raises(Conflict, match="is in use"):
+            restore_in_thread(drill)
+        run(subject.remember("nothing has happened"))
+
+
+def restore_in_thread(drill: Drill) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(restore, drill.backup, drill.database, replace_existing=True).result()
+
+
+def test_what_was_kept_goes_with_the_next_erasure(drill: Drill) -> None:
+    done = restore(drill.backup, drill.database, replace_existing=True)
+    with drill.opened() as (subject, run):
+        id = run(subject.remember("a secret"))
+        run(subject.forget(id, hard_delete=True))
+    assert not Path(done["kept"]).exists()
+
+
+def test_a_backup_and_a_restore_are_on_the_disk_before_they_are_told(
+    drill: Drill, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    synced: list[str] = []
+    real = durable.sync_file
+
+    def note(handle: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{handle}") if os.path.exists("/proc/self/fd") else "?")
+        real(handle)
+
+    monkeypatch.setattr(files, "sync_file", note)
+    monkeypatch.setattr(durable, "sync_file", note)
+    monkeypatch.setattr("commonplace.engine.upkeep.restore.sync_file", note)
+    with drill.opened() as (subject, run):
+        run(subject.engine.upkeep.backup(WHO, tmp_path / "copies" / "two.db"))
+    assert [Path(name).name for name in synced][-2:] == ["two.db.partial", "copies"]
+    synced.clear()
+    restore(tmp_path / "copies" / "two.db", drill.database, replace_existing=True)
+    names = [Path(name).name for name in synced]
+    assert names[0] == "commonplace.db"
+    assert names[-2:] == ["commonplace.backups", "data"]
