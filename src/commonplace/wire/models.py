@@ -188,6 +188,7 @@ class ForgetRequest(Request):
     approval_required: bool = False
     cascade: bool = False
     reasoning: str | None = None
+    all_agents: bool = False
 
 
 class StoreOutcome(Message):
@@ -202,8 +203,16 @@ class Erased(Message):
     """What an erasure touched beyond the ids asked for, and the backups that still hold them."""
 
     descendants: list[str] = Field(default_factory=list)
+    sources: list[str] = Field(default_factory=list)
     backups: list[str] = Field(default_factory=list)
     backup_count: int | None = None
+
+
+class AgentOutcome(Message):
+    """How many memories of one agent are gone."""
+
+    agent_id: str
+    count: int
 
 
 class ForgetResponse(Message):
@@ -215,6 +224,8 @@ class ForgetResponse(Message):
     pending_approval: bool | None = None
     approval_url: str | None = None
     erased: Erased | None = None
+    remaining_ids: list[str] | None = None
+    agents: list[AgentOutcome] | None = None
 
 
 # merge

@@ -8,7 +8,7 @@ from typing import Any
 
 from commonplace.engine.core import RANK, REVIEW, Core
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory import forget, merge
+from commonplace.engine.memory import erase, forget, merge
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.memory.write import check_draft, new_memory, redact_draft, write
 from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt
@@ -71,7 +71,7 @@ class Reviews:
         """Approve, approve as edited, or reject: once. What is approved happens in the transaction that says so."""
         value = await self._load(who, review_id)
         self._core.require(who, value["agent_id"], "reviewer")
-        _must_be_pending(value)
+        _must_be_pending(value, decision)
         if (decision.merge_into or decision.forget) and not (decision.approved and value["operation"] == "remember"):
             raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
         if decision.merge_into and decision.forget:
@@ -174,8 +174,8 @@ class Reviews:
             return ReviewOutcome(shown(kept), ForgetResult(done, core.primary.name, erased=request.hard_delete))
 
         outcome = await core.transact(who.tenant, work)
-        if request.hard_delete or any(forget.must_erase(m) for m in memories):
-            await core.primary.delete_migration_backups()
+        if request.hard_delete or any(erase.must_erase(m) for m in memories):
+            await core.delete_copies()
         return outcome
 
     async def _approve_merge(
@@ -216,7 +216,7 @@ def _conclude(
     record = tx.record(REVIEW, review_id)
     if record is None:
         raise NotFound(f"no review {review_id}")
-    _must_be_pending(record.value)
+    _must_be_pending(record.value, decision)
     made = {"approved": decision.approved, "reviewer": decision.reviewer, "reviewed_at": tx.now}
     if decision.reason is not None:
         made["reason"] = decision.reason
@@ -231,8 +231,8 @@ def _conclude(
     return value
 
 
-def _must_be_pending(value: dict[str, Any]) -> None:
-    if value.get("erased"):
+def _must_be_pending(value: dict[str, Any], decision: Decision) -> None:
+    if value.get("erased") and (decision.approved or value["status"] != "pending"):
         raise Conflict(f"review {value['id']} quoted a memory that has since been erased")
     if value["status"] != "pending":
         raise Conflict(f"review {value['id']} was {value['status']} already")

@@ -6,15 +6,16 @@ from asyncio import to_thread
 from dataclasses import asdict
 from typing import Any, Literal
 
-from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge
 from commonplace.engine.memory.read import readable
-from commonplace.engine.memory.write import check, idempotency_record, idempotency_slot, redact_draft, repeat_receipt
+from commonplace.engine.memory.write import check, idempotency_record, redact_draft, repeat_receipt, used_before
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory, Principal
 
 Operation = Literal["remember", "forget", "merge"]
@@ -33,14 +34,14 @@ async def stage_remember(
     memory_id = mint_id(core.clock())
 
     def work(tx: Transaction) -> Receipt:
-        if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
-            return repeat_receipt(earlier, draft, core)
+        if key is not None and (earlier := used_before(tx, draft, key)) is not None:
+            return repeat_receipt(earlier, draft, core, staged=True)
         diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
         value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
         review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,), secrets)
         receipt = Receipt(memory_id, tx.now, [], review_id=review_id)
         if key is not None:
-            tx.put_record(idempotency_record(key, draft, receipt))
+            tx.put_record(idempotency_record(key, draft, receipt, staged=True))
         return receipt
 
     receipt = await core.transact(who.tenant, work)
@@ -49,9 +50,9 @@ async def stage_remember(
 
 
 async def stage_forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
+    if request.all_agents:
+        raise ValidationError("approval is asked for one agent at a time; leave all_agents out", field="all_agents")
     memories = await forget.select(core, who, request)
-    if request.hard_delete and request.cascade:
-        memories += await forget.descendants(core, who, memories)
     now = core.clock()
     removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forget.status_label(m, now)} for m in memories]
     diff = {"added": [], "removed": removed, "modified": []}

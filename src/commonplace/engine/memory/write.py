@@ -152,12 +152,12 @@ def new_memory(who: Principal, draft: Draft, now: int, id: str | None = None) ->
 
 
 def _commit(tx: Transaction, core: Core, who: Principal, entry: Entry, draft: Draft, key: str | None) -> Receipt:
-    if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
-        return repeat_receipt(earlier, draft, core)
+    if key is not None and (earlier := used_before(tx, draft, key)) is not None:
+        return repeat_receipt(earlier, draft, core, staged=False)
     memory = write(tx, who, entry, "remember")
     receipt = Receipt(memory.id, memory.updated_at, [core.primary.name], memory=memory)
     if key is not None:
-        tx.put_record(idempotency_record(key, draft, receipt))
+        tx.put_record(idempotency_record(key, draft, receipt, staged=False))
     return receipt
 
 
@@ -190,18 +190,30 @@ def idempotency_slot(draft: Draft, key: str) -> str:
     return json.dumps([draft.agent_id, key], ensure_ascii=False)
 
 
-def idempotency_record(key: str, draft: Draft, receipt: Receipt) -> Record:
+def erased_slot(slot: str) -> str:
+    """Where the record of a key lies once what it was used for is erased: the key itself may quote that."""
+    return sha256_hex(slot.encode("utf-8", "surrogatepass"))
+
+
+def used_before(tx: Transaction, draft: Draft, key: str) -> Record | None:
+    slot = idempotency_slot(draft, key)
+    return tx.record(IDEMPOTENCY, slot) or tx.record(IDEMPOTENCY, erased_slot(slot))
+
+
+def idempotency_record(key: str, draft: Draft, receipt: Receipt, *, staged: bool) -> Record:
     salt = new_salt()
-    value: dict[str, Any] = {"salt": salt.hex(), "hash": _draft_hash(draft, salt)}
+    value: dict[str, Any] = {"salt": salt.hex(), "hash": _draft_hash(draft, salt), "staged": staged}
     value |= {"id": receipt.id, "at": receipt.stored_at, "review_id": receipt.review_id}
     return Record(IDEMPOTENCY, idempotency_slot(draft, key), value, (receipt.id,))
 
 
-def repeat_receipt(earlier: Record, draft: Draft, core: Core) -> Receipt:
+def repeat_receipt(earlier: Record, draft: Draft, core: Core, *, staged: bool) -> Receipt:
+    """The first answer again. `staged`: whether approval is asked for, which makes it another request."""
     value = earlier.value
     if "hash" not in value:
         raise Conflict(_NO_MEMORY, field="idempotency_key")
-    if _draft_hash(draft, bytes.fromhex(value["salt"])) != value["hash"]:
+    same = value.get("staged", value.get("review_id") is not None) is staged
+    if not same or _draft_hash(draft, bytes.fromhex(value["salt"])) != value["hash"]:
         raise Conflict("idempotency_key was used before with another request; use a new key", field="idempotency_key")
     review = value.get("review_id")
     return Receipt(value["id"], value["at"], [] if review else [core.primary.name], review_id=review)
