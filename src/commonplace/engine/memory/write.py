@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from asyncio import gather
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,8 +18,10 @@ from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
-from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
+from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, Unavailable, ValidationError
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altered
+
+log = logging.getLogger("commonplace.engine")
 
 MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
@@ -64,6 +67,10 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
     chunks = [accepted[i : i + _CHUNK] for i in range(0, len(accepted), _CHUNK)]
     written = await gather(*(_remember_chunk(core, who, c) for c in chunks), return_exceptions=True)
     for chunk, done in zip(chunks, written, strict=True):
+        if isinstance(done, Exception) and not isinstance(done, Fault):
+            # Raised, it would hide that other chunks are written.
+            log.error("some memories of a batch could not be written", exc_info=done)
+            done = Unavailable("internal error: this was not written; the log says where")
         if isinstance(done, BaseException) and not isinstance(done, Fault):
             raise done
         each = [done] * len(chunk) if isinstance(done, Fault) else done
