@@ -70,9 +70,8 @@ async def stage_merge(core: Core, who: Principal, request: Merge) -> MergeResult
     canonical, duplicates = await merge.resolve_parties(core, who, request)
     merged = merge.merge_preview(core, canonical, duplicates, request)
     before = {m.id: m for m in (canonical, *duplicates)}
-    modified = []
-    if merged.changed:
-        modified = [{"before": _shown(before[merged.survivor.id]), "after": _shown(merged.survivor)}]
+    survivor = {"before": _shown(before[merged.survivor.id]), "after": _shown(merged.survivor)}
+    modified = [survivor] if survivor["before"] != survivor["after"] else []
     diff = {"added": [], "removed": [_shown(m) for m in merged.losers], "modified": modified}
     value = {"request": core.redact_document(to_document(request), "request"), "diff": diff, "ids": list(before)}
 
