@@ -176,3 +176,11 @@ def test_the_same_key_with_another_body_is_a_conflict_while_it_waits(subject: Su
     run(subject.engine.reviews.decide(WHO, review["id"], YES))
     again = remember_once(subject, run, approval={"content": "x"})
     assert (again.id, again.review_id) == (review["memory_id"], review["id"]), "decided by now, and still the same"
+
+
+@pytest.mark.parametrize("first", [None, {"content": "x"}])
+def test_the_same_key_with_or_without_approval_is_another_request(subject: Subject, run: Any, first: Any) -> None:
+    remember_once(subject, run, approval=first)
+    with pytest.raises(Conflict, match="used before with another request"):
+        remember_once(subject, run, approval=None if first else {"content": "x"})
+    assert len(run(subject.list())) + len(run(subject.engine.reviews.list(WHO))) == 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from commonplace.engine.core import RANK, REVIEW, Core
+from commonplace.engine.governance import staging
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import erase, forget, merge
 from commonplace.engine.memory.read import resolve
@@ -46,7 +47,7 @@ def may_see(who: Principal, value: dict[str, Any]) -> bool:
 
 def shown(value: dict[str, Any]) -> dict[str, Any]:
     """A review as callers see it: without the engine's own notes, nulls left out."""
-    return {k: v for k, v in value.items() if k not in ("draft", "ids") and v is not None}
+    return {k: v for k, v in value.items() if k not in ("draft", "ids", "versions") and v is not None}
 
 
 class Reviews:
@@ -84,7 +85,31 @@ class Reviews:
             return ReviewOutcome(shown(rejected), None)
         author = replace(who, name=value["requested_by"])
         approve = {"remember": self._approve_remember, "forget": self._approve_forget, "merge": self._approve_merge}
-        return await approve[value["operation"]](who, author, value, decision)
+        try:
+            return await approve[value["operation"]](who, author, value, decision)
+        except _MovedOn:
+            raise await self._refreshed(who, value) from None
+
+    async def _refreshed(self, who: Principal, value: dict[str, Any]) -> Conflict:
+        """Show the review as it would be made now; it stays pending, to be looked at again."""
+        core, request = self._core, value["request"]
+        said = f"what review {value['id']} showed has changed since"
+        try:
+            if value["operation"] == "forget":
+                fresh = await staging.show_forget(core, who, Forget(**request))
+            else:
+                fresh = await staging.show_merge(core, who, Merge(**request))
+        except NotFound as gone:
+            return Conflict(f"{said}: {gone.summary}; reject it", review_id=value["id"])
+
+        def work(tx: Transaction) -> None:
+            record = tx.record(REVIEW, value["id"])
+            if record is not None and record.value["status"] == "pending" and not record.value.get("erased"):
+                about = tuple(dict.fromkeys((*record.about, *fresh.ids)))
+                tx.put_record(Record(REVIEW, value["id"], {**record.value, **fresh.value}, about))
+
+        await core.transact(who.tenant, work)
+        return Conflict(f"{said}; it stays pending and shows how things are now: look again", review_id=value["id"])
 
     def _redacted(self, decision: Decision) -> Decision:
         """What a reviewer writes is kept like everything else; an edited draft is cleaned where it is used."""
@@ -166,6 +191,8 @@ class Reviews:
         unchanged = edited is not None and forget.by_filter(request)
 
         def work(tx: Transaction) -> ReviewOutcome:
+            if edited is None:
+                _must_be_as_shown(tx, value)
             kept = _conclude(tx, who, value["id"], decision, "approved", about=ids)
             done = forget.apply_forget(
                 tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
@@ -190,10 +217,17 @@ class Reviews:
             request = replace(request, canonical=canonical_id, duplicates=others)
 
         async def attempt() -> ReviewOutcome:
-            canonical, duplicates = await merge.resolve_parties(core, who, request)
+            try:
+                canonical, duplicates = await merge.resolve_parties(core, who, request)
+            except NotFound:
+                if edited is None:
+                    raise _MovedOn from None
+                raise
             merged, entry = await merge.merged_entry(core, canonical, duplicates, request)
 
             def work(tx: Transaction) -> ReviewOutcome:
+                if edited is None:
+                    _must_be_as_shown(tx, value)
                 about = [canonical.id, *(m.id for m in duplicates)]
                 kept = _conclude(tx, who, value["id"], decision, "approved", about=about)
                 return ReviewOutcome(shown(kept), merge.apply_merge(tx, author, request, merged, entry))
@@ -229,6 +263,18 @@ def _conclude(
     payload = {"review_id": review_id, "reviewer": decision.reviewer, "edited": decision.edited is not None}
     audit.append(tx, who, verb, value["agent_id"], [audit.part(None, payload)])
     return value
+
+
+class _MovedOn(Exception):
+    """What a review was made from is no longer what is there."""
+
+
+def _must_be_as_shown(tx: Transaction, value: dict[str, Any]) -> None:
+    """In the transaction that approves: every memory is the version that the reviewer was shown."""
+    for id, version in value.get("versions", {}).items():
+        now = tx.get(id)
+        if now is None or now.version != version:
+            raise _MovedOn
 
 
 def _must_be_pending(value: dict[str, Any], decision: Decision) -> None:
