@@ -155,6 +155,7 @@ class RecallHit(Message):
     user_id: str | None = None
     expires_at: int | None = None
     relevance: float | None = None
+    demotion: float | None = None
     signature: str | None = None
     explain: JsonObject | None = None
 

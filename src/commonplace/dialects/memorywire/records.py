@@ -91,6 +91,7 @@ def to_hit(hit: Hit) -> RecallHit:
         supporting=hit.supporting or None,
         source_store=hit.source_store,
         relevance=hit.relevance,
+        demotion=memory.demotion if memory.demotion != 1.0 else None,
         explain=hit.explain,
     )
 
