@@ -114,6 +114,8 @@ async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, all_n
     now = core.clock()
     spelled = await core.primary.get(who.tenant, [ref]) if is_uuid(ref) else []
     found = [m for m in spelled if m.agent_id == agent_id and readable(m, now)]
+    if any(m.merged_into for m in spelled if m.agent_id == agent_id):
+        return []  # it leads to another elsewhere; here it would make one memory of itself
     if not found:
         found = [m for m in await core.primary.find_alias(who.tenant, [agent_id], ref) if readable(m, now)]
     if not found:
