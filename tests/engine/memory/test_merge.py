@@ -15,7 +15,7 @@ from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import Merge
 from commonplace.stores.base import Reach, Search
 from commonplace.testing.subject import START, WHO, Subject
-from commonplace.wire.errors import Forbidden, NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
 from commonplace.wire.times import DAY_MS
 
@@ -120,6 +120,9 @@ def test_whatever_named_a_merged_memory_leads_to_the_survivor(subject: Subject, 
     assert [m.id for m in run(subject.recall("what of green tea does Bob like", min_score=0.0))] == [newer, survivor]
     pointing = run(subject.remember("see there", metadata={"references": [b]}))
     assert set(run(subject.engine.graph.neighbours(WHO, "agent", pointing, 1))) == {survivor}
+    lost = a if survivor == b else b
+    with pytest.raises(Conflict, match=f"has become part of {survivor}"):
+        run(subject.engine.update(WHO, "agent", lost, lambda m: replace(m, content="x"), expected_version=2))
     run(subject.update(survivor, content="changed"))
     assert run(subject.get("note")).content == "changed"
 

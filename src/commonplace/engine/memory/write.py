@@ -240,6 +240,9 @@ async def update(
 
     async def attempt() -> Memory:
         current = await resolve(core, who, agent_id, ref)
+        if ref in current.provenance.get("merged", ()):
+            # Whoever saw that one, and its version, has not seen what would be changed.
+            raise Conflict(f"memory {ref} has become part of {current.id}; read that one and change it", id=current.id)
         if expected_version is not None and current.version != expected_version:
             raise Conflict(
                 f"memory {ref} is at version {current.version}, not {expected_version}; read it again and retry",
