@@ -104,12 +104,20 @@ async def staged_drafts(core: Core, who: Principal, reach: Reach) -> list[Memory
             continue
         draft = new_memory(who, Draft(**review["draft"]), review["created_at"], id=review["memory_id"])
         if reach.admits(replace(draft, created_at=review["created_at"], updated_at=review["created_at"])):
-            found.append(replace(draft, status="pending", created_at=review["created_at"]))
+            status: Status = "pending" if review["status"] == "pending" else "deleted"
+            found.append(replace(draft, status=status, created_at=review["created_at"]))
     return found
 
 
 def erase_drafts(
-    tx: Transaction, who: Principal, agent_id: str, ids: Sequence[str], *, waiting: bool = False
+    tx: Transaction,
+    core: Core,
+    who: Principal,
+    agent_id: str,
+    ids: Sequence[str],
+    *,
+    reason: str | None = None,
+    waiting: bool = False,
 ) -> list[str]:
     """Take staged writes out of the reviews that quote them: those turned down, and with `waiting` those that still
     wait, which are turned down by it."""
@@ -129,5 +137,7 @@ def erase_drafts(
         done.append(id)
     if done:
         parts = [audit.part(None, {"id": id, "erased": True}) for id in done]
+        if reason is not None:
+            parts.append(audit.part(None, {"reason": core.redact_text(reason, "reason")}))
         audit.append(tx, who, "forget", agent_id, parts)
     return done

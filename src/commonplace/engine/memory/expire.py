@@ -120,7 +120,7 @@ async def _sweep_rejected(core: Core, who: Principal) -> int:
     for agent, ids in overdue.items():
         done = await core.transact(
             who.tenant,
-            lambda tx, agent=agent, ids=ids: erase_drafts(tx, who, agent, ids),  # type: ignore[misc]
+            lambda tx, agent=agent, ids=ids: erase_drafts(tx, core, who, agent, ids),  # type: ignore[misc]
         )
         erased += len(done)
     return erased

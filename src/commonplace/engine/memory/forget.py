@@ -59,8 +59,18 @@ async def _select(core: Core, who: Principal, request: Forget, reach: Reach) -> 
     else:
         memories = [m for agent in reach.agents for m in await read_all(core, replace(reach, agents=(agent,)))]
     if request.hard_delete and request.cascade:
-        memories += (await merged_with(core, who, memories)).memories
+        memories = sources_first([*memories, *(await merged_with(core, who, memories)).memories])
     return memories
+
+
+def sources_first(memories: Sequence[Memory]) -> list[Memory]:
+    """Each before what it was merged into: erasing that one first would change those it leaves behind."""
+    into = {m.id: m.merged_into for m in memories}
+
+    def depth(id: str | None) -> int:
+        return 0 if id is None or id not in into else 1 + depth(into[id])
+
+    return sorted(memories, key=lambda m: -depth(m.id))
 
 
 async def _ids(core: Core, who: Principal, agents: Sequence[str], refs: Sequence[str]) -> list[str]:
@@ -89,20 +99,28 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
     counts = dict.fromkeys(reach.agents, 0)
     todo, meant = memories, dict.fromkeys(m.id for m in memories)
-    for _ in range(_PASSES):
+    for attempt in range(_PASSES):
         for agent in dict.fromkeys(m.agent_id for m in todo):
             mine = [m for m in todo if m.agent_id == agent]
             if result.error is None:
                 await _forget_of(core, who, request, agent, mine, result, counts)
         if not request.hard_delete or result.error is not None or len(result.ids) == len(meant):
             break
-        # Changed meanwhile; what is still meant has to go as it is now.
-        todo = await _select(core, who, request, reach)
+        try:  # changed meanwhile; what is still meant has to go as it is now
+            todo = await _select(core, who, request, reach)
+        except Fault as fault:
+            _stop(result, fault)
+            break
         meant |= dict.fromkeys(m.id for m in todo)
         if not todo:
             break
+        if attempt == _PASSES - 1:
+            result.error = "some kept changing while they were being erased; erase again"
     if request.hard_delete and result.error is None:
-        await _forget_drafts(core, who, request, reach, result, counts)
+        try:
+            await _forget_drafts(core, who, request, reach, result, counts)
+        except Fault as fault:
+            _stop(result, fault)
     if request.all_agents:
         result.agents = counts
     gone = set(result.ids)
@@ -111,6 +129,13 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     if request.hard_delete or any(must_erase(m) for m in memories if m.id in gone):
         await _tell_what_is_left(core, who, [m for m in memories if m.id in gone], result)
     return result
+
+
+def _stop(result: ForgetResult, fault: Fault) -> None:
+    """End with an answer where something is done already, else with the fault."""
+    if not result.ids:
+        raise fault
+    result.error = fault.summary
 
 
 async def _forget_of(
@@ -143,7 +168,7 @@ async def _forget_drafts(
     for agent, ids in drafts.items():
 
         def work(tx: Transaction, batch: Sequence[str], agent: str = agent) -> list[str]:
-            return erase_drafts(tx, who, agent, batch, waiting=not request.ids)
+            return erase_drafts(tx, core, who, agent, batch, reason=request.reason, waiting=not request.ids)
 
         done, why = await core.transact_in_chunks(who.tenant, ids, CHUNK, work, begun=bool(result.ids))
         result.ids += done
