@@ -88,7 +88,9 @@ def forget(
     if answer.erased is not None:
         merged = answer.erased.descendants
         remarks += [f"{id} was merged from what was erased; --cascade erases it, too" for id in merged]
-        remarks += [f"{id} was merged into what was erased; --cascade erases it, too" for id in answer.erased.sources]
+        remarks += [
+            f"{id} was merged into what was erased; --cascade erases it, too" for id in answer.erased.sources or ()
+        ]
         remarks += [f"the backup {path} may still hold it" for path in answer.erased.backups]
     done = f"{'erased' if hard else 'forgot'} {plural(len(answer.forgotten_ids), 'memory')}"
     done += _covered({each.agent_id: each.count for each in answer.agents or ()})

@@ -204,7 +204,7 @@ class Erased(Message):
     """What an erasure touched beyond the ids asked for, and the backups that still hold them."""
 
     descendants: list[str] = Field(default_factory=list)
-    sources: list[str] = Field(default_factory=list)
+    sources: list[str] | None = None
     backups: list[str] = Field(default_factory=list)
     backup_count: int | None = None
 

@@ -155,7 +155,10 @@ class Memorywire:
         if result.descendants or result.sources or result.backup_count:
             count = result.backup_count or None
             erased = Erased(
-                descendants=result.descendants, sources=result.sources, backups=result.backups, backup_count=count
+                descendants=result.descendants,
+                sources=result.sources or None,
+                backups=result.backups,
+                backup_count=count,
             )
         agents = [AgentOutcome(agent_id=agent, count=count) for agent, count in result.agents.items()]
         return ForgetResponse(
