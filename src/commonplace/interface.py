@@ -156,15 +156,17 @@ class MemoryInterface:
         reason: str | None = None,
         approval_required: bool = False,
         reasoning: str | None = None,
+        all_agents: bool = False,
         agent_id: str | None = None,
     ) -> ForgetResponse:
         """Delete memories by `ids`, `filter`, or both.
 
         Args:
             hard_delete: Erase them from every version, index and audit payload, not only from sight.
-            cascade: Erase what was merged from them, too.
-            reason: Why, for the audit trail.
+            cascade: Erase what they were merged into and what was merged into them, too.
+            reason: Why, for the audit trail; of an erasure it is kept for good.
             approval_required: Stage it until someone approves; `reasoning` is shown to them.
+            all_agents: Look among the memories of every agent that may be written to.
 
         >>> gone = await memory.forget(kept.id, hard_delete=True)
         >>> gone.forgotten_ids == [kept.id]
@@ -221,6 +223,7 @@ class MemoryInterface:
         reason: str | None = None,
         approval_required: bool = False,
         reasoning: str | None = None,
+        all_agents: bool = False,
         agent_id: str | None = None,
     ) -> Documents:
         """The memories that `forget` would delete; nothing changes.

@@ -223,7 +223,7 @@ def test_merge(cli, remember: Remember) -> None:
     answer = cli("merge", one, two, "--json").json
     check("memorywire/operations/merge.response", answer)
     assert answer["merged_count"] == 1
-    assert cli("get", two).code == 1
+    assert cli("get", two, "--json").json["id"] == one, "where it is now"
 
 
 def test_expire(cli, remember: Remember) -> None:

@@ -207,3 +207,13 @@ def test_a_person_is_asked_before_much_is_forgotten(cli, remember, data: Path) -
     assert code == 0
     assert "[y/N]" not in said
     assert cli("list").out == ""
+
+
+def test_a_person_is_asked_before_someone_is_erased_from_every_agent(cli, remember, data: Path) -> None:
+    for agent in ("default", "work"):
+        remember("she likes tea", "--user", "alice", "--agent", agent)
+    code, said = _on_a_terminal(["forget", "--user", "alice", "--hard"], data, b"n\n")
+    assert code == 1
+    asked = "Erase these 2 memories of 2 agents: default (1), work (1) for good? [y/N]"
+    assert asked in " ".join(said.split())
+    assert len(cli("list").out.splitlines()) == len(cli("list", "--agent", "work").out.splitlines()) == 1

@@ -18,7 +18,7 @@ from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
 from commonplace.serve.routes import STATUS
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import DAY_MS, Subject, open_subject
+from commonplace.testing.subject import DAY_MS, WHO, Subject, open_subject
 from commonplace.wire import errors
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.models import RecallRequest, RememberRequest
@@ -728,3 +728,21 @@ def test_the_documents_own_examples_are_accepted(amp: Caller) -> None:
     assert amp("delete", operation="delete", id="lesson_a1b2c3d4")["deleted"] is False
     amp("list", operation="list", type="checkpoint", agent="radarr", limit=20, offset=0, order="desc")
     amp("status", operation="status")
+
+
+@pytest.mark.parametrize("chosen", [{}, {"id": "mine"}])
+def test_a_record_keeps_its_id_when_others_become_part_of_it(amp: Caller, chosen: dict[str, str]) -> None:
+    kept = amp.store(agent="agent", project="atlas", title="kept", **chosen)
+    amp.subject.clock.advance(1)
+    named = amp.store(agent="agent", project="zeus", title="named", id="note")
+    amp.subject.clock.advance(1)
+    minted = amp.store(agent="agent", title="minted")
+    ids = [amp.run(amp.subject.engine.find(WHO, ref)).id for ref in (kept, named, minted)]
+    amp.run(amp.subject.merge(ids[0], *ids[1:], strategy="merge_content"))
+    for ref in (kept, named, minted):
+        record = amp.get(ref)
+        assert (record["id"], record["project"], record["title"]) == (kept, "zeus", "minted")
+    assert amp.titles(project="zeus") == ["minted"]
+    assert amp.titles(project="atlas") == []
+    (found,) = amp("search", query=LESSON["content"], min_score=0)["results"]
+    assert found["id"] == kept

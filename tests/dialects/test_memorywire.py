@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -277,3 +278,48 @@ def test_a_batch_too_large_does_nothing_at_all(client: Client) -> None:
     with pytest.raises(ValidationError):
         client.run(client.wire.remember_many([]))
     assert client.run(client.s.engine.reviews.list(WHO)) == client.run(client.s.list()) == []
+
+
+TYPES = ("semantic", "episodic", "procedural", "emotional")
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_a_type_comes_back_everywhere_as_it_went(client: Client, type: str) -> None:
+    kept = client.remember("how the violin is tuned", type=type)["id"]
+    (hit,) = client.recall("violin")["results"]
+    assert (hit["id"], hit["type"]) == (kept, type)
+    assert client.run(client.wire.get("agent", kept))["type"] == type
+    assert [m["type"] for m in client.run(client.wire.list("agent", type=type))["memories"]] == [type]
+    client.update(kept, content="how the viola is tuned")
+    assert [version["type"] for version in client.run(client.wire.history("agent", kept))] == [type, type]
+
+
+@pytest.mark.parametrize("types", [[type] for type in TYPES] + [["semantic", "emotional"], list(TYPES)])
+def test_recall_finds_the_types_that_are_asked_for_and_no_other(client: Client, types: list[str]) -> None:
+    ids = {type: client.remember(f"the {type} violin", type=type)["id"] for type in TYPES}
+    found = client.recall("violin", types=types, k=10)["results"]
+    assert {hit["id"] for hit in found} == {ids[type] for type in types}
+    (best,) = client.recall("violin", types=types[:1], k=1)["results"]
+    assert best["type"] == types[0], "before the cut to k"
+
+
+def test_forget_honours_the_user(client: Client) -> None:
+    ids = {user: client.remember("plays the violin", user_id=user)["id"] for user in ("alice", "bob")}
+    both = list(ids.values())
+    for fields in ({"ids": both}, {"filter": {"type": "semantic"}}, {"ids": both, "hard_delete": True}):
+        assert client.forget(user_id="carol", **fields)["forgotten_ids"] == []
+    assert client.forget(user_id="alice", filter={"type": "semantic"})["forgotten_ids"] == [ids["alice"]]
+    assert [hit["user_id"] for hit in client.recall("violin")["results"]] == ["bob"]
+    assert client.forget(user_id="bob", ids=both, hard_delete=True)["forgotten_ids"] == [ids["bob"]]
+
+
+def test_every_recall_is_in_the_audit(client: Client) -> None:
+    kept = client.remember()["id"]
+    client.recall("violin")
+    client.recall("what nobody ever said", filter={"k": "nothing"})
+    client.run(client.s.engine.flush())
+    entries = client.run(client.wire.audit(operation="recall"))["entries"]
+    assert [(entry["agent_id"], entry["principal"]) for entry in entries] == [("agent", WHO.name)] * 2
+    assert kept in json.dumps(entries[0]["payload"])
+    assert kept not in json.dumps(entries[1]["payload"])
+    assert "violin" not in json.dumps(entries)

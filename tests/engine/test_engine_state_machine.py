@@ -44,6 +44,7 @@ class ModelMemory:
     status: str = "live"
     versions: int = 1
     demoted: bool = False
+    merged: set[str] = field(default_factory=set)  # what else it goes by, since others became part of it
 
 
 @dataclass
@@ -51,7 +52,7 @@ class PendingReview:
     review: str
     draft: Draft | None = None
     memory_id: str = ""
-    forgets: list[str] = field(default_factory=list)
+    forgets: dict[str, int] = field(default_factory=dict)  # the versions that were shown
 
 
 class MemoryStateMachine(RuleBasedStateMachine):
@@ -69,7 +70,8 @@ class MemoryStateMachine(RuleBasedStateMachine):
         self.erased: set[str] = set()
         self.keys: dict[str, tuple[Draft, str]] = {}
         self.staged: list[PendingReview] = []
-        self.snapshots: list[tuple[int, dict[str, str]]] = []
+        self.rejected: list[PendingReview] = []
+        self.snapshots: list[tuple[int, dict[str, tuple[str, int | None]]]] = []
         self.open()
 
     def open(self) -> None:
@@ -88,7 +90,15 @@ class MemoryStateMachine(RuleBasedStateMachine):
     # the oracle
 
     def expired(self, m: ModelMemory) -> bool:
-        return m.expires_at is not None and m.expires_at <= self.clock()
+        return self.over(m.expires_at)
+
+    def over(self, end: int | None) -> bool:
+        return end is not None and end <= self.clock()
+
+    def resolved(self, m: ModelMemory) -> ModelMemory | None:
+        """What its id leads to: itself, or what it has become part of."""
+        found = m if self.readable(m) else self.holder(m.id)
+        return found if found is not None and self.readable(found) else None
 
     def readable(self, m: ModelMemory) -> bool:
         return m.status in ("live", "archived") and not self.expired(m)
@@ -107,7 +117,7 @@ class MemoryStateMachine(RuleBasedStateMachine):
         held = (
             m
             for m in self.known.values()
-            if alias is not None and m.alias == alias and m.status in ("live", "archived")
+            if alias is not None and alias in (m.alias, *m.merged) and m.status in ("live", "archived")
         )
         return next(held, None)
 
@@ -191,9 +201,9 @@ class MemoryStateMachine(RuleBasedStateMachine):
         try:
             self.run(change)
         except NotFound:
-            assert not self.readable(m)
+            assert self.resolved(m) is None
         except Conflict:
-            assert stale
+            assert stale or not self.readable(m), "its version says nothing of what it has become part of"
         else:
             assert self.readable(m)
             assert not stale
@@ -216,8 +226,15 @@ class MemoryStateMachine(RuleBasedStateMachine):
         self.clock.advance(1)
         statuses = ("live", "archived", "deleted") if hard else ("live", "archived")
         chosen = [m for m in self.known.values() if m.user == user and m.type == type and m.status in statuses]
+        quoted = [
+            s
+            for s in (*self.staged, *self.rejected)
+            if hard and s.draft is not None and (s.draft.user_id, s.draft.type) == (user, type)
+        ]
         gone = self.run(self.subject.forget(filter={"type": type}, user_id=user, hard_delete=hard)).ids
-        assert sorted(gone) == sorted(m.id for m in chosen)
+        assert sorted(gone) == sorted([*(m.id for m in chosen), *(s.memory_id for s in quoted)])
+        self.staged = [s for s in self.staged if s not in quoted]
+        self.rejected = [s for s in self.rejected if s not in quoted]
         for m in chosen:
             self.drop(m, hard)
 
@@ -242,7 +259,10 @@ class MemoryStateMachine(RuleBasedStateMachine):
         elif strategy == "merge_content":
             a.content = "\n".join(dict.fromkeys((a.content, b.content)))
             a.confidence = max(a.confidence, b.confidence)
-            a.versions += 1
+        keep.versions += 1
+        keep.expires_at = None if None in (a.expires_at, b.expires_at) else max(a.expires_at or 0, b.expires_at or 0)
+        keep.status = "live" if "live" in (a.status, b.status) else "archived"
+        keep.merged |= {lose.id, *lose.merged, *([lose.alias] if lose.alias else [])}
         assert (merged.survivor.id, [m.id for m in merged.losers]) == (keep.id, [lose.id])
         self.drop(lose, hard=False)
 
@@ -275,7 +295,7 @@ class MemoryStateMachine(RuleBasedStateMachine):
         m = self.pick(place)
         staged = self.run(self.subject.forget(m.id, approval_required=True))
         if m.status in ("live", "archived"):
-            self.staged.append(PendingReview(staged.review_id, forgets=[m.id]))
+            self.staged.append(PendingReview(staged.review_id, forgets={m.id: m.versions}))
 
     @precondition(lambda self: self.staged)
     @rule(place=places, approved=st.booleans())
@@ -286,10 +306,13 @@ class MemoryStateMachine(RuleBasedStateMachine):
         if staged.draft is not None and approved:
             before = self.holder(staged.draft.aliases[0] if staged.draft.aliases else None)
             clash = before is not None and not self.expired(before)
+        shown = [(self.known[id], version) for id, version in staged.forgets.items() if id in self.known]
+        moved = approved and any(m.versions != version for m, version in shown)
         try:
             self.run(self.subject.engine.reviews.decide(WHO, staged.review, Decision(approved, "Alice")))
         except Conflict:
-            assert clash
+            assert clash or moved
+            staged.forgets = {m.id: m.versions for m, _ in shown if m.status in ("live", "archived")}
             return
         except ValidationError:  # its time ran out while it waited
             assert staged.draft is not None
@@ -297,7 +320,10 @@ class MemoryStateMachine(RuleBasedStateMachine):
             assert (staged.draft.expires_at or 0) <= self.clock()
             return
         assert not clash
+        assert not moved
         self.staged.remove(staged)
+        if not approved and staged.draft is not None:
+            self.rejected.append(staged)
         if approved and staged.draft is not None:
             self.written(staged.draft, staged.memory_id)
         elif approved:
@@ -319,7 +345,10 @@ class MemoryStateMachine(RuleBasedStateMachine):
     def take_snapshot(self) -> None:
         self.clock.advance(1)
         self.snapshots.append(
-            (self.clock(), {m.id: m.content for m in self.known.values() if m.status in ("live", "archived")})
+            (
+                self.clock(),
+                {m.id: (m.content, m.expires_at) for m in self.known.values() if m.status in ("live", "archived")},
+            )
         )
         self.clock.advance(1)
 
@@ -342,19 +371,24 @@ class MemoryStateMachine(RuleBasedStateMachine):
             memory = self.run(self.subject.get(m.id))
             history = self.run(self.subject.engine.history(WHO, "agent", m.id))
         except NotFound:
-            assert not self.readable(m)
+            assert self.resolved(m) is None
             return
-        assert self.readable(m)
+        found = self.resolved(m)
+        assert found is not None
+        m = found
         assert (memory.content, memory.status, memory.version) == (m.content, m.status, m.versions)
         assert [v.version for v in history] == list(range(1, m.versions + 1))
-        if m.alias is not None:
-            assert self.run(self.subject.get(m.alias)).id == m.id
+        for name in (m.alias, *m.merged):
+            if name is not None:
+                assert self.run(self.subject.get(name)).id == m.id
 
     @rule()
     def past_instants_stay_as_they_were(self) -> None:
         for at, then in self.snapshots:
             expected = {
-                id: content for id, content in then.items() if id in self.known and not self.expired(self.known[id])
+                id: content
+                for id, (content, end) in then.items()
+                if id in self.known and not self.over(end) and not self.expired(self.known[id])
             }
             assert {m.id: m.content for m in self.run(self.subject.list(as_of=at))} == expected
 

@@ -21,17 +21,19 @@ import pytest
 from mcp_process import McpProcess, run_mcp
 from protocol_caller import Caller, Document, StoredMemory, mint, saying
 from protocol_readers import READERS, SHOW_ARCHIVED, amiss, asked, openwop_list
-from protocol_writers import REMOVERS, WRITERS, attestation, complete
+from protocol_writers import REMOVERS, WRITERS, attestation, complete, memorywire
 from server_process import ServerProcess, run_server, token
 
 from commonplace.config import load as configure
 from commonplace.dialects.mrp import Mrp
 from commonplace.engine.engine import Engine
+from commonplace.remote import RemoteMemory
 from commonplace.sdk import SyncMemory, open_engine
 from commonplace.serve.app import application
 from commonplace.serve.server import address, listen, server_context
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import Fault
+from commonplace.wire.models import dump
 from commonplace.wire.record import Principal
 from commonplace.wire.times import iso
 
@@ -496,6 +498,42 @@ def test_who_may_not_read_it_cannot_take_it_away(deployment: Deployment, remover
     with suppress(AssertionError, KeyError, TypeError):  # refused; trusty says of what is not there that it is gone
         REMOVERS[remover](deployment.at(at.agent, who), kept)
     assert wrong_with(at, kept) == {}
+
+
+ERASING_A_PERSON = {
+    "HTTP": lambda at, request: at.call("POST", "/v0/forget", request).json,
+    "JSON-RPC": lambda at, request: at.rpc("forget", request),
+    "MCP": lambda at, request: at.tool("/mcp", "forget", request),
+    "MCP on stdio": lambda at, request: at.tool("stdio", "forget", request),
+    "SDK": lambda at, request: _erase_by_sdk(at, **request),
+}
+
+
+def _erase_by_sdk(at: Caller, agent_id: str, **request: Any) -> Document:
+    async def erase() -> Document:
+        async with RemoteMemory(at.server.url, at.token, agent_id) as memory:
+            preview = await memory.preview_forget(**request)
+            gone = dump(await memory.forget(**request))
+            assert {memory["id"] for memory in preview} == set(gone["forgotten_ids"])
+            return gone
+
+    return asyncio.run(erase())
+
+
+@pytest.mark.parametrize("way", ERASING_A_PERSON)
+def test_a_person_is_erased_from_every_agent_through_every_way(deployment: Deployment, way: str) -> None:
+    one, two, person = deployment.at(), deployment.at(), f"alice-{mint()[:8]}"
+    kept = {at.agent: memorywire(at, {"type": "semantic", "content": "tea", "user_id": person}).id for at in (one, two)}
+    bob = memorywire(two, {"type": "semantic", "content": "tea", "user_id": "bob"}).id
+    request = {"filter": {"user_id": person}, "hard_delete": True, "all_agents": True, "reason": f"{person} asked"}
+    gone = ERASING_A_PERSON[way](one, {"agent_id": one.agent, **request})
+    assert set(gone["forgotten_ids"]) == set(kept.values())
+    assert {each["agent_id"]: each["count"] for each in gone["agents"] if each["count"]} == dict.fromkeys(kept, 1)
+    for agent, id in kept.items():
+        assert one.call("GET", f"/v0/memories/{id}/history?agent_id={agent}").status == 404
+        entries = one.call("GET", f"/v0/audit?agent_id={agent}&operation=forget").json["entries"]
+        assert {"reason": f"{person} asked"} in entries[-1]["payload"]
+    assert two.call("GET", f"/v0/memories/{bob}?agent_id={two.agent}").status == 200
 
 
 # the audit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.options import TYPES
@@ -50,4 +51,9 @@ def expire(
     if dry_run:
         return Answer.preview(action, run(run.memory.preview_expire(policy, action=action)), action=action)
     answer = run(run.memory.expire(policy, action=action))
-    return Answer(answer, f"{_DONE[answer.action_taken]} {plural(answer.matched_count, 'memory')}")
+    done = sum(outcome.count for outcome in answer.stores)
+    failed = [outcome.error for outcome in answer.stores if outcome.error is not None]
+    said = f"{_DONE[answer.action_taken]} {plural(done, 'memory')}"
+    if done < answer.matched_count:
+        said += f" of {answer.matched_count:,}"
+    return Answer(answer, said, exit_code=FAILURE if failed else OK, notes=failed)

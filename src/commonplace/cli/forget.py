@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
+from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import confirm, memories_table, plural
@@ -23,7 +27,12 @@ def forget(
         bool, option("--hard", "Erase: content, versions, vectors and audit payloads are gone for good.")
     ] = False,
     reason: Annotated[str | None, option("--reason TEXT", "Why, for the audit log.")] = None,
-    cascade: Annotated[bool, option("--cascade", "With --hard: erase what it was merged into, too.")] = False,
+    cascade: Annotated[
+        bool, option("--cascade", "With --hard: erase what it was merged into and what was merged into it, too.")
+    ] = False,
+    all_agents: Annotated[
+        bool, option("--all-agents", "Of every agent you may write to; what --user alone means without --agent.")
+    ] = False,
     approval: options.Approval = False,
     reasoning: options.Reasoning = None,
     dry_run: options.DryRun = False,
@@ -35,12 +44,18 @@ def forget(
     Example:
       commonplace forget 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
       commonplace forget --where project=atlas --dry-run
-      commonplace forget --where user_id=alice --hard --reason "asked to be forgotten" --yes
+      commonplace forget --user alice --hard --dry-run
+      commonplace forget --user alice --hard --reason "asked to be forgotten" --yes
     """
     conditions = values.conditions(filter, where)
+    if user is not None and not ids and not conditions:
+        # A person is meant, wherever something is kept about them.
+        conditions, all_agents = {"user_id": user}, all_agents or run.agent is None
     if not ids and not conditions:
         raise ValidationError(
-            "say what to forget: ids (`commonplace list` shows them), --where FIELD=VALUE or --filter JSON", field="ids"
+            "say what to forget: ids (`commonplace list` shows them), --user NAME, --where FIELD=VALUE or --filter "
+            "JSON",
+            field="ids",
         )
     asks = not (yes or dry_run or approval)
     if asks and hard and conditions and not run.interactive:
@@ -50,14 +65,16 @@ def forget(
     chosen = [run.id(ref) for ref in ids or ()] or None
     which: dict[str, Any] = {"filter": conditions, "user_id": user, "hard_delete": hard or None}
     which |= {"cascade": cascade or None, "reason": reason, "approval_required": approval or None}
-    which["reasoning"] = reasoning
+    which |= {"reasoning": reasoning, "all_agents": all_agents or None}
     if dry_run or (asks and run.interactive):
         found = run(run.memory.preview_forget(chosen, **which))
+        covered = _covered(Counter(memory["agent_id"] for memory in found)) if all_agents else ""
         if dry_run:
-            return Answer.preview("erase" if hard else "forget", found)
+            preview = Answer.preview("erase" if hard else "forget", found)
+            return replace(preview, notes=[covered.strip()] if covered else ())
         if found and (hard or len(found) > 1):
             memories_table(found).print()
-            these = f"{'these' if len(found) > 1 else 'this'} {plural(len(found), 'memory')}"
+            these = f"{'these' if len(found) > 1 else 'this'} {plural(len(found), 'memory')}{covered}"
             confirm(f"Erase {these} for good?" if hard else f"Forget {these}?")
     answer = run(run.memory.forget(chosen, **which))
     if answer.pending_approval:
@@ -68,9 +85,23 @@ def forget(
             f"no memory {', '.join(chosen)} for agent {whose}; `commonplace list --agent {whose}` shows what there is"
         )
     missed = [ref for ref in chosen or () if ref not in answer.forgotten_ids]
-    remarks = [f"not found: {', '.join(missed)}"] if missed else []
+    remarks = [f"not found: {', '.join(missed)}"] if missed and not answer.remaining_ids else []
     if answer.erased is not None:
         merged = answer.erased.descendants
         remarks += [f"{id} was merged from what was erased; --cascade erases it, too" for id in merged]
+        remarks += [
+            f"{id} was merged into what was erased; --cascade erases it, too" for id in answer.erased.sources or ()
+        ]
         remarks += [f"the backup {path} may still hold it" for path in answer.erased.backups]
-    return Answer(answer, f"{'erased' if hard else 'forgot'} {plural(len(answer.forgotten_ids), 'memory')}", remarks)
+    done = f"{'erased' if hard else 'forgot'} {plural(len(answer.forgotten_ids), 'memory')}"
+    done += _covered({each.agent_id: each.count for each in answer.agents or ()})
+    failed = [outcome.error for outcome in answer.stores if outcome.error is not None]
+    if answer.remaining_ids:
+        done += f"; {plural(len(answer.remaining_ids), 'memory')} of what was meant could not be"
+    return Answer(answer, done, remarks, FAILURE if failed else OK, failed)
+
+
+def _covered(counts: Mapping[str, int]) -> str:
+    """Of which agents, those of whom there was something."""
+    having = [f"{agent} ({count:,})" for agent, count in sorted(counts.items()) if count]
+    return f" of {plural(len(having), 'agent')}: {', '.join(having)}" if having else ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, plural
@@ -167,7 +168,10 @@ def erase(
     if not answer["erased"]:
         raise NotFound(f"nothing was ever stated about {subject} for agent {run.memory.agent_id}")
     backups = [f"the backup {path} may still hold it" for path in answer.get("backups", ())]
-    return Answer(answer, f"erased {plural(len(answer['erased']), 'statement')}", backups)
+    said, failed = f"erased {plural(len(answer['erased']), 'statement')}", answer.get("error")
+    if remaining := answer.get("remaining"):
+        said += f"; {plural(len(remaining), 'statement')} could not be"
+    return Answer(answer, said, backups, FAILURE if failed else OK, [failed] if failed else ())
 
 
 def _sentence(triple: Document) -> str:

@@ -69,12 +69,14 @@ def recall(
 def _show(document: Document, explain: bool) -> None:
     results = document["results"]
     # A calibrated relevance says something by itself; the score of fusion only orders.
-    how = "relevance" if all("relevance" in hit for hit in results) else "score"
+    calibrated = all("relevance" in hit for hit in results)
+    scores = [h["relevance"] * h.get("demotion", 1.0) if calibrated else h["score"] for h in results]
+    ranked = sorted(zip(scores, results, strict=True), key=lambda pair: -pair[0])
     if results:
         Table(
-            ["memory", "type", how, "written"],
-            [[(body(h), h["id"]), h["type"], float(h[how]), minute(h.get("created_at"))] for h in results],
-            ([h["id"], f"{h[how]:.4f}", h["type"], moment(h.get("created_at")), body(h)] for h in results),
+            ["memory", "type", "score", "written"],
+            [[(body(h), h["id"]), h["type"], float(score), minute(h.get("created_at"))] for score, h in ranked],
+            ([h["id"], f"{score:.4f}", h["type"], moment(h.get("created_at")), body(h)] for score, h in ranked),
         ).print()
     elif not document.get("note"):
         remarks(["nothing found"])

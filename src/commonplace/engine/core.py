@@ -177,6 +177,16 @@ class Core:
             )
         return (vector / length).astype(np.float32)[None, :]
 
+    async def delete_copies(self) -> str | None:
+        """Something was erased: remove the copies the store made of itself. Why that failed, which undoes nothing."""
+        try:
+            await self.primary.delete_migration_backups()
+        except (Fault, OSError) as error:
+            why = error.summary if isinstance(error, Fault) else str(error)
+            log.warning("a copy made before a migration could not be removed: %s", why)
+            return f"a copy that the store made of itself before a migration could not be removed: {why}"
+        return None
+
     async def backups(self, who: Principal) -> tuple[list[str], int]:
         """The backups that may still hold what was erased, and how many."""
         paths = [record.value["path"] for record in await self.primary.records(SYSTEM, BACKUP)]
@@ -191,6 +201,32 @@ class Core:
             return await self.primary.transact(tenant, work)
         finally:
             self.writing -= 1
+
+    async def transact_in_chunks(
+        self,
+        tenant: str,
+        items: Sequence[R],
+        size: int,
+        work: Callable[[Transaction, Sequence[R]], list[str]],
+        *,
+        begun: bool = False,
+    ) -> tuple[list[str], str | None]:
+        """Each chunk its own unit of work, up to the first that fails: the ids done, and why there are not more.
+
+        As long as nothing is done, nor was `begun`, the failure is raised; later it would say that nothing was written.
+        """
+        done: list[str] = []
+        for start in range(0, len(items), size):
+            try:
+                done += await self.transact(
+                    tenant,
+                    lambda tx, start=start: work(tx, items[start : start + size]),  # type: ignore[misc]
+                )
+            except Fault as fault:
+                if not done and not begun:
+                    raise
+                return done, fault.summary
+        return done, None
 
     async def retry_on_conflict(self, attempt: Callable[[], Awaitable[R]]) -> R:
         """Run an attempt that prepared its vectors beforehand, again if the store moved on meanwhile."""

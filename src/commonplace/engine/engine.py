@@ -27,6 +27,7 @@ from commonplace.engine.types import (
     BatchItem,
     Draft,
     Expire,
+    ExpireResult,
     Forget,
     ForgetResult,
     Merge,
@@ -167,16 +168,15 @@ class Engine:
             return await staging.stage_merge(self._core, who, request)
         return await merge.merge(self._core, who, request)
 
-    async def expire(self, who: Principal, request: Expire) -> list[str]:
+    async def expire(self, who: Principal, request: Expire) -> ExpireResult:
         await self._recall_log.flush()  # a recall a moment ago must count before "not recalled" is decided
         return await expire.expire(self._core, who, request)
 
     # what destructive operations would do
 
     async def preview_forget(self, who: Principal, request: Forget) -> list[Memory]:
-        """What a forget would take; of what nobody can read any more, only that it is there."""
-        now = self._core.clock()
-        return [forget.preview_of(m, now) for m in await forget.select(self._core, who, request)]
+        """What a forget would take; of what nobody can read, only that it is there."""
+        return await forget.preview(self._core, who, request)
 
     async def preview_merge(self, who: Principal, request: Merge) -> MergeResult:
         canonical, duplicates = await merge.resolve_parties(self._core, who, request)

@@ -135,7 +135,8 @@ class UpsertResult:
 @dataclass(slots=True, frozen=True)
 class Forget:
     """What to forget: those of `ids` (ids or aliases) that also pass `filter` and `user_id`; one of the first two must
-    be given. `hard_delete` erases; with `cascade` also what they were merged into."""
+    be given. `hard_delete` erases; with `cascade` also what they were merged into and what was merged into them.
+    `all_agents` means every agent the caller may write to, and not `agent_id` alone."""
 
     agent_id: str
     ids: Sequence[str] = ()
@@ -146,6 +147,7 @@ class Forget:
     reason: str | None = None
     approval_required: bool = False
     reasoning: str | None = None
+    all_agents: bool = False
 
 
 @dataclass(slots=True)
@@ -156,9 +158,20 @@ class ForgetResult:
     store: str
     erased: bool
     review_id: str | None = None
-    descendants: list[str] = field(default_factory=list)
+    descendants: list[str] = field(default_factory=list)  # what the erased were merged into, and is still there
+    sources: list[str] = field(default_factory=list)  # what was merged into the erased, and is still there
     backups: list[str] = field(default_factory=list)  # where they lie, told to the operator alone
     backup_count: int = 0
+    agents: dict[str, int] = field(default_factory=dict)  # how many of each agent that was looked at are gone
+    remaining: list[str] = field(default_factory=list)  # what was meant and is still there, because of `error`
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class ExpireResult:
+    ids: list[str]
+    remaining: list[str] = field(default_factory=list)  # what the policy means and nothing was done to
+    error: str | None = None  # why
 
 
 @dataclass(slots=True, frozen=True)

@@ -73,7 +73,7 @@ class Subject:
         return await self.engine.merge(WHO, Merge("agent", canonical, duplicates, strategy))
 
     async def expire(self, action: Any = "forget", **policy: Any) -> list[str]:  # type: ignore[valid-type]
-        return await self.engine.expire(WHO, Expire("agent", action=action, **policy))
+        return (await self.engine.expire(WHO, Expire("agent", action=action, **policy))).ids
 
     async def gone(self, id: str, agent: str = "agent") -> bool:
         try:

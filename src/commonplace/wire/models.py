@@ -148,6 +148,7 @@ class RecallHit(Message):
     user_id: str | None = None
     expires_at: int | None = None
     relevance: float | None = None
+    demotion: float | None = None
     signature: str | None = None
     explain: JsonObject | None = None
 
@@ -189,6 +190,7 @@ class ForgetRequest(Request):
     approval_required: bool = False
     cascade: bool = False
     reasoning: str | None = None
+    all_agents: bool = False
 
 
 class StoreOutcome(Message):
@@ -203,8 +205,16 @@ class Erased(Message):
     """What an erasure touched beyond the ids asked for, and the backups that still hold them."""
 
     descendants: list[str] = Field(default_factory=list)
+    sources: list[str] | None = None
     backups: list[str] = Field(default_factory=list)
     backup_count: int | None = None
+
+
+class AgentOutcome(Message):
+    """How many memories of one agent are gone."""
+
+    agent_id: str
+    count: int
 
 
 class ForgetResponse(Message):
@@ -216,6 +226,8 @@ class ForgetResponse(Message):
     pending_approval: bool | None = None
     approval_url: str | None = None
     erased: Erased | None = None
+    remaining_ids: list[str] | None = None
+    agents: list[AgentOutcome] | None = None
 
 
 # merge

@@ -349,3 +349,64 @@ def test_an_edit_is_the_same_operation_of_the_same_agent(subject: Subject, run: 
     staged = run(subject.forget(a, approval_required=True))
     with pytest.raises(ValidationError, match="the edited request must be a forget of the same agent"):
         run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+
+
+# what a reviewer was shown
+
+
+def staged_change(subject: Subject, run: Any, operation: str) -> tuple[str, str, str]:
+    """A review, and the two memories it is about."""
+    a, b = run(subject.remember("Bob lives in Rome", tags=["x"])), run(subject.remember("Bob is in Rome", tags=["x"]))
+    if operation == "merge":
+        staged = run(subject.engine.merge(WHO, Merge("agent", a, [b], "merge_content", approval_required=True)))
+    else:
+        staged = run(subject.forget(filter={"tags": "x"}, approval_required=True, hard_delete=operation == "erase"))
+    return staged.review_id, a, b
+
+
+@pytest.mark.parametrize("operation", ["forget", "erase", "merge"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_approving_what_has_moved_on_is_a_conflict_with_a_fresh_diff(
+    subject: Subject, run: Any, operation: str, which: int
+) -> None:
+    review, *ids = staged_change(subject, run, operation)
+    run(subject.update(ids[which], content="Bob lives in Oslo"))
+    with pytest.raises(Conflict, match="has changed since") as moved:
+        run(subject.engine.reviews.decide(WHO, review, YES))
+    assert moved.value.details == {"review_id": review}
+    assert {m.id for m in run(subject.list())} == set(ids), "nothing happened"
+    fresh = run(subject.engine.reviews.get(WHO, review))
+    assert (fresh["status"], "decision" in fresh, "versions" in fresh) == ("pending", False, False)
+    assert "Bob lives in Oslo" in json.dumps(fresh["diff"])
+    run(subject.engine.reviews.decide(WHO, review, YES))
+    left = [m.id for m in run(subject.list())]
+    assert left == ([ids[0]] if operation == "merge" else [])
+
+
+@pytest.mark.parametrize("operation", ["forget", "erase"])
+def test_a_fresh_diff_is_what_the_request_means_now(subject: Subject, run: Any, operation: str) -> None:
+    review, a, b = staged_change(subject, run, operation)
+    run(subject.update(a, tags=[]))
+    later = run(subject.remember("Bob was in Rome", tags=["x"]))
+    with pytest.raises(Conflict):
+        run(subject.engine.reviews.decide(WHO, review, YES))
+    shown = run(subject.engine.reviews.get(WHO, review))["diff"]["removed"]
+    assert {m["id"] for m in shown} == {b, later}
+    assert set(run(subject.engine.reviews.decide(WHO, review, YES)).outcome.ids) == {b, later}
+    run(subject.forget(later, hard_delete=True))
+    assert "was in Rome" not in stored_records(subject, run), "a fresh diff quotes what it shows"
+
+
+def test_a_merge_of_what_is_gone_can_only_be_turned_down(subject: Subject, run: Any) -> None:
+    review, _, b = staged_change(subject, run, "merge")
+    run(subject.forget(b))
+    with pytest.raises(Conflict, match="reject it"):
+        run(subject.engine.reviews.decide(WHO, review, YES))
+    run(subject.engine.reviews.decide(WHO, review, NO))
+
+
+def test_a_demotion_is_no_other_version(subject: Subject, run: Any) -> None:
+    review, a, b = staged_change(subject, run, "forget")
+    run(subject.expire("demote", type="semantic"))
+    run(subject.recall("Rome"))
+    assert set(run(subject.engine.reviews.decide(WHO, review, YES)).outcome.ids) == {a, b}

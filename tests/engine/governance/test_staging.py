@@ -193,3 +193,35 @@ def test_the_same_key_with_another_body_is_a_conflict_while_it_waits(subject: Su
     run(subject.engine.reviews.decide(WHO, review["id"], YES))
     again = remember_once(subject, run, approval={"content": "x"})
     assert (again.id, again.review_id) == (review["memory_id"], review["id"]), "decided by now, and still the same"
+
+
+@pytest.mark.parametrize("first", [None, {"content": "x"}])
+def test_the_same_key_with_or_without_approval_is_another_request(subject: Subject, run: Any, first: Any) -> None:
+    remember_once(subject, run, approval=first)
+    with pytest.raises(Conflict, match="used before with another request"):
+        remember_once(subject, run, approval=None if first else {"content": "x"})
+    assert len(run(subject.list())) + len(run(subject.engine.reviews.list(WHO))) == 1
+
+
+@pytest.mark.parametrize("approved", [True, False])
+@pytest.mark.parametrize("operation", ["forget", "erase", "merge"])
+def test_a_staged_forget_or_merge_changes_nothing_until_it_is_approved(
+    subject: Subject, run: Any, operation: str, approved: bool
+) -> None:
+    a, b = run(subject.remember("Bob lives in Rome")), run(subject.remember("Bob is in Rome"))
+    before = {id: run(subject.store.history("local", id)) for id in (a, b)}
+    if operation == "merge":
+        staged: Any = run(subject.engine.merge(WHO, Merge("agent", a, [b], "merge_content", approval_required=True)))
+        assert staged.losers == []
+    else:
+        staged = run(subject.forget(b, hard_delete=operation == "erase", approval_required=True))
+        assert staged.ids == []
+    assert staged.review_id is not None
+    assert {id: run(subject.store.history("local", id)) for id in (a, b)} == before
+    assert {m.id for m in run(subject.recall("Rome"))} == {a, b}
+    run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(approved, "Alice")))
+    left = {a} if approved else {a, b}
+    assert {m.id for m in run(subject.list())} == {m.id for m in run(subject.recall("Rome"))} == left
+    joined = "Bob lives in Rome\nBob is in Rome" if approved and operation == "merge" else "Bob lives in Rome"
+    assert run(subject.get(a)).content == joined
+    assert bool(run(subject.store.history("local", b))) is not (approved and operation == "erase")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from stored_records import stored_records
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.governance.reviews import Decision
-from commonplace.engine.memory.forget import by_filter, must_erase, preview_of, status_label
+from commonplace.engine.memory.erase import must_erase
+from commonplace.engine.memory.forget import by_filter, preview_of, status_label
 from commonplace.engine.types import Draft, Expire, Forget
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import START, WHO, FakeClock, Subject
@@ -60,13 +62,14 @@ def test_what_was_corrected_since_the_filter_found_it_stays(subject: Subject, ru
     assert run(subject.forget(id)).ids == [id], "who names a memory means it whatever it says"
 
 
-def test_reasons_go_with_what_they_are_about(subject: Subject, run: Any) -> None:
+def test_a_reason_goes_with_what_it_is_about_and_that_of_an_erasure_stays(subject: Subject, run: Any) -> None:
     soft, hard = run(subject.remember("one")), run(subject.remember("two"))
     run(subject.forget(soft, reason="MARK: it said one"))
     assert "MARK" in stored_records(subject, run)
-    run(subject.forget(soft, hard_delete=True, reason="MARK again"))
-    run(subject.forget(hard, hard_delete=True, reason="MARK again"))
+    run(subject.forget(soft, hard, hard_delete=True, reason="Alice asked for it"))
     assert "MARK" not in stored_records(subject, run)
+    entry = run(subject.engine.ledger.entries(WHO, operation="forget"))[-1]
+    assert json.loads(entry.parts[-1].payload) == {"reason": "Alice asked for it"}
     assert run(subject.engine.ledger.verify(WHO)).first_bad is None
 
 

@@ -13,8 +13,9 @@ from commonplace.engine.memory import expire
 from commonplace.engine.memory.merge import combine, shared_with
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import Merge
+from commonplace.stores.base import Reach, Search
 from commonplace.testing.subject import START, WHO, Subject
-from commonplace.wire.errors import Forbidden, NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.errors import Conflict, Forbidden, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
 from commonplace.wire.times import DAY_MS
 
@@ -28,16 +29,119 @@ B = memory("b", "Alicia", created_at=10, confidence=0.9, metadata={"k": 2, "b": 
 C = memory("c", "Ally", created_at=20, confidence=0.9, metadata={"k": 3})
 
 
-def test_keep_canonical_changes_nothing_about_it() -> None:
+def test_keep_canonical_leaves_what_it_says_as_it_is() -> None:
     merged = combine(A, [B, C], "keep_canonical")
-    assert (merged.survivor, merged.losers, merged.changed) == (A, [B, C], False)
+    assert merged.losers == [B, C]
+    assert replace(merged.survivor, aliases=[], provenance={}) == A
 
 
 def test_keep_highest_confidence_gives_ties_to_the_older() -> None:
     merged = combine(A, [B, C], "keep_highest_confidence")
-    assert (merged.survivor, merged.losers, merged.changed) == (B, [A, C], False)
-    assert combine(C, [B], "keep_highest_confidence").survivor is B
-    assert combine(C, [replace(B, confidence=0.8)], "keep_highest_confidence").survivor is C
+    assert merged.losers == [A, C]
+    assert replace(merged.survivor, aliases=[], provenance={}) == B
+    assert combine(C, [B], "keep_highest_confidence").survivor.id == "b"
+    assert combine(C, [replace(B, confidence=0.8)], "keep_highest_confidence").survivor.id == "c"
+
+
+STRATEGIES = ("keep_canonical", "merge_content", "keep_highest_confidence")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("ends", "end"), [
+    ([None, None], None), ([None, 50], None), ([50, None], None), ([50, 70], 70), ([70, 50], 70),
+])  # fmt: skip
+def test_the_survivor_lives_as_long_as_any_of_them(strategy: Any, ends: list[int | None], end: int | None) -> None:
+    given = [memory(str(i), expires_at=each) for i, each in enumerate(ends)]
+    assert combine(given[0], given[1:], strategy).survivor.expires_at == end
+
+
+@pytest.mark.parametrize(("strategy", "end"), [("keep_canonical", None), ("merge_content", 50)])
+def test_a_retention_promise_goes_with_the_text_it_was_made_for(strategy: Any, end: int | None) -> None:
+    promised = memory("p", "other", expires_at=50, privacy={"retain": 1})
+    assert combine(memory("a"), [promised], strategy).survivor.expires_at == end
+    assert combine(promised, [memory("a")], strategy).survivor.expires_at == 50
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("statuses", "status"), [
+    (["archived", "live"], "live"), (["live", "archived"], "live"), (["archived", "archived"], "archived"),
+])  # fmt: skip
+def test_live_beats_archived(strategy: Any, statuses: list[Any], status: str) -> None:
+    given = [memory(str(i), status=each) for i, each in enumerate(statuses)]
+    assert combine(given[0], given[1:], strategy).survivor.status == status
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_name_of_the_merged_is_a_name_of_the_survivor(strategy: Any) -> None:
+    a = memory("a", aliases=["mine"], supersedes=["b", "older"])
+    merged = combine(a, [memory("b", aliases=["theirs"], supersedes=["mine", "oldest"])], strategy).survivor
+    assert merged.aliases == ["mine", "theirs", "b"]
+    assert merged.supersedes == ["older", "oldest"], "and nothing replaces itself"
+
+
+LIFTED = [
+    ("project", "atlas", "zeus"), ("title", "One", "Two"), ("importance", 0.1, 0.9), ("entity_name", "alice", "bob"),
+    ("session_id", "s1", "s2"), ("speaker", "Alice", "Bob"), ("event_time", 5, 7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("written", ["in metadata", "as fields", "old as a field", "new as a field"])
+@pytest.mark.parametrize(("name", "old", "new"), LIFTED)
+def test_fields_say_what_the_metadata_shows(name: str, old: Any, new: Any, written: str) -> None:
+    def made(id: str, value: Any, at: int, as_field: bool) -> Memory:
+        metadata = {} if as_field else {name: value}
+        return memory(id, id, created_at=at, metadata=metadata, **{name: value})
+
+    older = made("a", old, 10, written in ("as fields", "old as a field"))
+    newer = made("b", new, 20, written in ("as fields", "new as a field"))
+    for canonical, duplicate in ((older, newer), (newer, older)):
+        survivor = combine(canonical, [duplicate], "merge_content").survivor
+        assert getattr(survivor, name) == new, "the last written wins"
+        assert survivor.metadata.get(name, new) == new
+        assert (name in survivor.metadata) is (written != "as fields")
+
+
+def test_tags_are_united_where_they_are_shown_and_where_they_are_sought() -> None:
+    a = memory("a", "a", created_at=1, tags=["x"], metadata={"tags": ["x"]})
+    survivor = combine(a, [memory("b", "b", created_at=2, tags=["y"], metadata={"tags": ["y"]})], "merge_content")
+    assert survivor.survivor.tags == survivor.survivor.metadata["tags"] == ["x", "y"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_whatever_named_a_merged_memory_leads_to_the_survivor(subject: Subject, run: Any, strategy: Any) -> None:
+    a, b = run(subject.remember("Bob likes green tea")), run(subject.remember("tea for Bob", aliases=["note"]))
+    run(subject.merge(a, b, strategy=strategy))
+    survivor = run(subject.list())[0].id
+    for name in (a, b, "note"):
+        assert run(subject.get(name)).id == survivor
+    for name in (f"lesson_{a}", f"lesson_{b}", "note"):
+        assert run(subject.engine.find(WHO, name)).id == survivor
+    newer = run(subject.remember("Bob gave up green tea", supersedes=[b]))
+    assert [m.id for m in run(subject.recall("what of green tea does Bob like", min_score=0.0))] == [newer, survivor]
+    pointing = run(subject.remember("see there", metadata={"references": [b]}))
+    assert set(run(subject.engine.graph.neighbours(WHO, "agent", pointing, 1))) == {survivor}
+    lost = a if survivor == b else b
+    with pytest.raises(Conflict, match=f"has become part of {survivor}"):
+        run(subject.engine.update(WHO, "agent", lost, lambda m: replace(m, content="x"), expected_version=2))
+    run(subject.update(survivor, content="changed"))
+    assert run(subject.get("note")).content == "changed"
+
+
+def test_an_alias_that_only_looks_like_the_id_of_the_merged_stays_with_its_own(subject: Subject, run: Any) -> None:
+    a, b = run(subject.remember("one")), run(subject.remember("two"))
+    other = run(subject.remember("three", aliases=[b]))
+    run(subject.merge(a, b))
+    assert run(subject.get(b)).id == other
+
+
+def test_the_merged_text_is_embedded_again(subject: Subject, run: Any) -> None:
+    """By meaning alone: the keyword leg is not asked."""
+    a, b = run(subject.remember("zebra quagga okapi")), run(subject.remember("volcano lava magma"))
+    run(subject.merge(a, b, strategy="merge_content"))
+    vector = run(subject.engine.embed(WHO, ["zebra quagga okapi\nvolcano lava magma"]))[0]
+    (found,) = run(subject.store.search(Search(Reach("local", ("agent",)), None, vector, 5)))
+    assert found.memory.id == a
+    assert found.dense == pytest.approx(1.0, abs=1e-3)
 
 
 def test_merge_content_joins_texts_and_lets_the_last_written_metadata_win() -> None:
@@ -100,9 +204,8 @@ def test_an_alias_may_spell_the_id_of_another_agents_memory(subject: Subject, ru
     ours, more, again = (run(subject.remember(text)) for text in ("ours", "more", "again"))
     named = run(subject.remember("named", aliases=[theirs]))
     assert run(subject.merge(ours, theirs)).losers[0].id == named
-    named = run(subject.remember("named again", aliases=[theirs]))
-    assert run(subject.merge(theirs, more)).survivor.id == named
-    assert run(subject.forget(theirs, again)).ids == [again, named]
+    assert run(subject.merge(theirs, more)).survivor.id == ours, "where the one of that name is now"
+    assert run(subject.forget(theirs, again)).ids == [ours, again]
     assert run(subject.get(theirs, "other")).content == "theirs"
 
 
@@ -174,11 +277,15 @@ def test_duplicates_are_forgotten_and_say_what_they_became(subject: Subject, run
 
 
 @pytest.mark.parametrize("strategy", ["keep_canonical", "keep_highest_confidence"])
-def test_a_survivor_that_stays_as_it_was_gets_no_new_version(subject: Subject, run: Any, strategy: Any) -> None:
+def test_a_survivor_that_stays_as_it_was_is_found_as_before(subject: Subject, run: Any, strategy: Any) -> None:
     low, high = run(subject.remember("low", confidence=0.1)), run(subject.remember("high", confidence=0.9))
-    merged = run(subject.merge(low, high, strategy=strategy))
-    assert merged.survivor.id == (low if strategy == "keep_canonical" else high)
-    assert (run(subject.get(merged.survivor.id)).version, merged.changed) == (1, False)
+    content = "low" if strategy == "keep_canonical" else "high"
+    survivor = run(subject.merge(low, high, strategy=strategy)).survivor
+    assert survivor.id == (low if strategy == "keep_canonical" else high)
+    first, last = run(subject.engine.history(WHO, "agent", survivor.id))
+    assert (first.content, first.content_hash) == (last.content, last.content_hash)
+    (found,) = run(subject.store.search(Search(Reach("local", ("agent",)), content, None, 5)))
+    assert (found.memory.id, found.memory.content) == (survivor.id, content)
 
 
 def test_an_entity_name_means_all_that_carry_it(subject: Subject, run: Any) -> None:

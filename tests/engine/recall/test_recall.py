@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from commonplace.embedders.minilm import NAME
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
-from commonplace.engine.recall import recall as recalling
-from commonplace.engine.recall.recall import shown_relevance
+from commonplace.engine.recall import recall as recalling, relevance
+from commonplace.engine.recall.recall import shown_relevance, shown_score
 from commonplace.engine.recall.understanding import Parts
 from commonplace.engine.types import Hit, Query, Snapshot
 from commonplace.stores.memory import InMemory
@@ -188,6 +189,52 @@ def test_a_demoted_memory_stands_behind_but_not_in_a_snapshot(subject: Subject, 
     assert after[1].score == pytest.approx(before[0].score / 4)
     then = run(subject.engine.recall(WHO, replace(query, snapshot=snapshot))).hits
     assert [hit.memory.id for hit in then] == [first, second]
+
+
+@pytest.fixture
+def calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relevance as it is fitted for the embedder that comes with the package, for one that has no fit."""
+    fit = relevance.fitted(NAME)
+    monkeypatch.setattr(relevance, "fitted", lambda name: fit)
+
+
+HARBOUR = ("blue harbour", "blue harbour lights", "the harbour is blue at night", "a blue door", "green meadow")
+
+
+@pytest.mark.usefixtures("calibrated")
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("demoted", [0, 1, 2])
+def test_demotion_leaves_relevance_alone(subject: Subject, run: Any, k: int, demoted: int) -> None:
+    ids = [run(subject.remember(content)) for content in HARBOUR]
+    query = Query(("agent",), "blue harbour", 5, min_score=0.0)
+    before = {hit.memory.id: hit for hit in run(subject.engine.recall(WHO, query)).hits}
+    assert len({hit.relevance for hit in before.values()}) == 5
+    lowered = list(before)[demoted]
+    run(subject.engine._core.transact("local", lambda tx: tx.demote([lowered], 0.25)))
+    after = run(subject.engine.recall(WHO, replace(query, k=k))).hits
+    expected = sorted(ids, key=lambda id: -before[id].score * (0.25 if id == lowered else 1.0))[:k]
+    assert [hit.memory.id for hit in after] == expected
+    for hit in after:
+        assert hit.relevance == before[hit.memory.id].relevance
+    assert [hit.score for hit in after] == sorted((hit.score for hit in after), reverse=True)
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_a_search_stands_in_the_order_of_the_score_it_shows_and_is_cut_by_it(subject: Subject, run: Any) -> None:
+    for content in (*HARBOUR, "harbour blue blue harbour what harbour", "blue"):
+        run(subject.remember(content))
+    query = Query(("agent",), "blue harbour at night")
+    first = run(subject.engine.search(WHO, query, limit=10, at_least=0.0)).hits[0].memory.id
+    run(subject.engine._core.transact("local", lambda tx: tx.demote([first], 0.25)))
+    every = run(subject.engine.search(WHO, query, limit=10, at_least=0.0)).hits
+    scores = [shown_score(hit) for hit in every]
+    assert scores == sorted(scores, reverse=True)
+    assert shown_score(next(h for h in every if h.memory.id == first)) == pytest.approx(
+        next(h.relevance for h in every if h.memory.id == first) / 4, abs=1e-4
+    )
+    for least in scores:
+        found = run(subject.engine.search(WHO, query, limit=10, at_least=least)).hits
+        assert [shown_score(hit) for hit in found] == [score for score in scores if score >= least]
 
 
 def test_recall_as_of_an_instant_sees_the_versions_of_then(subject: Subject, run: Any) -> None:

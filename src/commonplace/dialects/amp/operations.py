@@ -7,7 +7,7 @@ from typing import Any
 
 from commonplace.__about__ import __version__
 from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record, to_request
-from commonplace.engine import Engine, Query, shown_relevance, tagged
+from commonplace.engine import Engine, Query, shown_score, tagged
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
@@ -52,7 +52,7 @@ class Amp:
         results = []
         for hit in found.hits:
             record = to_record(hit.memory)
-            results.append({"id": record["id"], "score": round(shown_relevance(hit), 4), "record": record})
+            results.append({"id": record["id"], "score": shown_score(hit), "record": record})
         answer: Document = {"success": True, "results": results, "total": found.total}
         if found.note:
             answer["note"] = found.note

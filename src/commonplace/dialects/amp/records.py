@@ -103,8 +103,12 @@ def to_request(draft: Draft) -> dict[str, Any]:
 def id_of(memory: Memory) -> str:
     """The id its author chose, else one that says what it is. What was received goes by another's id elsewhere, which
     here may be that of another memory."""
-    chosen = memory.aliases and memory.provenance.get("source") != "received"
-    return memory.aliases[0] if chosen else minted_id(memory.kind, memory.id)
+    if memory.provenance.get("source") != "received":
+        merged = memory.provenance.get("merged", ())  # names of others that became part of it
+        for alias in memory.aliases:
+            if alias not in merged:
+                return alias
+    return minted_id(memory.kind, memory.id)
 
 
 def minted_id(kind: str, id: str) -> str:

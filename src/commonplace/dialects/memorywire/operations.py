@@ -29,6 +29,7 @@ from commonplace.wire import filters
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.models import (
+    AgentOutcome,
     AssertRequest,
     Erased,
     EraseRequest,
@@ -150,16 +151,24 @@ class Memorywire:
         result = await self._engine.forget(self._who, to_forget(request))
         pending = result.review_id is not None
         erased = None
-        if result.descendants or result.backup_count:
+        if result.descendants or result.sources or result.backup_count:
             count = result.backup_count or None
-            erased = Erased(descendants=result.descendants, backups=result.backups, backup_count=count)
+            erased = Erased(
+                descendants=result.descendants,
+                sources=result.sources or None,
+                backups=result.backups,
+                backup_count=count,
+            )
+        agents = [AgentOutcome(agent_id=agent, count=count) for agent, count in result.agents.items()]
         return ForgetResponse(
             forgotten_ids=result.ids,
-            stores=[] if pending else [StoreOutcome(store=result.store, count=len(result.ids))],
+            stores=[] if pending else [StoreOutcome(store=result.store, count=len(result.ids), error=result.error)],
             hard_delete=result.erased,
             pending_approval=pending,
             approval_url=self._review_url(result.review_id),
             erased=erased,
+            remaining_ids=result.remaining or None,
+            agents=agents or None,
         )
 
     async def merge(self, request: MergeRequest) -> MergeResponse:
@@ -175,9 +184,10 @@ class Memorywire:
         )
 
     async def expire(self, request: ExpireRequest) -> ExpireResponse:
-        ids = await self._engine.expire(self._who, to_expire(request))
-        outcome = StoreOutcome(store=self._engine.store_name, count=len(ids))
-        return ExpireResponse(matched_count=len(ids), action_taken=request.action, stores=[outcome])
+        result = await self._engine.expire(self._who, to_expire(request))
+        outcome = StoreOutcome(store=self._engine.store_name, count=len(result.ids), error=result.error)
+        matched = len(result.ids) + len(result.remaining)
+        return ExpireResponse(matched_count=matched, action_taken=request.action, stores=[outcome])
 
     # what destructive operations would do
 
@@ -356,6 +366,8 @@ class Memorywire:
         answer: Document = {"subject": request.subject, "erased": gone.ids}
         if gone.backup_count:
             answer |= {"backups": gone.backups, "backup_count": gone.backup_count}
+        if gone.error is not None:
+            answer |= {"error": gone.error} | ({"remaining": gone.remaining} if gone.remaining else {})
         return answer
 
     async def preview_graph_erase(self, request: EraseRequest) -> Document:

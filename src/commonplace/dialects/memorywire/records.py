@@ -9,13 +9,11 @@ from typing import Any
 
 from commonplace.engine import AuditEntry, Draft, Hit, Triple
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.lifted import BLANK, lift, with_fields
 from commonplace.wire.models import RecallHit, RememberRequest, UpdateRequest
-from commonplace.wire.record import METADATA_FIELDS, TEXT_FIELDS, Memory
-from commonplace.wire.times import milliseconds
+from commonplace.wire.record import Memory
 
 NAME = "memorywire"
-_LISTS = ("tags", "supersedes")
-_BLANK: dict[str, Any] = {name: [] if name in _LISTS else None for name in METADATA_FIELDS}
 _SHOWN = ("id", "agent_id", "type", "content", "created_at", "updated_at", "version", "status", "confidence")
 _SHOWN_IN_HITS = ("id", "type", "content", "created_at", "confidence", "source", "user_id", "expires_at")
 _OPTIONAL = ("user_id", "source", "expires_at", "merged_into", "last_recalled_at", "aliases", "recalls", "supersedes")
@@ -41,36 +39,6 @@ def to_draft(request: RememberRequest) -> Draft:
     )
 
 
-def lift(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata keys that are fields of the record; a value of another type stays plain metadata."""
-    lifted: dict[str, Any] = {}
-    for name in TEXT_FIELDS:
-        value = metadata.get(name)
-        if isinstance(value, str) and value:
-            lifted[name] = value
-    for name in _LISTS:
-        value = metadata.get(name)
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            lifted[name] = list(value)
-    importance = metadata.get("importance")
-    if isinstance(importance, (int, float)) and not isinstance(importance, bool) and 0 <= importance <= 1:
-        lifted["importance"] = float(importance)
-    when = _instant(metadata.get("event_time"))
-    if when is not None:
-        lifted["event_time"] = when
-    return lifted
-
-
-def _instant(value: Any) -> int | None:
-    """A time given as epoch milliseconds or as an ISO date, which without a zone means UTC."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return int(value) if abs(value) < 2**53 else None
-    try:
-        return milliseconds(value, "event_time")
-    except ValidationError:
-        return None
-
-
 def to_change(request: UpdateRequest) -> Callable[[Memory], Memory]:
     given = request.model_fields_set
 
@@ -78,7 +46,7 @@ def to_change(request: UpdateRequest) -> Callable[[Memory], Memory]:
         fields: dict[str, Any] = {n: getattr(request, n) for n in ("content", "confidence", "expires_at") if n in given}
         if "metadata" in given:
             fields["metadata"] = _without_kind(request.metadata or {}, memory)
-            fields |= {**_BLANK, **lift(request.metadata or {})}
+            fields |= {**BLANK, **lift(request.metadata or {})}
         if "tags" in given:
             metadata = fields.get("metadata", memory.metadata)
             fields["tags"] = request.tags
@@ -107,10 +75,7 @@ def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:
 
 def shown_metadata(memory: Memory) -> dict[str, Any]:
     """Metadata as written, plus what another protocol kept in fields that memorywire shows here."""
-    metadata = dict(memory.metadata)
-    for name, blank in _BLANK.items():
-        if (value := getattr(memory, name)) != blank and name not in metadata:
-            metadata[name] = value
+    metadata = with_fields(memory)
     if memory.provenance.get("dialect", NAME) != NAME and "kind" not in metadata:
         metadata["kind"] = memory.kind
     return metadata
@@ -126,6 +91,7 @@ def to_hit(hit: Hit) -> RecallHit:
         supporting=hit.supporting or None,
         source_store=hit.source_store,
         relevance=hit.relevance,
+        demotion=memory.demotion if memory.demotion != 1.0 else None,
         explain=hit.explain,
     )
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from commonplace.engine.core import RANK, REVIEW, Core
+from commonplace.engine.governance import staging
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory import forget, merge
+from commonplace.engine.memory import erase, forget, merge
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.memory.write import check_draft, new_memory, redact_draft, write
 from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt
@@ -46,7 +47,7 @@ def may_see(who: Principal, value: dict[str, Any]) -> bool:
 
 def shown(value: dict[str, Any]) -> dict[str, Any]:
     """A review as callers see it: without the engine's own notes, nulls left out."""
-    return {k: v for k, v in value.items() if k not in ("draft", "ids") and v is not None}
+    return {k: v for k, v in value.items() if k not in ("draft", "ids", "versions") and v is not None}
 
 
 class Reviews:
@@ -72,7 +73,7 @@ class Reviews:
         """Approve, approve as edited, or reject: once. What is approved happens in the transaction that says so."""
         value = await self._load(who, review_id)
         self._core.require(who, value["agent_id"], "reviewer")
-        _must_be_pending(value)
+        _must_be_pending(value, decision)
         if (decision.merge_into or decision.forget) and not (decision.approved and value["operation"] == "remember"):
             raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
         if decision.merge_into and decision.forget:
@@ -85,7 +86,31 @@ class Reviews:
             return ReviewOutcome(shown(rejected), None)
         author = replace(who, name=value["requested_by"])
         approve = {"remember": self._approve_remember, "forget": self._approve_forget, "merge": self._approve_merge}
-        return await approve[value["operation"]](who, author, value, decision)
+        try:
+            return await approve[value["operation"]](who, author, value, decision)
+        except _MovedOn:
+            raise await self._refreshed(who, value) from None
+
+    async def _refreshed(self, who: Principal, value: dict[str, Any]) -> Conflict:
+        """Show the review as it would be made now; it stays pending, to be looked at again."""
+        core, request = self._core, value["request"]
+        said = f"what review {value['id']} showed has changed since"
+        try:
+            if value["operation"] == "forget":
+                fresh = await staging.show_forget(core, who, Forget(**request))
+            else:
+                fresh = await staging.show_merge(core, who, Merge(**request))
+        except NotFound as gone:
+            return Conflict(f"{said}: {gone.summary}; reject it", review_id=value["id"])
+
+        def work(tx: Transaction) -> None:
+            record = tx.record(REVIEW, value["id"])
+            if record is not None and record.value["status"] == "pending" and not record.value.get("erased"):
+                about = tuple(dict.fromkeys((*record.about, *fresh.ids)))
+                tx.put_record(Record(REVIEW, value["id"], {**record.value, **fresh.value}, about))
+
+        await core.transact(who.tenant, work)
+        return Conflict(f"{said}; it stays pending and shows how things are now: look again", review_id=value["id"])
 
     def _redacted(self, decision: Decision) -> Decision:
         """What a reviewer writes is kept like everything else; an edited draft is cleaned where it is used."""
@@ -167,6 +192,8 @@ class Reviews:
         unchanged = edited is not None and forget.by_filter(request)
 
         def work(tx: Transaction) -> ReviewOutcome:
+            if edited is None:
+                _must_be_as_shown(tx, value)
             kept = _conclude(tx, who, value["id"], decision, "approved", about=ids)
             done = forget.apply_forget(
                 tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
@@ -175,8 +202,8 @@ class Reviews:
             return ReviewOutcome(shown(kept), ForgetResult(done, core.primary.name, erased=request.hard_delete))
 
         outcome = await core.transact(who.tenant, work)
-        if request.hard_delete or any(forget.must_erase(m) for m in memories):
-            await core.primary.delete_migration_backups()
+        if request.hard_delete or any(erase.must_erase(m) for m in memories):
+            await core.delete_copies()
         return outcome
 
     async def _approve_merge(
@@ -191,10 +218,17 @@ class Reviews:
             request = replace(request, canonical=canonical_id, duplicates=others)
 
         async def attempt() -> ReviewOutcome:
-            canonical, duplicates = await merge.resolve_parties(core, who, request)
+            try:
+                canonical, duplicates = await merge.resolve_parties(core, who, request)
+            except NotFound:
+                if edited is None:
+                    raise _MovedOn from None
+                raise
             merged, entry = await merge.merged_entry(core, canonical, duplicates, request)
 
             def work(tx: Transaction) -> ReviewOutcome:
+                if edited is None:
+                    _must_be_as_shown(tx, value)
                 about = [canonical.id, *(m.id for m in duplicates)]
                 kept = _conclude(tx, who, value["id"], decision, "approved", about=about)
                 return ReviewOutcome(shown(kept), merge.apply_merge(tx, author, request, merged, entry))
@@ -217,7 +251,7 @@ def _conclude(
     record = tx.record(REVIEW, review_id)
     if record is None:
         raise NotFound(f"no review {review_id}")
-    _must_be_pending(record.value)
+    _must_be_pending(record.value, decision)
     made = {"approved": decision.approved, "reviewer": decision.reviewer, "reviewed_at": tx.now}
     if decision.reason is not None:
         made["reason"] = decision.reason
@@ -232,8 +266,20 @@ def _conclude(
     return value
 
 
-def _must_be_pending(value: dict[str, Any]) -> None:
-    if value.get("erased"):
+class _MovedOn(Exception):
+    """What a review was made from is no longer what is there."""
+
+
+def _must_be_as_shown(tx: Transaction, value: dict[str, Any]) -> None:
+    """In the transaction that approves: every memory is the version that the reviewer was shown."""
+    for id, version in value.get("versions", {}).items():
+        now = tx.get(id)
+        if now is None or now.version != version:
+            raise _MovedOn
+
+
+def _must_be_pending(value: dict[str, Any], decision: Decision) -> None:
+    if value.get("erased") and (decision.approved or value["status"] != "pending"):
         raise Conflict(f"review {value['id']} quoted a memory that has since been erased")
     if value["status"] != "pending":
         raise Conflict(f"review {value['id']} was {value['status']} already")

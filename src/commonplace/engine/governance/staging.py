@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge
 from commonplace.engine.memory.read import readable
-from commonplace.engine.memory.write import check, idempotency_record, idempotency_slot, redact_draft, repeat_receipt
+from commonplace.engine.memory.write import check, idempotency_record, redact_draft, repeat_receipt, used_before
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory, Principal
 
 Operation = Literal["remember", "forget", "merge"]
@@ -33,14 +34,14 @@ async def stage_remember(
     memory_id = mint_id(core.clock())
 
     def work(tx: Transaction) -> Receipt:
-        if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
-            return repeat_receipt(earlier, draft, core)
+        if key is not None and (earlier := used_before(tx, draft, key)) is not None:
+            return repeat_receipt(earlier, draft, core, staged=True)
         diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
         value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
         review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,), secrets)
         receipt = Receipt(memory_id, tx.now, [], review_id=review_id)
         if key is not None:
-            tx.put_record(idempotency_record(key, draft, receipt))
+            tx.put_record(idempotency_record(key, draft, receipt, staged=True))
         return receipt
 
     receipt = await core.transact(who.tenant, work)
@@ -49,36 +50,61 @@ async def stage_remember(
 
 
 async def stage_forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
-    memories = await forget.select(core, who, request)
-    if request.hard_delete and request.cascade:
-        memories += await forget.descendants(core, who, memories)
-    now = core.clock()
-    removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forget.status_label(m, now)} for m in memories]
-    diff = {"added": [], "removed": removed, "modified": []}
-    ids = tuple(m.id for m in memories)
-    value = {"request": core.redact_document(to_document(request), "request"), "diff": diff, "ids": list(ids)}
+    if request.all_agents:
+        raise ValidationError("approval is asked for one agent at a time; leave all_agents out", field="all_agents")
+    shown = await show_forget(core, who, request)
+    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
 
     def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, ids)
+        return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, shown.ids)
 
     review_id = await core.transact(who.tenant, work)
     return ForgetResult([], core.primary.name, erased=request.hard_delete, review_id=review_id)
 
 
 async def stage_merge(core: Core, who: Principal, request: Merge) -> MergeResult:
+    shown = await show_merge(core, who, request)
+    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
+
+    def work(tx: Transaction) -> str:
+        return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, shown.ids)
+
+    review_id = await core.transact(who.tenant, work)
+    return MergeResult(shown.memories[0], [], changed=False, review_id=review_id)
+
+
+@dataclass(slots=True)
+class ShownChange:
+    """What a reviewer is shown of a request, and the versions it was made from: approving means these and no others."""
+
+    diff: dict[str, Any]
+    memories: list[Memory]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(m.id for m in self.memories)
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The part of a review that says so."""
+        return {"diff": self.diff, "ids": [*self.ids], "versions": {m.id: m.version for m in self.memories}}
+
+
+async def show_forget(core: Core, who: Principal, request: Forget) -> ShownChange:
+    memories = await forget.select(core, who, request)
+    now = core.clock()
+    removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forget.status_label(m, now)} for m in memories]
+    return ShownChange({"added": [], "removed": removed, "modified": []}, memories)
+
+
+async def show_merge(core: Core, who: Principal, request: Merge) -> ShownChange:
     canonical, duplicates = await merge.resolve_parties(core, who, request)
     merged = merge.merge_preview(core, canonical, duplicates, request)
     before = {m.id: m for m in (canonical, *duplicates)}
-    modified = []
-    if merged.changed:
-        modified = [{"before": _shown(before[merged.survivor.id]), "after": _shown(merged.survivor)}]
+    survivor = {"before": _shown(before[merged.survivor.id]), "after": _shown(merged.survivor)}
+    modified = [survivor] if survivor["before"] != survivor["after"] else []
     diff = {"added": [], "removed": [_shown(m) for m in merged.losers], "modified": modified}
-    value = {"request": core.redact_document(to_document(request), "request"), "diff": diff, "ids": list(before)}
-
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, tuple(before))
-
-    return MergeResult(canonical, [], changed=False, review_id=await core.transact(who.tenant, work))
+    return ShownChange(diff, [*before.values()])
 
 
 def to_document(request: Forget | Merge) -> dict[str, Any]:

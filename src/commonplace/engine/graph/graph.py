@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from commonplace.engine.core import Core
@@ -36,11 +35,13 @@ ASSERT, RETRACT, ERASE = "graph_assert", "graph_retract", "graph_erase"
 
 @dataclass(slots=True)
 class EraseResult:
-    """The ids of statements that are gone, and the backups that may still hold them."""
+    """The ids of statements that are gone, and the backups that may still hold them; why others are still there."""
 
     ids: list[str]
     backups: list[str] = field(default_factory=list)  # where they lie, told to the operator alone
     backup_count: int = 0
+    remaining: list[str] = field(default_factory=list)
+    error: str | None = None
 
 
 @dataclass(slots=True)
@@ -202,23 +203,24 @@ class Graph:
 
         With `mentions` also what names it as the object.
         """
-        gone: list[str] = []
+        gone, remaining, why = list[str](), list[str](), None
 
-        def work(tx: Transaction, chosen: Sequence[str]) -> list[str]:
-            ids = [id for id in chosen if tx.triple(id) is not None]
+        def work(tx: Transaction, batch: Sequence[str]) -> list[str]:
+            ids = [id for id in batch if tx.triple(id) is not None]
             if ids:
                 audit.append(tx, who, ERASE, agent_id, apply_erase(tx, ids))
             return ids
 
         # Again until nothing is left: someone may have stated more of it meanwhile.
-        while found := await self.preview_erase(who, agent_id, subject, mentions=mentions):
-            for start in range(0, len(found), _CHUNK):
-                ids = [triple.id for triple in found[start : start + _CHUNK]]
-                gone += await self._core.transact(who.tenant, partial(work, chosen=ids))
+        while why is None and (found := await self.preview_erase(who, agent_id, subject, mentions=mentions)):
+            ids = [triple.id for triple in found]
+            done, why = await self._core.transact_in_chunks(who.tenant, ids, _CHUNK, work, begun=bool(gone))
+            gone += done
+            remaining = [] if why is None else [id for id in ids if id not in done]
         if not gone:
             return EraseResult([])
-        await self._core.primary.delete_migration_backups()
-        return EraseResult(gone, *await self._core.backups(who))
+        why = why or await self._core.delete_copies()
+        return EraseResult(gone, *await self._core.backups(who), remaining, why)
 
 
 def apply_erase(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:

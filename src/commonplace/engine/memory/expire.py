@@ -9,10 +9,11 @@ from typing import Any
 from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.memory.forget import CHUNK, apply_forget, erase_rejected, must_erase
+from commonplace.engine.memory.erase import erase_drafts, must_erase
+from commonplace.engine.memory.forget import CHUNK, apply_forget
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.retention import promised_end
-from commonplace.engine.types import Expire
+from commonplace.engine.types import Expire, ExpireResult
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition, Where
@@ -61,15 +62,18 @@ async def select_expired(
     return [m for m in found if not_recalled_lately(m, request, now)]
 
 
-async def expire(core: Core, who: Principal, request: Expire) -> list[str]:
+async def expire(core: Core, who: Principal, request: Expire) -> ExpireResult:
     memories = await select_expired(core, who, request)
-    done: list[str] = []
-    for start in range(0, len(memories), CHUNK):
-        batch = memories[start : start + CHUNK]
-        done += await core.transact(who.tenant, lambda tx, batch=batch: _apply(tx, core, who, request, batch))  # type: ignore[misc]
-    if request.action == "forget" and any(must_erase(m) for m in memories):
-        await core.primary.delete_migration_backups()
-    return done
+
+    def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
+        return _apply(tx, core, who, request, batch)
+
+    done, why = await core.transact_in_chunks(who.tenant, memories, CHUNK, work)
+    gone = set(done)
+    remaining = [] if why is None else [m.id for m in memories if m.id not in gone]
+    if request.action == "forget" and any(must_erase(m) for m in memories if m.id in gone):
+        why = why or await core.delete_copies()
+    return ExpireResult(done, remaining, why)
 
 
 def _apply(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
@@ -98,19 +102,16 @@ async def sweep(core: Core, who: Principal) -> int:
     for agent in await core.primary.agent_names(who.tenant):
         reach = Reach(who.tenant, (agent,), overdue, statuses=("live", "archived", "deleted"))
         memories = [m for m in await read_all(core, reach) if must_erase(m)]
-        for start in range(0, len(memories), CHUNK):
-            batch = memories[start : start + CHUNK]
-            erased += len(
-                await core.transact(
-                    who.tenant,
-                    lambda tx, agent=agent, batch=batch: apply_forget(  # type: ignore[misc]
-                        tx, core, who, agent, batch, hard=True, because="retention ended"
-                    ),
-                )
-            )
+
+        def work(tx: Transaction, batch: Sequence[Memory], agent: str = agent) -> list[str]:
+            return apply_forget(tx, core, who, agent, batch, hard=True, because="retention ended")
+
+        # What fails is due again at the next sweep.
+        done, _ = await core.transact_in_chunks(who.tenant, memories, CHUNK, work, begun=erased > 0)
+        erased += len(done)
     erased += await _sweep_rejected(core, who)
     if erased:
-        await core.primary.delete_migration_backups()
+        await core.delete_copies()
     return erased
 
 
@@ -124,7 +125,7 @@ async def _sweep_rejected(core: Core, who: Principal) -> int:
     for agent, ids in overdue.items():
         done = await core.transact(
             who.tenant,
-            lambda tx, agent=agent, ids=ids: erase_rejected(tx, who, agent, ids),  # type: ignore[misc]
+            lambda tx, agent=agent, ids=ids: erase_drafts(tx, core, who, agent, ids),  # type: ignore[misc]
         )
         erased += len(done)
     return erased

@@ -1,79 +1,198 @@
-"""Forgetting and erasing."""
+"""Forgetting: which memories are meant, what a preview shows of them, and hiding or erasing them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
-from commonplace.engine.graph.graph import apply_erase
+from commonplace.engine.core import REVIEW, Core, require_role
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
+from commonplace.engine.memory.erase import EVERY_STATUS, erase, erase_drafts, merged_with, must_erase, staged_drafts
 from commonplace.engine.memory.read import expired, find, read_all, readable
 from commonplace.engine.types import Forget, ForgetResult
-from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
+from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire import filters
 from commonplace.wire.canonical import is_uuid
-from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, Status
 
 CHUNK = 64  # memories per unit of work, so that a mass delete never holds the write lock for long
+_PASSES = 8  # over what keeps changing while it is being erased
 
 
-async def select(core: Core, who: Principal, request: Forget) -> list[Memory]:
-    """The memories a forget means, oldest first: those of `ids` that also pass `filter` and `user_id`."""
-    core.require(who, request.agent_id, "writer")
-    core.check_names(ids=request.ids, user_id=request.user_id)
+async def reach_of(core: Core, who: Principal, request: Forget) -> Reach:
+    """Where a forget looks, and for what; refused unless the caller may write there."""
+    core.check_names(agent=request.agent_id, ids=request.ids, user_id=request.user_id)
     if not request.ids and not request.filter:
         raise ValidationError("forget needs ids or filter: without either it would delete everything", field="ids")
+    agents: tuple[str, ...] = (request.agent_id,)
+    if request.all_agents:
+        require_role(who, "writer")
+        agents = tuple(agent for agent in await _known_agents(core, who) if who.may_use(agent))
+    else:
+        core.require(who, request.agent_id, "writer")
     where = filters.parse(dict(request.filter) if request.filter else None)
     if request.user_id is not None:
         where += (Condition(("user_id",), "eq", request.user_id),)
     # A soft-deleted memory can still be erased; nothing else about it can be changed.
-    statuses: tuple[Status, ...] = ("live", "archived", "deleted") if request.hard_delete else ("live", "archived")
-    reach = Reach(who.tenant, (request.agent_id,), where, statuses=statuses)
-    if not request.ids:
-        return await read_all(core, reach)
-    ids = dict.fromkeys(await _ids(core, who, request.agent_id, request.ids))
-    named = [m for m in await core.primary.get(who.tenant, list(ids)) if reach.admits(m)]
-    return sorted(named, key=lambda m: (m.created_at, m.id))
+    statuses: tuple[Status, ...] = EVERY_STATUS if request.hard_delete else ("live", "archived")
+    return Reach(who.tenant, agents, where, statuses=statuses)
 
 
-async def _ids(core: Core, who: Principal, agent_id: str, refs: Sequence[str]) -> list[str]:
+async def _known_agents(core: Core, who: Principal) -> list[str]:
+    """Those that have memories, and those of which so far only a review speaks."""
+    staged = {record.value["agent_id"] for record in await core.primary.records(who.tenant, REVIEW)}
+    return sorted(staged.union(await core.primary.agent_names(who.tenant)))
+
+
+async def select(core: Core, who: Principal, request: Forget) -> list[Memory]:
+    """The memories a forget means, each agent's oldest first: those of `ids` that also pass `filter` and `user_id`,
+    and when it cascades what was merged with them."""
+    return await _select(core, who, request, await reach_of(core, who, request))
+
+
+async def _select(core: Core, who: Principal, request: Forget, reach: Reach) -> list[Memory]:
+    if request.ids:
+        ids = dict.fromkeys(await _ids(core, who, reach.agents, request.ids))
+        named = [m for m in await core.primary.get(who.tenant, list(ids)) if reach.admits(m)]
+        memories = sorted(named, key=lambda m: (m.agent_id, m.created_at, m.id))
+    else:
+        memories = [m for agent in reach.agents for m in await read_all(core, replace(reach, agents=(agent,)))]
+    if request.hard_delete and request.cascade:
+        memories = sources_first([*memories, *(await merged_with(core, who, memories)).memories])
+    return memories
+
+
+def sources_first(memories: Sequence[Memory]) -> list[Memory]:
+    """Each before what it was merged into: erasing that one first would change those it leaves behind."""
+    into = {m.id: m.merged_into for m in memories}
+
+    def depth(id: str | None) -> int:
+        return 0 if id is None or id not in into else 1 + depth(into[id])
+
+    return sorted(memories, key=lambda m: -depth(m.id))
+
+
+async def _ids(core: Core, who: Principal, agents: Sequence[str], refs: Sequence[str]) -> list[str]:
     """Ids as they are, and what aliases name; a caller's own id may look like one of ours."""
     found = await core.primary.get(who.tenant, [ref for ref in refs if is_uuid(ref)])
-    known = {m.id for m in found if m.agent_id == agent_id}
+    known = {m.id for m in found if m.agent_id in agents}
     ids = []
     for ref in refs:
-        aliased = [] if ref in known else await core.primary.find_alias(who.tenant, [agent_id], ref)
+        aliased = [] if ref in known else await core.primary.find_alias(who.tenant, agents, ref)
         ids += [m.id for m in aliased] or [ref]
     return ids
 
 
+async def preview(core: Core, who: Principal, request: Forget) -> list[Memory]:
+    """What a forget would take; of what nobody can read any more, or yet, only that it is there."""
+    reach, now = await reach_of(core, who, request), core.clock()
+    memories = await _select(core, who, request, reach)
+    if request.hard_delete and not request.ids:
+        memories += await staged_drafts(core, who, reach)
+    return [preview_of(memory, now) for memory in memories]
+
+
 async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
-    memories = await select(core, who, request)
+    reach = await reach_of(core, who, request)
+    memories = await _select(core, who, request, reach)
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
-    if request.hard_delete and request.cascade:
-        memories += await descendants(core, who, memories)
-    for start in range(0, len(memories), CHUNK):
-        batch = memories[start : start + CHUNK]
-        done = await core.transact(
-            who.tenant,
-            lambda tx, batch=batch: _apply(tx, core, who, request, batch),  # type: ignore[misc]
-        )
-        result.ids += done
-    if request.hard_delete:
-        if request.ids:
-            known = {m.id for m in memories}
-            loose = [id for id in await _ids(core, who, request.agent_id, request.ids) if id not in known]
-            result.ids += await core.transact(who.tenant, lambda tx: erase_rejected(tx, who, request.agent_id, loose))
-        gone = set(result.ids)
-        result.descendants = [m.id for m in await descendants(core, who, memories) if m.id not in gone]
-    if request.hard_delete or any(must_erase(m) for m in memories):
-        await core.primary.delete_migration_backups()
-        result.backups, result.backup_count = await core.backups(who)
+    counts = dict.fromkeys(reach.agents, 0)
+    todo, meant = memories, dict.fromkeys(m.id for m in memories)
+    for attempt in range(_PASSES):
+        for agent in dict.fromkeys(m.agent_id for m in todo):
+            mine = [m for m in todo if m.agent_id == agent]
+            if result.error is None:
+                await _forget_of(core, who, request, agent, mine, result, counts)
+        if not request.hard_delete or result.error is not None or len(result.ids) == len(meant):
+            break
+        try:  # changed meanwhile; what is still meant has to go as it is now
+            todo = await _select(core, who, request, reach)
+        except Fault as fault:
+            _stop(result, fault)
+            break
+        meant |= dict.fromkeys(m.id for m in todo)
+        if not todo:
+            break
+        if attempt == _PASSES - 1:
+            result.error = "some kept changing while they were being erased; erase again"
+    if request.hard_delete and result.error is None:
+        try:
+            await _forget_drafts(core, who, request, reach, result, counts)
+        except Fault as fault:
+            _stop(result, fault)
+    if request.all_agents:
+        result.agents = counts
+    gone = set(result.ids)
+    if result.error is not None:
+        result.remaining += [id for id in meant if id not in gone]
+    if request.hard_delete or any(must_erase(m) for m in memories if m.id in gone):
+        await _tell_what_is_left(core, who, [m for m in memories if m.id in gone], result)
     return result
+
+
+def _stop(result: ForgetResult, fault: Fault) -> None:
+    """End with an answer where something is done already, else with the fault."""
+    if not result.ids:
+        raise fault
+    result.error = fault.summary
+
+
+async def _forget_of(
+    core: Core, who: Principal, request: Forget, agent: str, memories: Sequence[Memory], result: ForgetResult,
+    counts: dict[str, int],
+) -> None:  # fmt: skip
+    def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
+        return apply_forget(
+            tx, core, who, agent, batch, hard=request.hard_delete, reason=request.reason, unchanged=by_filter(request)
+        )
+
+    done, why = await core.transact_in_chunks(who.tenant, memories, CHUNK, work, begun=bool(result.ids))
+    result.ids += done
+    counts[agent] = counts.get(agent, 0) + len(done)
+    result.error = why
+
+
+async def _forget_drafts(
+    core: Core, who: Principal, request: Forget, reach: Reach, result: ForgetResult, counts: dict[str, int]
+) -> None:
+    """Writes that were turned down, and by a condition also those that still wait: their reviews quote them."""
+    drafts: dict[str, list[str]] = {}
+    if request.ids:
+        known = set(result.ids)
+        loose = [id for id in await _ids(core, who, reach.agents, request.ids) if id not in known]
+        drafts = {agent: loose for agent in reach.agents if loose}
+    else:
+        for draft in await staged_drafts(core, who, reach):
+            drafts.setdefault(draft.agent_id, []).append(draft.id)
+    for agent, ids in drafts.items():
+
+        def work(tx: Transaction, batch: Sequence[str], agent: str = agent) -> list[str]:
+            return erase_drafts(tx, core, who, agent, batch, reason=request.reason, waiting=not request.ids)
+
+        done, why = await core.transact_in_chunks(who.tenant, ids, CHUNK, work, begun=bool(result.ids))
+        result.ids += done
+        counts[agent] = counts.get(agent, 0) + len(done)
+        if why is not None:
+            result.error = why
+            result.remaining += [id for id in ids if id not in done]
+            return
+
+
+async def _tell_what_is_left(core: Core, who: Principal, erased: Sequence[Memory], result: ForgetResult) -> None:
+    """Where else the text may be. What was erased stays erased, whatever goes wrong here."""
+    why = await core.delete_copies()
+    try:
+        gone = set(result.ids)
+        merged = await merged_with(core, who, erased)
+        result.descendants = [m.id for m in merged.descendants if m.id not in gone]
+        result.sources = [m.id for m in merged.sources if m.id not in gone]
+        result.backups, result.backup_count = await core.backups(who)
+    except Fault as fault:
+        why = why or f"where else the text may be could not be found out: {fault.summary}"
+    result.error = result.error or why
 
 
 async def delete(core: Core, who: Principal, ref: str, agent: str | None = None) -> bool:
@@ -87,13 +206,8 @@ async def delete(core: Core, who: Principal, ref: str, agent: str | None = None)
         who.tenant, lambda tx: apply_forget(tx, core, who, memory.agent_id, [memory], hard=False)
     )
     if done and must_erase(memory):
-        await core.primary.delete_migration_backups()
+        await core.delete_copies()
     return bool(done)
-
-
-def _apply(tx: Transaction, core: Core, who: Principal, request: Forget, batch: Sequence[Memory]) -> list[str]:
-    hard, unchanged = request.hard_delete, by_filter(request)
-    return apply_forget(tx, core, who, request.agent_id, batch, hard=hard, reason=request.reason, unchanged=unchanged)
 
 
 def by_filter(request: Forget) -> bool:
@@ -116,11 +230,6 @@ def status_label(memory: Memory, now: int) -> str:
     return "expired" if expired(memory, now) and memory.status != "deleted" else memory.status
 
 
-def must_erase(memory: Memory) -> bool:
-    """A memory kept under a retention promise leaves nothing behind when it goes."""
-    return "retain" in memory.privacy
-
-
 def apply_forget(
     tx: Transaction,
     core: Core,
@@ -135,11 +244,12 @@ def apply_forget(
 ) -> list[str]:
     """Delete or erase what is still there, with one audit entry for all of it.
 
-    `reason` is the caller's, may quote the memory and so goes with it; `because` is the engine's own and stays.
+    `reason` is the caller's. Of something hidden it is kept with the memory, and goes when that is erased; of an
+    erasure it is kept for good, because it is all that will be known of it. `because` is the engine's own.
     """
     if reason is not None:
         reason = core.redact_text(reason, "reason")
-    done, parts = [], []
+    done, parts, erased = [], [], False
     for memory in memories:
         now = tx.get(memory.id)
         if now is None or now.agent_id != agent_id or (not hard and now.status not in ("live", "archived")):
@@ -149,68 +259,14 @@ def apply_forget(
         done.append(now.id)
         if hard or must_erase(now):
             parts += [audit.part(None, {"id": now.id, "erased": True}), *erase(tx, core, now)]
+            erased = True
         else:
             gone = tx.put(Entry(replace(now, status="deleted"), None, b""))
             why = {} if reason is None else {"reason": reason}
             parts.append(version_part(gone, **why))
     if done:
+        because = because or (reason if erased else None)
         if because is not None:
             parts.append(audit.part(None, {"reason": because}))
         audit.append(tx, who, "forget", agent_id, parts)
     return done
-
-
-def erase_rejected(tx: Transaction, who: Principal, agent_id: str, ids: Sequence[str]) -> list[str]:
-    """Writes that were turned down never became memories, but their reviews still quote them."""
-    done = []
-    for id in ids:
-        quoted = [r for r in tx.records_about(id) if r.kind == REVIEW and r.value.get("memory_id") == id]
-        if any(r.value["status"] == "rejected" and r.value["agent_id"] == agent_id for r in quoted):
-            _erase_records(tx, id)
-            done.append(id)
-    if done:
-        parts = [audit.part(None, {"id": id, "erased": True}) for id in done]
-        audit.append(tx, who, "forget", agent_id, parts)
-    return done
-
-
-def _erase_records(tx: Transaction, id: str) -> None:
-    """Take a memory's content out of everything the engine keeps about it."""
-    for record in tx.records_about(id):
-        others = tuple(other for other in record.about if other != id)
-        if record.kind == IDEMPOTENCY:
-            tx.put_record(Record(record.kind, record.key, {"at": record.value.get("at", 0), "erased": True}))
-        elif record.kind == REVIEW:
-            kept = {k: v for k, v in record.value.items() if k not in ("request", "draft", "diff", "reasoning")}
-            if "decision" in kept:
-                kept["decision"] = {k: v for k, v in kept["decision"].items() if k != "reason"}
-            tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
-        else:
-            tx.drop_record(record.kind, record.key)
-
-
-def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
-    """Take it out of what the engine keeps about it, then out of the store; what else went with it."""
-    _erase_records(tx, memory.id)
-    derived = apply_erase(tx, [triple.id for triple in tx.triples_from(memory.id)])
-    if core.embedding is not None:
-        core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
-    tx.erase(memory.id)
-    return derived
-
-
-async def descendants(core: Core, who: Principal, memories: Sequence[Memory]) -> list[Memory]:
-    """What these were merged into, all the way up: their text may live on there."""
-    seen = {m.id for m in memories}
-    found: list[Memory] = []
-    todo = [m.merged_into for m in memories if m.merged_into]
-    while todo:
-        id = todo.pop()
-        if id in seen:
-            continue
-        seen.add(id)
-        for memory in await core.primary.get(who.tenant, [id]):
-            found.append(memory)
-            if memory.merged_into:
-                todo.append(memory.merged_into)
-    return found

@@ -18,35 +18,68 @@ from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition
+from commonplace.wire.lifted import BLANK, LISTS, lift, with_fields
 from commonplace.wire.record import EVERYONE, Memory, Principal, altered
 
 _MOST_NAMED = 1000  # memories that one entity name covers
 
 
 def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: MergeStrategy) -> MergeResult:
-    if strategy == "keep_canonical":
-        return MergeResult(canonical, list(duplicates), changed=False)
+    """Who survives and as what. Whatever the strategy, nothing that someone relied on is lost: the survivor lives as
+    long as any of them would have, is live if any was, and goes by every name of theirs."""
     everyone = [canonical, *duplicates]
+    chosen = canonical
     if strategy == "keep_highest_confidence":
-        survivor = min(everyone, key=lambda m: (-m.confidence, m.created_at, m.id))
-        return MergeResult(survivor, [m for m in everyone if m.id != survivor.id], changed=False)
-    oldest_first = sorted(everyone, key=lambda m: (m.created_at, m.id))
-    metadata: dict[str, Any] = {}
-    for memory in oldest_first:
-        metadata |= memory.metadata
-    by_age = [canonical, *(m for m in oldest_first if m.id != canonical.id)]
+        chosen = min(everyone, key=lambda m: (-m.confidence, m.created_at, m.id))
+    losers = [m for m in everyone if m.id != chosen.id]
+    survivor = _joined(canonical, everyone) if strategy == "merge_content" else chosen
+    ends = [m.expires_at for m in everyone]
     survivor = replace(
-        canonical,
-        content="\n".join(dict.fromkeys(m.content for m in by_age)),
-        metadata=metadata,
-        tags=list(dict.fromkeys(tag for m in oldest_first for tag in m.tags)),
-        confidence=max(m.confidence for m in everyone),
+        _named_like_all(survivor, losers),
+        expires_at=None if None in ends else max(end for end in ends if end is not None),
+        status="live" if any(m.status == "live" for m in everyone) else chosen.status,
     )
-    survivor = inherit_retention(survivor, everyone)
-    privacy = {name: value for name, value in survivor.privacy.items() if name != "share_with"}
+    # A promise binds the text it was made for: only joined contents are under each other's.
+    survivor = inherit_retention(survivor, everyone if strategy == "merge_content" else [chosen])
+    return MergeResult(survivor, losers, changed=survivor != chosen)
+
+
+def _joined(canonical: Memory, everyone: Sequence[Memory]) -> Memory:
+    """All that was said, each thing once, under metadata in which the last written wins and lists are united."""
+    oldest_first = sorted(everyone, key=lambda m: (m.created_at, m.id))
+    shown: dict[str, Any] = {}
+    for memory in oldest_first:
+        shown |= with_fields(memory)
+    for name in LISTS:
+        if united := list(dict.fromkeys(each for m in oldest_first for each in getattr(m, name))):
+            shown[name] = united
+    written = {name for memory in everyone for name in memory.metadata}
+    by_age = [canonical, *(m for m in oldest_first if m.id != canonical.id)]
     names = shared_with(everyone)
-    survivor = replace(survivor, privacy={**privacy, "share_with": names} if names else privacy)
-    return MergeResult(survivor, list(duplicates), changed=True)
+    privacy = {name: value for name, value in canonical.privacy.items() if name != "share_with"}
+    fields: dict[str, Any] = {
+        **BLANK,
+        **lift(shown),
+        "metadata": {name: value for name, value in shown.items() if name in written},
+        "content": "\n".join(dict.fromkeys(m.content for m in by_age)),
+        "confidence": max(m.confidence for m in everyone),
+        "privacy": {**privacy, "share_with": names} if names else privacy,
+    }
+    return replace(canonical, **fields)
+
+
+def _named_like_all(survivor: Memory, losers: Sequence[Memory]) -> Memory:
+    """Whatever names one of the losers, by id or alias, or says that one of them replaces it, means the survivor."""
+    merged = list(dict.fromkeys(name for loser in losers for name in (*loser.aliases, loser.id)))
+    aliases = list(dict.fromkeys((*survivor.aliases, *merged)))
+    own = {survivor.id, *aliases}  # nothing replaces itself
+    replaced = dict.fromkeys(name for m in (survivor, *losers) for name in m.supersedes if name not in own)
+    metadata = survivor.metadata
+    if "supersedes" in metadata:
+        metadata = {**metadata, "supersedes": list(replaced)}
+    # Which names are its author's and which came by merging is told apart, because one of the first is its id in AMP.
+    provenance = {**survivor.provenance, "merged": [*survivor.provenance.get("merged", ()), *merged]}
+    return replace(survivor, aliases=aliases, supersedes=list(replaced), metadata=metadata, provenance=provenance)
 
 
 def shared_with(memories: Sequence[Memory]) -> list[str]:
@@ -83,6 +116,8 @@ async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, all_n
     now = core.clock()
     spelled = await core.primary.get(who.tenant, [ref]) if is_uuid(ref) else []
     found = [m for m in spelled if m.agent_id == agent_id and readable(m, now)]
+    if any(m.merged_into for m in spelled if m.agent_id == agent_id):
+        return []  # it leads to another elsewhere; here it would make one memory of itself
     if not found:
         found = [m for m in await core.primary.find_alias(who.tenant, [agent_id], ref) if readable(m, now)]
     if not found:
@@ -103,34 +138,32 @@ async def merge(core: Core, who: Principal, request: Merge) -> MergeResult:
 def merge_preview(core: Core, canonical: Memory, duplicates: Sequence[Memory], request: Merge) -> MergeResult:
     """What the merge would make, refused like an update if it is nothing we keep."""
     merged = combine(canonical, duplicates, request.strategy)
-    if merged.changed:
+    before = next(m for m in (canonical, *duplicates) if m.id == merged.survivor.id)
+    if request.strategy == "merge_content":
         # Neither text may hold a secret that only shows when they stand together, or that was registered since.
-        merged.survivor, _ = core.redactor.redact_record(merged.survivor, before=canonical)
+        merged.survivor, _ = core.redactor.redact_record(merged.survivor, before=before)
         joined = merged.survivor
         machines = any(procedures.is_machine(m.content) for m in (canonical, *duplicates))
         if machines and joined.type == "procedural" and joined.content != canonical.content:
             raise ValidationError(
                 "state machines cannot be joined into one text; merge with keep_canonical", field="strategy"
             )
-        check_change(core, canonical, joined)
+    check_change(core, before, merged.survivor)
     return merged
 
 
 async def merged_entry(
     core: Core, canonical: Memory, duplicates: Sequence[Memory], request: Merge
-) -> tuple[MergeResult, Entry | None]:
+) -> tuple[MergeResult, Entry]:
     merged = merge_preview(core, canonical, duplicates, request)
-    if not merged.changed:
-        return merged, None
-    salt = new_salt()
-    merged.survivor = replace(merged.survivor, content_hash=content_hash(merged.survivor.content, salt), salt=salt)
+    if request.strategy == "merge_content":
+        salt = new_salt()
+        merged.survivor = replace(merged.survivor, content_hash=content_hash(merged.survivor.content, salt), salt=salt)
     (entry,) = await core.make_entries([merged.survivor])
     return merged, entry
 
 
-def apply_merge(
-    tx: Transaction, who: Principal, request: Merge, merged: MergeResult, entry: Entry | None
-) -> MergeResult:
+def apply_merge(tx: Transaction, who: Principal, request: Merge, merged: MergeResult, entry: Entry) -> MergeResult:
     rows: dict[str, Memory] = {}
     for memory in (merged.survivor, *merged.losers):
         now = tx.get(memory.id)
@@ -138,14 +171,21 @@ def apply_merge(
             raise StaleRead
         rows[now.id] = now
     parts = []
-    if entry is not None:
-        # A demotion makes no version, so it may have come after the rows were read.
-        kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion)
-        merged.survivor = tx.put(replace(entry, memory=kept))
-        parts.append(version_part(merged.survivor, kept=True))
+    # The losers first: only then are their aliases free for the survivor.
     for i, loser in enumerate(merged.losers):
         gone = replace(rows[loser.id], status="deleted", merged_into=merged.survivor.id)
         merged.losers[i] = tx.put(Entry(gone, None, b""))
         parts.append(version_part(merged.losers[i], merged_into=merged.survivor.id, strategy=request.strategy))
+    # A caller's own id may look like one of ours, and then it is not free.
+    free = [name for name in entry.memory.aliases if _free(tx, merged.survivor, name)]
+    # A demotion makes no version, so it may have come after the rows were read.
+    kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion, aliases=free)
+    merged.survivor = tx.put(replace(entry, memory=kept))
+    parts.insert(0, version_part(merged.survivor, kept=True))
     audit.append(tx, who, "merge", request.agent_id, parts)
     return merged
+
+
+def _free(tx: Transaction, survivor: Memory, alias: str) -> bool:
+    holder = tx.by_alias(survivor.agent_id, alias)
+    return holder is None or holder.id == survivor.id

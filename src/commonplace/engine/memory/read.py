@@ -103,6 +103,10 @@ async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Mem
         return spelled
     agents = [agent] if agent is not None else [a for a in await core.agent_names(who.tenant) if who.may_use(a)]
     found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, core.clock())]
+    if not found and (named := _UUID_AT_END.match(ref)) and named[1].lower() != ref:
+        # The id of one that has become part of another, as a protocol spells it.
+        merged = await core.primary.find_alias(who.tenant, agents, named[1].lower())
+        found = [m for m in merged if readable(m, core.clock())]
     if len(found) > 1:
         holders = ", ".join(sorted(m.agent_id for m in found)[:5])
         raise Conflict(f"{ref:.300} names {len(found)} records, of the agents {holders}; say which agent's")

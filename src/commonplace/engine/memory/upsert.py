@@ -19,7 +19,7 @@ _REPLACED = (
     "content", "type", "kind", "title", "project", "tags", "metadata", "user_id", "confidence", "importance", "source",
     "expires_at", "event_time", "session_id", "speaker", "entity_name", "supersedes",
 )  # fmt: skip
-_ORIGIN = ("source", "from", "witnesses", "chain")  # of provenance
+_ORIGIN = ("source", "from", "witnesses", "chain", "merged")  # of provenance
 
 
 async def upsert(

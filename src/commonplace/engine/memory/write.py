@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from asyncio import gather
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,8 +19,10 @@ from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
-from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, ValidationError
+from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, Unavailable, ValidationError
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altered
+
+log = logging.getLogger("commonplace.engine")
 
 MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
@@ -65,6 +68,10 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
     chunks = [accepted[i : i + _CHUNK] for i in range(0, len(accepted), _CHUNK)]
     written = await gather(*(_remember_chunk(core, who, c) for c in chunks), return_exceptions=True)
     for chunk, done in zip(chunks, written, strict=True):
+        if isinstance(done, Exception) and not isinstance(done, Fault):
+            # Raised, it would hide that other chunks are written.
+            log.error("some memories of a batch could not be written", exc_info=done)
+            done = Unavailable("internal error: this was not written; the log says where")
         if isinstance(done, BaseException) and not isinstance(done, Fault):
             raise done
         each = [done] * len(chunk) if isinstance(done, Fault) else done
@@ -153,12 +160,12 @@ def new_memory(who: Principal, draft: Draft, now: int, id: str | None = None) ->
 
 
 def _commit(tx: Transaction, core: Core, who: Principal, entry: Entry, draft: Draft, key: str | None) -> Receipt:
-    if key is not None and (earlier := tx.record(IDEMPOTENCY, idempotency_slot(draft, key))) is not None:
-        return repeat_receipt(earlier, draft, core)
+    if key is not None and (earlier := used_before(tx, draft, key)) is not None:
+        return repeat_receipt(earlier, draft, core, staged=False)
     memory = write(tx, who, entry, "remember")
     receipt = Receipt(memory.id, memory.updated_at, [core.primary.name], memory=memory)
     if key is not None:
-        tx.put_record(idempotency_record(key, draft, receipt))
+        tx.put_record(idempotency_record(key, draft, receipt, staged=False))
     return receipt
 
 
@@ -189,18 +196,30 @@ def idempotency_slot(draft: Draft, key: str) -> str:
     return json.dumps([draft.agent_id, key], ensure_ascii=False)
 
 
-def idempotency_record(key: str, draft: Draft, receipt: Receipt) -> Record:
+def erased_slot(slot: str) -> str:
+    """Where the record of a key lies once what it was used for is erased: the key itself may quote that."""
+    return sha256_hex(slot.encode("utf-8", "surrogatepass"))
+
+
+def used_before(tx: Transaction, draft: Draft, key: str) -> Record | None:
+    slot = idempotency_slot(draft, key)
+    return tx.record(IDEMPOTENCY, slot) or tx.record(IDEMPOTENCY, erased_slot(slot))
+
+
+def idempotency_record(key: str, draft: Draft, receipt: Receipt, *, staged: bool) -> Record:
     salt = new_salt()
-    value: dict[str, Any] = {"salt": salt.hex(), "hash": _draft_hash(draft, salt)}
+    value: dict[str, Any] = {"salt": salt.hex(), "hash": _draft_hash(draft, salt), "staged": staged}
     value |= {"id": receipt.id, "at": receipt.stored_at, "review_id": receipt.review_id}
     return Record(IDEMPOTENCY, idempotency_slot(draft, key), value, (receipt.id,))
 
 
-def repeat_receipt(earlier: Record, draft: Draft, core: Core) -> Receipt:
+def repeat_receipt(earlier: Record, draft: Draft, core: Core, *, staged: bool) -> Receipt:
+    """The first answer again. `staged`: whether approval is asked for, which makes it another request."""
     value = earlier.value
     if "hash" not in value:
         raise Conflict(_NO_MEMORY, field="idempotency_key")
-    if _draft_hash(draft, bytes.fromhex(value["salt"])) != value["hash"]:
+    same = value.get("staged", value.get("review_id") is not None) is staged
+    if not same or _draft_hash(draft, bytes.fromhex(value["salt"])) != value["hash"]:
         raise Conflict("idempotency_key was used before with another request; use a new key", field="idempotency_key")
     review = value.get("review_id")
     return Receipt(value["id"], value["at"], [] if review else [core.primary.name], review_id=review)
@@ -220,6 +239,9 @@ async def update(
 
     async def attempt() -> Memory:
         current = await resolve(core, who, agent_id, ref)
+        if ref in current.provenance.get("merged", ()):
+            # Whoever saw that one, and its version, has not seen what would be changed.
+            raise Conflict(f"memory {ref} has become part of {current.id}; read that one and change it", id=current.id)
         if expected_version is not None and current.version != expected_version:
             raise Conflict(
                 f"memory {ref} is at version {current.version}, not {expected_version}; read it again and retry",

@@ -80,9 +80,7 @@ def least_relevance(hits: Sequence[Hit]) -> float:
 async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> PeerAnswer:
     found = await recall.counted(core, who, query, limit, None)
     least = least_relevance(found.hits)
-    matches = [
-        Match(hit.memory, recall.shown_relevance(hit)) for hit in found.hits if recall.shown_relevance(hit) >= least
-    ]
+    matches = [Match(hit.memory, recall.shown_score(hit)) for hit in found.hits if recall.shown_score(hit) >= least]
     total = found.total
     if len(matches) < len(found.hits):
         total = len(matches)
@@ -103,7 +101,7 @@ async def _by_keywords(core: Core, who: Principal, asked: PeerQuery, limit: int)
         only = Condition(("id",), "in", list(holders))
         query = Query(asked.agents, asked.text, where=(*asked.where, only))
         found = await recall.counted(core, who, query, len(holders), None)
-        matches = [Match(hit.memory, recall.shown_relevance(hit), holders[hit.memory.id]) for hit in found.hits]
+        matches = [Match(hit.memory, recall.shown_score(hit), holders[hit.memory.id]) for hit in found.hits]
     else:
         share = {id: len(words) / len(asked.keywords) for id, words in holders.items()}
         matches = [

@@ -19,7 +19,7 @@ from commonplace.engine.recall.understanding import ALL, Parts
 from commonplace.engine.types import Hit, Query, RecallResult, SearchResult
 from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.record import Principal
+from commonplace.wire.record import Memory, Principal
 
 MAX_QUERY_CHARS = 32_768
 MOST_COUNTED = 1000  # hits of one counted search
@@ -47,13 +47,14 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
     near = await hops.nearest_distances(core, reach, query, [id for id, _ in fused])
     fused = fusion.boost_hops(fused, near) if near else fused
     by_id = {r.memory.id: (place, r) for place, r in enumerate(found.ranked)}
-    # Of demotions only today's are known, so a snapshot leaves them out of account.
-    ordered = [
-        replace(by_id[id][1], score=score if query.snapshot else score * by_id[id][1].memory.demotion)
-        for id, score in fused
-    ]
-    ordered.sort(key=lambda r: -r.score)
-    assessed = await relevance.assess(core.judge, found.question, ordered, query, found.embedder)
+    ordered = [replace(by_id[id][1], score=score) for id, score in fused]
+    demoted = {r.memory.id: r.score * _demotion(r.memory, query) for r in ordered}
+    best = sorted(range(len(ordered)), key=lambda place: -demoted[ordered[place].memory.id])[: query.k]
+    # Relevance is of the order before demotion, which says nothing of what a memory answers.
+    assessed = await relevance.assess(core.judge, found.question, ordered, query, found.embedder, sorted(best))
+    for hit in assessed.hits:
+        hit.score = demoted[hit.found.memory.id]
+    assessed.hits.sort(key=lambda hit: -hit.score)
     tied = await hops.supporting_ids(core, reach, query, [h.found.memory.id for h in assessed.hits])
     hits = []
     for hit in assessed.hits:
@@ -76,6 +77,11 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
     return RecallResult(hits, [store], latency, note=note, explain=explain)
 
 
+def _demotion(memory: Memory, query: Query) -> float:
+    """Of demotions only today's are known, so a snapshot leaves them out of account."""
+    return 1.0 if query.snapshot is not None else memory.demotion
+
+
 def _why(store: str, place: int, r: RankedCandidate, fused: float) -> dict[str, Any]:
     shares = {name: round(WEIGHTS.get(name, 0.0) * value, 4) for name, value in r.features.items()}
     features = {name: round(value, 4) for name, value in r.features.items()}
@@ -93,6 +99,11 @@ def shown_relevance(hit: Hit) -> float:
     return min(max(float(blended), 0.0), 1.0)
 
 
+def shown_score(hit: Hit) -> float:
+    """The one number that people are shown and hits stand in order of: its relevance, a quarter of it once demoted."""
+    return round(shown_relevance(hit) * hit.memory.demotion, 4)
+
+
 async def counted(core: Core, who: Principal, query: Query, limit: int, at_least: float | None) -> SearchResult:
     """Looks no further than it must: past the limit only while what lies there could still count."""
     width = limit
@@ -100,7 +111,7 @@ async def counted(core: Core, who: Principal, query: Query, limit: int, at_least
     query = replace(query, explain=True, min_score=None if at_least is None else 0.0)
     while True:
         found = await recall(core, who, replace(query, k=width))
-        passing = [hit for hit in found.hits if at_least is None or shown_relevance(hit) >= at_least]
+        passing = [hit for hit in found.hits if at_least is None or shown_score(hit) >= at_least]
         total = len(passing)
         if total < width or width >= MOST_COUNTED:
             break
@@ -109,7 +120,8 @@ async def counted(core: Core, who: Principal, query: Query, limit: int, at_least
             total = await core.primary.count(Reach(who.tenant, query.agents, query.where, now=core.clock()))
             break
         width = min(width * _WIDER, MOST_COUNTED)
-    return SearchResult(passing[:limit], min(total, MOST_COUNTED), found.note)
+    best = sorted(passing[:limit], key=lambda hit: -shown_score(hit))
+    return SearchResult(best, min(total, MOST_COUNTED), found.note)
 
 
 class Recaller:

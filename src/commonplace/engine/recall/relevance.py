@@ -86,27 +86,34 @@ class Assessment(Generic[F]):
 
 
 async def assess(
-    judge: Judge | None, question: Question, ranked: Sequence[F], query: Query, embedder_name: str | None
+    judge: Judge | None,
+    question: Question,
+    ranked: Sequence[F],
+    query: Query,
+    embedder_name: str | None,
+    wanted_places: Sequence[int] | None = None,
 ) -> Assessment[F]:
-    """The best `k` of `ranked`, each with its relevance, or none of them if the question is not answered.
+    """Those of `ranked` at these places, the best `k` by default, each with its relevance; or none of them if the
+    question is not answered.
 
     `ranked` is everything found, best first: what lies behind the best tells how much a cosine means here.
     """
-    k, mode, min_score = query.k, query.judge, query.min_score
+    mode, min_score = query.judge, query.min_score
+    places = range(min(query.k, len(ranked))) if wanted_places is None else wanted_places
     fit = fitted(embedder_name)
     if fit is None or not ranked:
-        return _unassessed(ranked[:k], min_score, embedder_name)
-    count = max(k, JUDGED_ALWAYS if mode == "always" else JUDGED_IN_DOUBT)
+        return _unassessed([ranked[place] for place in places], min_score, embedder_name)
+    count = max(query.k, max(places, default=0) + 1, JUDGED_ALWAYS if mode == "always" else JUDGED_IN_DOUBT)
     found = evidence.gather(question, ranked, count)
     known = [e for e in found if e is not None]
     if not known:
-        return _unassessed(ranked[:k], min_score, embedder_name)
+        return _unassessed([ranked[place] for place in places], min_score, embedder_name)
     unjudged = fit.whole(answer_features(known, fit.near))
     wanted = judge_count(mode, unjudged, fit) if judge is not None else 0
     texts = [evidence.text_for_judge(question, f.memory) for f in ranked[:wanted]]
     logits, note = await _judged(judge, question.text, texts) if judge is not None and texts else ([], None)
     padded = _padded(logits, len(found))
-    hits = [_hit(f, e, logit, fit, query.explain) for f, e, logit in zip(ranked, found, padded, strict=False)][:k]
+    hits = [_hit(ranked[place], found[place], padded[place], fit, query.explain) for place in places]
     answerable = fit.whole_judged(answer_features(known, fit.near, logits)) if logits else unjudged
     if logits:
         cut = fit.cut_always if mode == "always" else fit.cut_judged

@@ -140,7 +140,9 @@ class _IndexedLinks:
         join = "LEFT JOIN recalls r ON r.mid = m.mid"
         self._out = (
             "SELECT m.id FROM links l JOIN memories m ON m.mid = coalesce("
-            "(SELECT x.mid FROM memories x WHERE x.id = l.target AND x.scope_id = l.scope_id), "
+            # What was merged goes by the aliases of what it has become part of.
+            "(SELECT x.mid FROM memories x WHERE x.id = l.target AND x.scope_id = l.scope_id "
+            "AND x.merged_into IS NULL), "
             "(SELECT a.mid FROM aliases a WHERE a.scope_id = l.scope_id AND a.alias = l.target)) "
             f"{join} WHERE l.mid = ? AND l.kind = {REFERS} AND {seen} ORDER BY m.mid DESC LIMIT {FANOUT}"
         )

@@ -10,7 +10,7 @@ from commonplace.wire.filters import DOCUMENTS, LIST_COLUMNS, Condition
 
 Sql = tuple[str, list[Any]]
 
-_TEXTS = frozenset({"id", "type", "kind", "user_id", "project", "entity_name", "session_id", "speaker"})
+_TEXTS = frozenset({"id", "type", "kind", "user_id", "project", "entity_name", "session_id", "speaker", "merged_into"})
 _TIMES = frozenset({"created_at", "updated_at"})  # never null
 #: Columns that are not in the row itself.
 _ELSEWHERE = {
@@ -42,9 +42,11 @@ def _condition(c: Condition) -> Sql:
         found = [_condition(one) for one in c.value]
         return f"({' OR '.join(sql for sql, _ in found) or '0'})", [value for _, values in found for value in values]
     name = c.path[0]
-    # The two that an index can answer, said so that it does; they mean the same.
+    # Those that an index can answer, said so that it does; they mean the same.
     if name in _TEXTS and c.op == "eq" and isinstance(c.value, str):
         return f"m.{name} = ?", [c.value]
+    if name in _TEXTS and c.op == "in" and c.value and all(isinstance(value, str) for value in c.value):
+        return f"m.{name} IN (SELECT value FROM json_each(?))", [json.dumps(c.value, ensure_ascii=False)]
     if name in _TIMES and c.op in _COMPARE and type(c.value) in (int, float):
         return f"m.{name} {_COMPARE[c.op]} ?", [c.value]
     args: list[Any] = []

@@ -173,7 +173,9 @@ class SqliteTransaction:
 
     def erase(self, id: str) -> None:
         current = self._current(id)
-        if current is None:
+        if current is None:  # it may have been staged and never written: then only records quoted it
+            self._writing()
+            self._erase_audit_parts(id)
             return
         mid, _, scope = current
         seq = self._next_seq()

@@ -29,6 +29,7 @@ from commonplace.wire.times import iso
 GROUP_WRITES = 256
 GROUP_SECONDS = 0.010
 WAIT_SECONDS = 30.0
+_NOTHING = "nothing was written"  # by this unit of work: whoever has done others before says the rest alone
 
 log = logging.getLogger("commonplace.sqlite")
 
@@ -285,18 +286,18 @@ class Writer:
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             return damaged(path, str(error))
         if isinstance(error, apsw.FullError):
-            return OperatorActionRequired(f"the disk that holds {path} is full; nothing was written")
+            return OperatorActionRequired(f"the disk that holds {path} is full", hint=_NOTHING)
         if isinstance(error, apsw.BusyError):
-            return Unavailable(f"{path} is locked by another program; nothing was written, try again")
+            return Unavailable(f"{path} is locked by another program", hint=f"{_NOTHING}, try again")
         if isinstance(error, LockTimeout):
             return Unavailable(
-                f"other processes kept {path} locked for {WAIT_SECONDS:.0f} s; "
-                "nothing was written, try again (`commonplace status` shows the store)"
+                f"other processes kept {path} locked for {WAIT_SECONDS:.0f} s",
+                hint=f"{_NOTHING}, try again (`commonplace status` shows the store)",
             )
         if isinstance(error, (apsw.Error, OSError)):
             lasting = isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError))
             return (OperatorActionRequired if lasting else Unavailable)(
-                f"{path} could not be written: {error}; nothing was written"
+                f"{path} could not be written: {error}", hint=_NOTHING
             )
         return explained(self._db, self._files, error)
 

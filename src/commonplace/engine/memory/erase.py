@@ -1,0 +1,145 @@
+"""Erasing: a memory out of the store, and its text out of everything else the engine keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
+from commonplace.engine.graph.graph import apply_erase
+from commonplace.engine.ledger import audit
+from commonplace.engine.ledger.rows import version_part
+from commonplace.engine.memory.read import read_all
+from commonplace.engine.memory.write import erased_slot, new_memory
+from commonplace.engine.types import Draft
+from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
+from commonplace.wire.filters import Condition
+from commonplace.wire.record import Memory, Principal, Status
+
+EVERY_STATUS: tuple[Status, ...] = ("live", "archived", "deleted")
+_QUOTING = ("request", "draft", "diff", "reasoning")  # fields of a review
+
+
+def must_erase(memory: Memory) -> bool:
+    """A memory kept under a retention promise leaves nothing behind when it goes."""
+    return "retain" in memory.privacy
+
+
+def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
+    """Take it out of what the engine keeps about it, then out of the store; what else went with it."""
+    _erase_records(tx, memory.id)
+    derived = apply_erase(tx, [triple.id for triple in tx.triples_from(memory.id)])
+    if core.embedding is not None:
+        core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
+    if memory.merged_into is not None:
+        # What had been merged into it stays tied to where its text is now, for whoever erases that one.
+        merged = (Condition(("merged_into",), "eq", memory.id),)
+        for source in tx.find(Reach(memory.tenant, (memory.agent_id,), merged, statuses=EVERY_STATUS)):
+            tied = tx.put(Entry(replace(source, merged_into=memory.merged_into), None, b""))
+            derived.append(version_part(tied, merged_into=tied.merged_into))
+    tx.erase(memory.id)
+    return derived
+
+
+def _erase_records(tx: Transaction, id: str) -> None:
+    """Take a memory's content out of everything the engine keeps about it."""
+    for record in tx.records_about(id):
+        others = tuple(other for other in record.about if other != id)
+        if record.kind == IDEMPOTENCY:
+            # Its author chose the key, so that goes, too; what it leads to still refuses to be used twice.
+            tx.drop_record(record.kind, record.key)
+            value = {"at": record.value.get("at", 0), "erased": True}
+            tx.put_record(Record(record.kind, erased_slot(record.key), value))
+        elif record.kind == REVIEW:
+            kept = {k: v for k, v in record.value.items() if k not in _QUOTING}
+            if "decision" in kept:
+                kept["decision"] = {k: v for k, v in kept["decision"].items() if k != "reason"}
+            tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
+        else:
+            tx.drop_record(record.kind, record.key)
+
+
+# what was merged
+
+
+@dataclass(slots=True)
+class Merged:
+    """What shares text with some memories: those they were merged into, and those merged into any of them."""
+
+    descendants: list[Memory] = field(default_factory=list)
+    sources: list[Memory] = field(default_factory=list)
+
+    @property
+    def memories(self) -> list[Memory]:
+        return [*self.descendants, *self.sources]
+
+
+async def merged_with(core: Core, who: Principal, memories: Sequence[Memory]) -> Merged:
+    """All the way in both directions: memories are merged because they say the same."""
+    found = Merged()
+    seen = {m.id for m in memories}
+    beside = list(memories)
+    while beside:
+        into = dict.fromkeys(m.merged_into for m in beside if m.merged_into)
+        above = await core.primary.get(who.tenant, [id for id in into if id not in seen])
+        below: list[Memory] = []
+        for agent in dict.fromkeys(m.agent_id for m in beside):
+            merged = (Condition(("merged_into",), "in", [m.id for m in beside if m.agent_id == agent]),)
+            below += await read_all(core, Reach(who.tenant, (agent,), merged, statuses=EVERY_STATUS))
+        below = [m for m in below if m.id not in seen]
+        found.descendants += above
+        found.sources += below
+        beside = [*above, *below]
+        seen.update(m.id for m in beside)
+    return found
+
+
+# writes that were staged and never became memories
+
+
+async def staged_drafts(core: Core, who: Principal, reach: Reach) -> list[Memory]:
+    """What reviews quote that no memory was made of: turned down, or still waiting. As the memories they would be."""
+    found = []
+    for record in await core.primary.records(who.tenant, REVIEW):
+        review = record.value
+        if review.get("draft") is None or review["status"] == "approved" or review["agent_id"] not in reach.agents:
+            continue
+        draft = new_memory(who, Draft(**review["draft"]), review["created_at"], id=review["memory_id"])
+        if reach.admits(replace(draft, created_at=review["created_at"], updated_at=review["created_at"])):
+            status: Status = "pending" if review["status"] == "pending" else "deleted"
+            found.append(replace(draft, status=status, created_at=review["created_at"]))
+    return found
+
+
+def erase_drafts(
+    tx: Transaction,
+    core: Core,
+    who: Principal,
+    agent_id: str,
+    ids: Sequence[str],
+    *,
+    reason: str | None = None,
+    waiting: bool = False,
+) -> list[str]:
+    """Take staged writes out of the reviews that quote them: those turned down, and with `waiting` those that still
+    wait, which are turned down by it."""
+    done = []
+    statuses = ("rejected", "pending") if waiting else ("rejected",)
+    for id in ids:
+        quoted = [r for r in tx.records_about(id) if r.kind == REVIEW and r.value.get("memory_id") == id]
+        if not any(r.value["status"] in statuses and r.value["agent_id"] == agent_id for r in quoted):
+            continue
+        _erase_records(tx, id)
+        tx.erase(id)
+        for record in quoted:
+            review = tx.record(REVIEW, record.key)
+            if review is not None and review.value["status"] == "pending":
+                decision = {"approved": False, "reviewer": who.name, "reviewed_at": tx.now}
+                tx.put_record(replace(review, value={**review.value, "status": "rejected", "decision": decision}))
+        done.append(id)
+    if done:
+        parts = [audit.part(None, {"id": id, "erased": True}) for id in done]
+        if reason is not None:
+            parts.append(audit.part(None, {"reason": core.redact_text(reason, "reason")}))
+        audit.append(tx, who, "forget", agent_id, parts)
+    return done

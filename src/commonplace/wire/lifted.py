@@ -1,0 +1,54 @@
+"""Fields of the record that memorywire, and so every reader of metadata, has among a memory's metadata. Pure.
+
+The one definition of both ways: what of metadata becomes a field, and what of a record's fields metadata shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.record import METADATA_FIELDS, TEXT_FIELDS, Memory
+from commonplace.wire.times import milliseconds
+
+LISTS = ("tags", "supersedes")
+BLANK: dict[str, Any] = {name: [] if name in LISTS else None for name in METADATA_FIELDS}
+
+
+def lift(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata keys that are fields of the record; a value of another type stays plain metadata."""
+    lifted: dict[str, Any] = {}
+    for name in TEXT_FIELDS:
+        value = metadata.get(name)
+        if isinstance(value, str) and value:
+            lifted[name] = value
+    for name in LISTS:
+        value = metadata.get(name)
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            lifted[name] = list(value)
+    importance = metadata.get("importance")
+    if isinstance(importance, (int, float)) and not isinstance(importance, bool) and 0 <= importance <= 1:
+        lifted["importance"] = float(importance)
+    when = _instant(metadata.get("event_time"))
+    if when is not None:
+        lifted["event_time"] = when
+    return lifted
+
+
+def _instant(value: Any) -> int | None:
+    """A time given as epoch milliseconds or as an ISO date, which without a zone means UTC."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value) if abs(value) < 2**53 else None
+    try:
+        return milliseconds(value, "event_time")
+    except ValidationError:
+        return None
+
+
+def with_fields(memory: Memory) -> dict[str, Any]:
+    """Metadata as written, plus what another protocol kept in fields that are shown here."""
+    metadata = dict(memory.metadata)
+    for name, blank in BLANK.items():
+        if (value := getattr(memory, name)) != blank and name not in metadata:
+            metadata[name] = value
+    return metadata
