@@ -257,7 +257,7 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
         held._worker.shutdown = shutdown  # type: ignore[method-assign, assignment]
         first.batches, first.between = 1, switch
         texts = [f"text {i}" for i in range(100)]
-        vectors, info = await asyncio.wait_for(engine._core.embed_with_info(texts), 20)
+        vectors, info = await asyncio.wait_for(engine._core.embed_with_info(texts, "local"), 20)
         assert vectors is not None
         assert vectors == pytest.approx(second.embed(texts))
         assert info == engine._core.embedder_info
@@ -450,6 +450,6 @@ def test_the_first_embedder_is_the_stores_and_another_only_says_so(clock: FakeCl
         assert (late.embedding, late.embedder_info) == (None, info)
         assert late.note is not None
         assert late.note.startswith("this store's vectors were made by first, but second is configured")
-        assert await late.embed(["x"]) is None
+        assert (await late.embed_with_info(["x"], "local"))[0] is None
 
     asyncio.run(scenario())

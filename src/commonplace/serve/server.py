@@ -77,6 +77,7 @@ async def make_ready(context: AppContext) -> None:
         context.readiness.indexes = True
         await engine.warm_embedder()
         context.readiness.embedder = True
+        engine.resume_embedding()
     except Fault as fault:
         context.readiness.problem = fault.message
         logs.log.error("not ready: %s", fault.message)
@@ -90,7 +91,7 @@ async def serve(config: Config, announce: Announce) -> None:
     sock = listen(config.host, config.port)
     try:
         url = address(sock)
-        settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget)
+        settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget, embeds_behind=True)
         engine = await open_engine(config, settings=settings)
         try:
             advertisement = Advertisement(config.data)

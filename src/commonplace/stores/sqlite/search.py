@@ -20,6 +20,17 @@ from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
 
 _TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}
+_INDEXED = (
+    "SELECT m.mid, {} AS change, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data"
+)
+#: Rows as they were written, and those whose vector came later, which counts as the change.
+_CHANGES = (
+    f"{_INDEXED.format('m.seq')} FROM memories m LEFT JOIN vectors_{{0}} v ON v.vid = m.vid "
+    "WHERE m.scope_id = ?1 AND m.seq > ?2 "
+    "AND NOT EXISTS (SELECT 1 FROM late_vectors l WHERE l.mid = m.mid AND l.seq > m.seq) "
+    f"UNION ALL {_INDEXED.format('l.seq')} FROM late_vectors l JOIN memories m ON m.mid = l.mid AND m.seq < l.seq "
+    "LEFT JOIN vectors_{0} v ON v.vid = m.vid WHERE l.scope_id = ?1 AND l.seq > ?2 ORDER BY change"
+)
 _Scores = dict[int, tuple[float | None, float | None]]  # by mid: dense, keyword
 
 
@@ -33,12 +44,7 @@ class RowSource:
         self.dimension = info.dimension if info else None
 
     def changes(self, scope: int, after_seq: int) -> Iterator[IndexRow]:
-        found = self._db.execute(
-            "SELECT m.mid, m.seq, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data "
-            f"FROM memories m LEFT JOIN vectors_{self.generation} v ON v.vid = m.vid "
-            "WHERE m.scope_id = ? AND m.seq > ? ORDER BY m.seq",
-            (scope, after_seq),
-        )
+        found = self._db.execute(_CHANGES.format(self.generation), (scope, after_seq))
         for mid, seq, live, type, user_id, created, expires, terms, data in found:
             yield IndexRow(mid, seq, bool(live), _TYPES[type], _user_code(user_id), created, expires or 0, terms, data)
 
