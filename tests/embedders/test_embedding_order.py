@@ -122,6 +122,31 @@ def test_a_question_waits_for_one_slice_of_a_long_document(gated: tuple[CachedEm
     assert gated[1].texts[0] == "question"
 
 
+def test_a_question_waits_for_nothing_where_two_can_embed_at_once() -> None:
+    class Concurrent(HashingEmbedder):
+        concurrent = True
+        gate = threading.Event()
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            if texts[0] != "question":
+                assert self.gate.wait(30)
+            return super().embed(texts)
+
+    inner = Concurrent(64)
+    cached = CachedEmbedder(inner)
+
+    async def run() -> None:
+        writing = asyncio.create_task(cached.embed_async(["held"]))
+        await asyncio.sleep(0)
+        await cached.embed_async(["question"], lane=Lane.QUERY)
+        assert not writing.done()
+        inner.gate.set()
+        await writing
+
+    asyncio.run(run())
+    cached.close()
+
+
 def test_who_gives_up_takes_back_what_is_not_begun(gated: tuple[CachedEmbedder, Gated]) -> None:
     cached, inner = gated
 

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 
 import numpy as np
@@ -28,9 +29,20 @@ _Vector = Vectors  # one row of them
 _Item = tuple[bytes, str]  # a text and its key
 
 
+class _Worker:
+    """One thread, and the lanes it serves."""
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        self.lanes = lanes
+        self.draining = False
+        self.embedding = threading.Lock()  # held while it embeds
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+
+
 class CachedEmbedder:
     """Thread-safe, for callers with and without an event loop; the embedder inside is only ever called by one
-    thread at a time.
+    thread at a time, or by two if it is `concurrent`: then questions have a thread of their own, and wait for nothing
+    that is being written.
 
     What waits while a batch is computed becomes the next batch, in the order of `text_queue`: load makes batches
     larger and a lone caller never waits for company. A caller with many texts has one slice in the queue at a time, so
@@ -53,17 +65,18 @@ class CachedEmbedder:
         self._slice_chars: int = getattr(embedder, "slice_chars", SLICE_CHARS)
         self._idle_seconds = idle_seconds
         self._clock = clock
-        self._lock = threading.Lock()  # guards the five below; never held while embedding
+        self._lock = threading.Lock()  # guards the four below, and who drains; never held while embedding
         self._vectors: OrderedDict[bytes, _Vector] = OrderedDict()
         self._waiting: dict[bytes, PendingText] = {}
         self._queue = TextQueue()
-        self._draining = False
         self._seconds_per_text = 0.0  # lately
-        self._embedding = threading.Lock()
         self._loaded = False
         self._dimension: int | None = None
         self._last_used = clock()
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+        apart = (
+            [(Lane.QUERY,), (Lane.WRITE, Lane.BACKGROUND)] if getattr(embedder, "concurrent", False) else [tuple(Lane)]
+        )
+        self._workers = [_Worker(lanes) for lanes in apart]
 
     @property
     def name(self) -> str:
@@ -72,7 +85,7 @@ class CachedEmbedder:
     @property
     def dimension(self) -> int:
         if self._dimension is None:
-            with self._embedding:  # some embedders find out by embedding
+            with self._alone():  # some embedders find out by embedding
                 self._dimension = self.embedder.dimension
         return self._dimension
 
@@ -127,7 +140,7 @@ class CachedEmbedder:
 
     def unload(self) -> None:
         """Give back the model's memory once the batch in hand is done."""
-        with self._embedding:
+        with self._alone():
             self._loaded = False
             if isinstance(self.embedder, Unloadable):
                 self.embedder.unload()
@@ -135,7 +148,8 @@ class CachedEmbedder:
     def unload_if_idle(self) -> bool:
         """Unload if nothing was embedded for a while; for whoever ticks already to call now and then."""
         with self._lock:
-            busy = self._draining or self._clock() - self._last_used < self._idle_seconds
+            draining = any(worker.draining for worker in self._workers)
+            busy = draining or self._clock() - self._last_used < self._idle_seconds
         if busy or not self._loaded:
             return False
         self.unload()
@@ -143,8 +157,17 @@ class CachedEmbedder:
 
     def close(self) -> None:
         """Finish what was asked, then stop the worker and give back the model's memory."""
-        self._worker.shutdown()
+        for worker in self._workers:
+            worker.pool.shutdown()
         self.unload()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While nothing is being embedded."""
+        with ExitStack() as held:
+            for worker in self._workers:
+                held.enter_context(worker.embedding)
+            yield
 
     def _look_up(
         self, texts: Sequence[str], tenant: str
@@ -190,15 +213,16 @@ class CachedEmbedder:
                     self._queue.hurry(pending, lane)
                 pending.waiters += 1
                 requested.append(pending)
-            start = bool(self._queue) and not self._draining
-            self._draining |= start
-        if start:
+            idle = [w for w in self._workers if not w.draining and self._queue.waiting(w.lanes)]
+            for worker in idle:
+                worker.draining = True
+        for worker in idle:
             try:
-                self._worker.submit(self._drain)
+                worker.pool.submit(self._drain, worker)
             except RuntimeError as error:  # closed, or the interpreter is going down
                 closed = Unavailable("the embedder has been closed")
                 with self._lock:
-                    self._draining = False
+                    worker.draining = False
                     waiting = self._queue.clear()
                 self._fail(waiting, closed)
                 raise closed from error
@@ -212,22 +236,22 @@ class CachedEmbedder:
                 if not pending.waiters and self._queue.withdraw(pending):
                     del self._waiting[pending.key]
 
-    def _drain(self) -> None:
+    def _drain(self, worker: _Worker) -> None:
         while True:
             with self._lock:
                 began = self._last_used = self._clock()
-                batch = self._queue.take(self._batch, self._slice_chars)
+                batch = self._queue.take(self._batch, self._slice_chars, worker.lanes)
                 if not batch:
-                    self._draining = False
+                    worker.draining = False
                     return
             batch.sort(key=lambda pending: len(pending.text))
-            self._embed_batch(batch)
+            self._embed_batch(batch, worker)
             took = (self._clock() - began) / len(batch)
             self._seconds_per_text += (took - self._seconds_per_text) / 8
 
-    def _embed_batch(self, batch: list[PendingText]) -> None:
+    def _embed_batch(self, batch: list[PendingText], worker: _Worker) -> None:
         try:
-            with self._embedding:
+            with worker.embedding:
                 self._loaded = True
                 vectors = self.embedder.embed([pending.text for pending in batch])
             if vectors.ndim != 2 or len(vectors) != len(batch):
@@ -236,7 +260,7 @@ class CachedEmbedder:
             # One caller's text is at fault: it must not take down what other callers asked for.
             if len(batch) > 1:
                 for pending in batch:
-                    self._embed_batch([pending])
+                    self._embed_batch([pending], worker)
             else:
                 self._fail(batch, fault)
         except BaseException as error:  # every waiter must hear of it, or it would wait for ever

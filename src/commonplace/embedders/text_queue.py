@@ -6,6 +6,7 @@ Not thread-safe by itself; `cache.CachedEmbedder` holds its lock around every ca
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -76,9 +77,12 @@ class TextQueue:
         own, most = MOST_WAITING[lane]
         return self._sizes[lane] >= most or len(self._lanes[lane].get(tenant, ())) >= own
 
-    def take(self, count: int, chars: int) -> list[PendingText]:
+    def waiting(self, lanes: Iterable[Lane]) -> bool:
+        return any(self._sizes[lane] for lane in lanes)
+
+    def take(self, count: int, chars: int, lanes: Iterable[Lane] = Lane) -> list[PendingText]:
         """The next batch: of one lane, a text from each tenant in turn, at least one and not much to compute."""
-        lane = next((lane for lane in Lane if self._sizes[lane]), None)
+        lane = next((lane for lane in lanes if self._sizes[lane]), None)
         taken: list[PendingText] = []
         if lane is None:
             return taken

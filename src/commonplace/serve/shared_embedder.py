@@ -135,6 +135,7 @@ class SharedEmbedder:
         self._folder = folder
         self._not_before = float("-inf")
         self.name = own.name
+        self.concurrent = getattr(own, "concurrent", False)
 
     @property
     def dimension(self) -> int:
