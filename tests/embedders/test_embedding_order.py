@@ -124,7 +124,7 @@ def test_a_question_waits_for_one_slice_of_a_long_document(gated: tuple[CachedEm
 
 def test_a_question_waits_for_nothing_where_two_can_embed_at_once() -> None:
     class Concurrent(HashingEmbedder):
-        concurrent = True
+        concurrent = 2
         gate = threading.Event()
 
         def embed(self, texts: Sequence[str]) -> Vectors:

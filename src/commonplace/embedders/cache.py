@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
+import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2b
 
 import numpy as np
@@ -23,6 +26,7 @@ BATCH = 64
 #: from larger batches of long texts; an embedder that does says so by its own `slice_chars`.
 SLICE_CHARS = 1_000
 IDLE_SECONDS = 600.0
+_BACKGROUND_NICENESS = 15
 _MOST_WAIT_SECONDS = 60
 
 _Vector = Vectors  # one row of them
@@ -36,13 +40,21 @@ class _Worker:
         self.lanes = lanes
         self.draining = False
         self.embedding = threading.Lock()  # held while it embeds
-        self.pool = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+        yields = _yield_processor if lanes == (Lane.BACKGROUND,) else None
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix="embedder", initializer=yields)
+
+
+def _yield_processor() -> None:
+    """What nobody waits for gives way to what somebody does; this thread alone, which only Linux can tell apart."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BACKGROUND_NICENESS)
 
 
 class CachedEmbedder:
     """Thread-safe, for callers with and without an event loop; the embedder inside is only ever called by one
-    thread at a time, or by two if it is `concurrent`: then questions have a thread of their own, and wait for nothing
-    that is being written.
+    thread at a time, or by several if it is `concurrent`: then questions have a thread of their own, and wait for
+    nothing that is being written.
 
     What waits while a batch is computed becomes the next batch, in the order of `text_queue`: load makes batches
     larger and a lone caller never waits for company. A caller with many texts has one slice in the queue at a time, so
@@ -73,10 +85,12 @@ class CachedEmbedder:
         self._loaded = False
         self._dimension: int | None = None
         self._last_used = clock()
-        apart = (
-            [(Lane.QUERY,), (Lane.WRITE, Lane.BACKGROUND)] if getattr(embedder, "concurrent", False) else [tuple(Lane)]
-        )
-        self._workers = [_Worker(lanes) for lanes in apart]
+        #: Slices of one caller that may be in the queue at once: more than can be computed at once gain nothing.
+        self._ahead: int = getattr(embedder, "concurrent", 1)
+        served: list[tuple[Lane, ...]] = [tuple(Lane)]
+        if self._ahead > 1:
+            served = [(Lane.QUERY,), (Lane.BACKGROUND,), *[(Lane.WRITE,)] * self._ahead]
+        self._workers = [_Worker(lanes) for lanes in served]
 
     @property
     def name(self) -> str:
@@ -181,7 +195,9 @@ class CachedEmbedder:
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         # Texts of one length together: a batch costs what its longest text costs, times its size.
         items = sorted(missing.items(), key=lambda item: len(item[1]))
-        return keys, found, list(self._slices(items))
+        slices = list(self._slices(items))
+        grouped = (slices[i : i + self._ahead] for i in range(0, len(slices), self._ahead))
+        return keys, found, [list(itertools.chain(*group)) for group in grouped]
 
     def _slices(self, items: list[_Item]) -> Iterator[list[_Item]]:
         current: list[_Item] = []

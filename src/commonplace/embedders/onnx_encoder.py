@@ -63,7 +63,8 @@ class OnnxEmbedder(BaseEmbedder):
     `files` is asked at each load.
     """
 
-    concurrent = True  # both libraries let several threads use one model
+    #: Texts embedded at once, a thread each: as fast as all threads on one text, and a question waits for none of them.
+    concurrent = max(2, min(MAX_THREADS, usable_cores()))
 
     def __init__(self, name: str, files: ModelFiles, *, max_tokens: int, dimension: int | None = None) -> None:
         self.name = name
@@ -110,7 +111,7 @@ class OnnxEmbedder(BaseEmbedder):
         with self._loading:  # or two threads would have a model each
             if self._loaded is None:
                 model, tokenizer = self._files()
-                session = load_session(model, self.name, threads=min(MAX_THREADS, usable_cores()))
+                session = load_session(model, self.name, threads=1)
                 self._loaded = session, load_tokenizer(tokenizer, self._max_tokens, f"the tokenizer of {self.name}")
                 _return_freed_memory()
             return self._loaded

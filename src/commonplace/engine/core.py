@@ -33,6 +33,7 @@ _RETRIES = 8
 #: What is written waits for its vectors up to this length, and this long; then it is kept without, and they follow.
 EMBEDDED_AT_ONCE_CHARS = 64_000
 _EMBEDDING_SECONDS = 5.0
+_LONG_CHARS = 1_000
 
 #: The tenant under which the store's own records lie.
 SYSTEM = ""
@@ -154,6 +155,7 @@ class Core:
             else:
                 own = vectors[start : start + len(texts)]
                 start += len(texts)
+            await let_others_in(memory.content)
             make_entries.append(Entry(memory, own, terms(indexed_text(memory)), generation))
         return make_entries
 
@@ -231,6 +233,12 @@ def _reopened(info: EmbedderInfo) -> Embedder | None:
         return found if found and (found.name, found.dimension) == (info.name, info.dimension) else None
     except Fault:
         return None
+
+
+async def let_others_in(content: str) -> None:
+    """Between long texts of a batch: a thousand of them in one go would hold up everyone else for seconds."""
+    if len(content) > _LONG_CHARS:
+        await asyncio.sleep(0)
 
 
 def require_role(who: Principal, role: Role) -> None:

@@ -135,7 +135,7 @@ class SharedEmbedder:
         self._folder = folder
         self._not_before = float("-inf")
         self.name = own.name
-        self.concurrent = getattr(own, "concurrent", False)
+        self.concurrent = getattr(own, "concurrent", 1)
 
     @property
     def dimension(self) -> int:
