@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -64,6 +65,7 @@ class Core:
         self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None
         self._chosen: Embedder | None = None  # the one last asked for, whether or not it made the store's vectors
+        self._reading = asyncio.Lock()
         self.left_behind = 0  # entries made without the vectors they should have
         self.fill_vectors: Callable[[], None] = lambda: None  # told when such entries are in the store
         self.writing = 0  # units of work handed to the store and not answered yet
@@ -140,7 +142,7 @@ class Core:
 
     async def make_entries(self, memories: Sequence[Memory], given: Sequence[list[float] | None] = ()) -> list[Entry]:
         """Memories with their vectors and terms, made outside any lock."""
-        parts = [passages(m) for m in memories]
+        parts, words = await self._read(memories)
         wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
         vectors, info = await self._embed_written(wanted, memories[0].tenant) if wanted else (None, self.embedder_info)
         generation = info.generation if info else 0
@@ -155,9 +157,20 @@ class Core:
             else:
                 own = vectors[start : start + len(texts)]
                 start += len(texts)
-            await let_others_in(memory.content)
-            make_entries.append(Entry(memory, own, terms(indexed_text(memory)), generation))
+            make_entries.append(Entry(memory, own, words[i], generation))
         return make_entries
+
+    async def _read(self, memories: Sequence[Memory]) -> tuple[list[list[str]], list[bytes]]:
+        """What is embedded of each, and its terms. Of what is long one batch at a time: whoever does something else
+        waits at each of its steps for one text, not for one of every batch."""
+        long = any(len(memory.content) > _LONG_CHARS for memory in memories)
+        parts, words = [], []
+        async with self._reading if long else nullcontext():
+            for memory in memories:
+                await let_others_in(memory.content)
+                parts.append(passages(memory))
+                words.append(terms(indexed_text(memory)))
+        return parts, words
 
     async def _embed_written(self, texts: Sequence[str], tenant: str) -> tuple[Vectors | None, EmbedderInfo | None]:
         """No vectors where making them would keep the author, or others, waiting: they are filled in later."""
