@@ -167,9 +167,9 @@ class Core:
         parts, words = [], []
         async with self._reading if long else nullcontext():
             for memory in memories:
-                await let_others_in(memory.content)
-                parts.append(passages(memory))
-                words.append(terms(indexed_text(memory)))
+                found = await asyncio.to_thread(_derived, memory) if long else _derived(memory)
+                parts.append(found[0])
+                words.append(found[1])
         return parts, words
 
     async def _embed_written(self, texts: Sequence[str], tenant: str) -> tuple[Vectors | None, EmbedderInfo | None]:
@@ -238,6 +238,10 @@ class Core:
         at_hand = [self._chosen, *([self.embedding.embedder] if self.embedding else [])]
         same = next((embedder for embedder in at_hand if embedder.name == info.name), None)
         await self._use(same or _reopened(info) or self._chosen, info)
+
+
+def _derived(memory: Memory) -> tuple[list[str], bytes]:
+    return passages(memory), terms(indexed_text(memory))
 
 
 def _reopened(info: EmbedderInfo) -> Embedder | None:

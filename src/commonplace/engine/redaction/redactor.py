@@ -23,7 +23,7 @@ Labels = list[str]
 
 _TEXTS = ("title", "entity_name", "source", "speaker")
 _DOCUMENTS = ("tags", "metadata", "provenance")
-_LARGE = 16_384  # characters that can be searched before anyone else notices having waited
+_LARGE = 2_000  # characters; searching more than that is done off the event loop
 #: What others look a memory up by: another spelling would make it another one, so a secret there is refused.
 _NAMES = ("agent_id", "user_id", "project", "session_id", "kind", "aliases", "supersedes", "privacy")
 

@@ -73,7 +73,13 @@ class SqliteSearch(StorePart):
             for scope in scopes:
                 self.index.prefetch(scope)
 
-        found = await self._readers.run(lambda db: self._search(db, search, scopes), before=prefetch)
+        def find(db: Connection) -> list[Candidate]:
+            return self._search(db, search, scopes)
+
+        if _is_indexed(search.reach):
+            found = await self._readers.run(find, before=prefetch)
+        else:
+            found = await self._readers.run_scan(search.reach.tenant, find, before=prefetch)
         for scope in scopes:
             if self.index.maintenance_due(scope):
                 self._indexer.schedule(scope)
@@ -82,7 +88,7 @@ class SqliteSearch(StorePart):
     def _search(self, db: Connection, search: Search, scopes: list[int]) -> list[Candidate]:
         source, reach = _checked_source(db, search), search.reach
         terms = query_terms(search.text) if search.text else []
-        if reach.as_of is not None or reach.statuses != ("live",):
+        if not _is_indexed(reach):
             return _search_exactly(db, source, search, terms)
         masks, rest = _index_masks(reach)
         scores: _Scores = {}
@@ -113,6 +119,10 @@ class SqliteSearch(StorePart):
             for mid, cosine in zip(found, cosines.tolist(), strict=True):
                 by_mid[mid].dense = cosine
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
+
+
+def _is_indexed(reach: Reach) -> bool:
+    return reach.as_of is None and reach.statuses == ("live",)
 
 
 def _checked_source(db: Connection, search: Search) -> RowSource:
