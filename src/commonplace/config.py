@@ -50,7 +50,21 @@ class MrpConfig:
     origins: tuple[str, ...] = ()  # the addresses peers ask at; none is where it listens, and `allowed_hosts`
 
 
-_TABLES: dict[str, type[Any]] = {"redaction": RedactionConfig, "mrp": MrpConfig}
+@dataclass(slots=True, frozen=True)
+class LimitsConfig:
+    """The table [limits]: what a connection may cost the server before anyone knows whose it is."""
+
+    header_bytes: int = 64 * 1024  # of a request's first line and headers, and of what follows a chunked body
+    headers: int = 100
+    first_byte_seconds: int = 10  # from connecting
+    header_seconds: int = 10  # from a request's first byte to the end of its headers
+    request_seconds: int = 60  # from its first byte to its last; and for a client to take an answer
+    idle_seconds: int = 30  # of a kept connection without a request
+    connections: int = 1000
+    connections_per_address: int = 500
+
+
+_TABLES: dict[str, type[Any]] = {"redaction": RedactionConfig, "mrp": MrpConfig, "limits": LimitsConfig}
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
     "mrp": {"decline": ("none", "strangers", "all")},
@@ -77,6 +91,7 @@ class Config:
     openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
 
     @property
     def store_url(self) -> str:

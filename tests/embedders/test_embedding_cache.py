@@ -18,6 +18,8 @@ from commonplace.wire.errors import Unavailable, ValidationError
 class RecordingEmbedder(HashingEmbedder):
     """The real hashing embedder, which notes its batches, can be held at a gate, and refuses some texts."""
 
+    slice_chars = 100_000  # so that batches are bounded by their number alone
+
     def __init__(self) -> None:
         super().__init__(64)
         self.batches: list[list[str]] = []

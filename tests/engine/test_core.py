@@ -180,7 +180,7 @@ def test_an_embedder_that_was_replaced_is_closed_and_one_that_stays_is_not(path:
         await engine.upkeep.reindex(WHO, second)
         assert first.unloaded == 1
         assert held is not None
-        assert held._worker._shutdown
+        assert held._workers[0].pool._shutdown
         assert cosines(await recall_explained(engine)) != [None]
         await engine.close()
 
@@ -241,7 +241,7 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
         held, loop = engine._core.embedding, asyncio.get_running_loop()
         assert held is not None
         closing = threading.Event()
-        shut = held._worker.shutdown
+        shut = held._workers[0].pool.shutdown
 
         def shutdown() -> None:
             shut(wait=False)
@@ -254,10 +254,10 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
             assert closing.wait(20)
 
         under_way: list[Any] = []
-        held._worker.shutdown = shutdown  # type: ignore[method-assign, assignment]
+        held._workers[0].pool.shutdown = shutdown  # type: ignore[method-assign, assignment]
         first.batches, first.between = 1, switch
         texts = [f"text {i}" for i in range(100)]
-        vectors, info = await asyncio.wait_for(engine._core.embed_with_info(texts), 20)
+        vectors, info = await asyncio.wait_for(engine._core.embed_with_info(texts, "local"), 20)
         assert vectors is not None
         assert vectors == pytest.approx(second.embed(texts))
         assert info == engine._core.embedder_info
@@ -450,6 +450,6 @@ def test_the_first_embedder_is_the_stores_and_another_only_says_so(clock: FakeCl
         assert (late.embedding, late.embedder_info) == (None, info)
         assert late.note is not None
         assert late.note.startswith("this store's vectors were made by first, but second is configured")
-        assert await late.embed(["x"]) is None
+        assert (await late.embed_with_info(["x"], "local"))[0] is None
 
     asyncio.run(scenario())

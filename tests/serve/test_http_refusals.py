@@ -94,7 +94,7 @@ def test_a_bad_request_is_refused(open_server: ServerProcess, method: str, path:
 
 
 def test_what_cannot_be_read_as_http_is_refused_in_the_same_words(open_server: ServerProcess) -> None:
-    refused(open_server.get("/v0/memories?agent_id=x&filter=" + "%F0%9F%8D%B5" * 6000), 400, "validation_error")
+    refused(open_server.get("/v0/memories?agent_id=x&filter=" + "%F0%9F%8D%B5" * 6000), 431, "validation_error")
     with socket.create_connection(("127.0.0.1", open_server.port), timeout=10) as line:
         line.sendall(b"tea, please\r\n\r\n")
         head, _, body = b"".join(iter(lambda: line.recv(65_536), b"")).partition(b"\r\n\r\n")

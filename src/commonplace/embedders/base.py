@@ -30,7 +30,8 @@ class Embedder(Protocol):
         """Some embedders have to embed once to know it, so reading it (and isinstance does) may load a model."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Shape (len(texts), dimension), float32, rows of length 1. Called from any thread, one at a time."""
+        """Shape (len(texts), dimension), float32, rows of length 1. Called from any thread, one at a time; from
+        several at once if it has an attribute `concurrent` that says how many texts it embeds beside one another."""
 
 
 @runtime_checkable

@@ -3,33 +3,63 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
+import sys
 import threading
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2b
 
 import numpy as np
 
 from commonplace.embedders.base import Embedder, Unloadable, Vectors
-from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.embedders.text_queue import Lane, PendingText, TextQueue
+from commonplace.wire.errors import Fault, RateLimited, Unavailable, ValidationError
 
 ENTRIES = 4096
 BATCH = 64
+#: Characters computed in one go: what comes first meanwhile waits for no more. A model on the processor gains nothing
+#: from larger batches of long texts; an embedder that does says so by its own `slice_chars`.
+SLICE_CHARS = 1_000
 IDLE_SECONDS = 600.0
+_BACKGROUND_NICENESS = 15
+_MOST_WAIT_SECONDS = 60
 
 _Vector = Vectors  # one row of them
 _Item = tuple[bytes, str]  # a text and its key
 
 
+class _Worker:
+    """One thread, and the lanes it serves."""
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        self.lanes = lanes
+        self.draining = False
+        self.embedding = threading.Lock()  # held while it embeds
+        yields = _yield_processor if lanes == (Lane.BACKGROUND,) else None
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix="embedder", initializer=yields)
+
+
+def _yield_processor() -> None:
+    """What nobody waits for gives way to what somebody does; this thread alone, which only Linux can tell apart."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BACKGROUND_NICENESS)
+
+
 class CachedEmbedder:
     """Thread-safe, for callers with and without an event loop; the embedder inside is only ever called by one
-    thread at a time.
+    thread at a time, or by several if it is `concurrent`: then questions have a thread of their own, and wait for
+    nothing that is being written.
 
-    What waits while a batch is computed becomes the next batch, so load makes batches larger and a lone
-    caller never waits for company. A caller with many texts has one batch in the queue at a time, so that
-    others get in between.
+    What waits while a batch is computed becomes the next batch, in the order of `text_queue`: load makes batches
+    larger and a lone caller never waits for company. A caller with many texts has one slice in the queue at a time, so
+    that others of the same tenant get in between, and one that gives up takes back what is not begun. Tenants share
+    neither vectors nor turns: nobody learns from the time it takes what another has embedded.
     """
 
     def __init__(
@@ -44,18 +74,23 @@ class CachedEmbedder:
         self.embedder = embedder
         self._entries = entries
         self._batch = batch
+        self._slice_chars: int = getattr(embedder, "slice_chars", SLICE_CHARS)
         self._idle_seconds = idle_seconds
         self._clock = clock
-        self._lock = threading.Lock()  # guards the four below; never held while embedding
+        self._lock = threading.Lock()  # guards the four below, and who drains; never held while embedding
         self._vectors: OrderedDict[bytes, _Vector] = OrderedDict()
-        self._waiting: dict[bytes, Future[_Vector]] = {}
-        self._queue: deque[_Item] = deque()
-        self._draining = False
-        self._embedding = threading.Lock()
+        self._waiting: dict[bytes, PendingText] = {}
+        self._queue = TextQueue()
+        self._seconds_per_text = 0.0  # lately
         self._loaded = False
         self._dimension: int | None = None
         self._last_used = clock()
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+        #: Slices of one caller that may be in the queue at once: more than can be computed at once gain nothing.
+        self._ahead: int = getattr(embedder, "concurrent", 1)
+        served: list[tuple[Lane, ...]] = [tuple(Lane)]
+        if self._ahead > 1:
+            served = [(Lane.QUERY,), (Lane.BACKGROUND,), *[(Lane.WRITE,)] * self._ahead]
+        self._workers = [_Worker(lanes) for lanes in served]
 
     @property
     def name(self) -> str:
@@ -64,29 +99,45 @@ class CachedEmbedder:
     @property
     def dimension(self) -> int:
         if self._dimension is None:
-            with self._embedding:  # some embedders find out by embedding
+            with self._alone():  # some embedders find out by embedding
                 self._dimension = self.embedder.dimension
         return self._dimension
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        keys, found, missing = self._look_up(texts)
+    def embed(self, texts: Sequence[str], *, tenant: str = "", lane: Lane = Lane.WRITE) -> Vectors:
+        keys, found, missing = self._look_up(texts, tenant)
         for chunk in missing:
-            found |= {key: future.result() for key, future in self._request(chunk).items()}
+            requested = self._request(chunk, tenant, lane)
+            try:
+                found |= {pending.key: pending.future.result() for pending in requested}
+            finally:
+                self._leave(requested)
         return self._rows(keys, found)
 
-    async def embed_async(self, texts: Sequence[str]) -> Vectors:
-        keys, found, missing = self._look_up(texts)
+    async def embed_async(self, texts: Sequence[str], *, tenant: str = "", lane: Lane = Lane.WRITE) -> Vectors:
+        keys, found, missing = self._look_up(texts, tenant)
         for chunk in missing:
-            requested = self._request(chunk)
-            vectors = await asyncio.gather(*map(asyncio.wrap_future, requested.values()))
-            found |= zip(requested, vectors, strict=True)
+            requested = self._request(chunk, tenant, lane)
+            try:
+                vectors = await asyncio.gather(*(asyncio.wrap_future(pending.future) for pending in requested))
+            finally:
+                self._leave(requested)
+            found |= zip((pending.key for pending in requested), vectors, strict=True)
         return self._rows(keys, found)
 
-    def discard(self, texts: Sequence[str]) -> None:
+    def check_room(self, tenant: str, lane: Lane) -> None:
+        """Refuse before anything is accepted, where so much waits already that another would only wait in vain."""
+        with self._lock:
+            if not self._queue.is_full(tenant, lane):
+                return
+            wait = len(self._queue) * self._seconds_per_text
+        seconds = min(max(1, round(wait)), _MOST_WAIT_SECONDS)
+        raise RateLimited(f"too many texts wait to be embedded; try again in {seconds} s", retry_after=seconds)
+
+    def discard(self, texts: Sequence[str], *, tenant: str = "") -> None:
         """Drop what is cached of these: erasing a memory must leave nothing derived from it."""
         with self._lock:
             for text in texts:
-                self._vectors.pop(_key(text), None)
+                self._vectors.pop(_key(text, tenant), None)
 
     def clear(self) -> None:
         with self._lock:
@@ -103,7 +154,7 @@ class CachedEmbedder:
 
     def unload(self) -> None:
         """Give back the model's memory once the batch in hand is done."""
-        with self._embedding:
+        with self._alone():
             self._loaded = False
             if isinstance(self.embedder, Unloadable):
                 self.embedder.unload()
@@ -111,7 +162,8 @@ class CachedEmbedder:
     def unload_if_idle(self) -> bool:
         """Unload if nothing was embedded for a while; for whoever ticks already to call now and then."""
         with self._lock:
-            busy = self._draining or self._clock() - self._last_used < self._idle_seconds
+            draining = any(worker.draining for worker in self._workers)
+            busy = draining or self._clock() - self._last_used < self._idle_seconds
         if busy or not self._loaded:
             return False
         self.unload()
@@ -119,12 +171,23 @@ class CachedEmbedder:
 
     def close(self) -> None:
         """Finish what was asked, then stop the worker and give back the model's memory."""
-        self._worker.shutdown()
+        for worker in self._workers:
+            worker.pool.shutdown()
         self.unload()
 
-    def _look_up(self, texts: Sequence[str]) -> tuple[list[bytes], dict[bytes, _Vector], list[list[_Item]]]:
-        """The keys of all, the vectors of those that are cached, and the rest in chunks."""
-        keys = [_key(text) for text in texts]
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While nothing is being embedded."""
+        with ExitStack() as held:
+            for worker in self._workers:
+                held.enter_context(worker.embedding)
+            yield
+
+    def _look_up(
+        self, texts: Sequence[str], tenant: str
+    ) -> tuple[list[bytes], dict[bytes, _Vector], list[list[_Item]]]:
+        """The keys of all, the vectors of those that are cached, and the rest in slices."""
+        keys = [_key(text, tenant) for text in texts]
         with self._lock:
             found = {key: self._vectors[key] for key in keys if key in self._vectors}
             for key in found:
@@ -132,90 +195,119 @@ class CachedEmbedder:
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         # Texts of one length together: a batch costs what its longest text costs, times its size.
         items = sorted(missing.items(), key=lambda item: len(item[1]))
-        return keys, found, [items[start : start + self._batch] for start in range(0, len(items), self._batch)]
+        slices = list(self._slices(items))
+        grouped = (slices[i : i + self._ahead] for i in range(0, len(slices), self._ahead))
+        return keys, found, [list(itertools.chain(*group)) for group in grouped]
 
-    def _request(self, items: list[_Item]) -> dict[bytes, Future[_Vector]]:
-        requested: dict[bytes, Future[_Vector]] = {}
+    def _slices(self, items: list[_Item]) -> Iterator[list[_Item]]:
+        current: list[_Item] = []
+        chars = 0
+        for item in items:
+            if current and (len(current) == self._batch or chars + len(item[1]) > self._slice_chars):
+                yield current
+                current, chars = [], 0
+            current.append(item)
+            chars += len(item[1])
+        if current:
+            yield current
+
+    def _request(self, items: list[_Item], tenant: str, lane: Lane) -> list[PendingText]:
+        requested: list[PendingText] = []
         with self._lock:
             for key, text in items:
-                future = self._waiting.get(key)
-                if future is None:
-                    future = Future()
+                pending = self._waiting.get(key)
+                if pending is None:
+                    pending = PendingText(key, text, tenant, lane)
                     # Callers share it, so one that gives up must not be able to cancel it for the others.
-                    future.set_running_or_notify_cancel()
+                    pending.future.set_running_or_notify_cancel()
                     if key in self._vectors:
-                        future.set_result(self._vectors[key])
+                        pending.future.set_result(self._vectors[key])
                     else:
-                        self._waiting[key] = future
-                        self._queue.append((key, text))
-                requested[key] = future
-            start = bool(self._queue) and not self._draining
-            self._draining |= start
-        if start:
+                        self._waiting[key] = pending
+                        self._queue.add(pending)
+                else:
+                    self._queue.hurry(pending, lane)
+                pending.waiters += 1
+                requested.append(pending)
+            idle = [w for w in self._workers if not w.draining and self._queue.waiting(w.lanes)]
+            for worker in idle:
+                worker.draining = True
+        for worker in idle:
             try:
-                self._worker.submit(self._drain)
+                worker.pool.submit(self._drain, worker)
             except RuntimeError as error:  # closed, or the interpreter is going down
                 closed = Unavailable("the embedder has been closed")
                 with self._lock:
-                    self._draining = False
-                    waiting = [*self._queue]
-                    self._queue.clear()
+                    worker.draining = False
+                    waiting = self._queue.clear()
                 self._fail(waiting, closed)
                 raise closed from error
         return requested
 
-    def _drain(self) -> None:
+    def _leave(self, requested: list[PendingText]) -> None:
+        """A caller waits no longer: what nobody else waits for, and no batch has taken up, is not embedded at all."""
+        with self._lock:
+            for pending in requested:
+                pending.waiters -= 1
+                if not pending.waiters and self._queue.withdraw(pending):
+                    del self._waiting[pending.key]
+
+    def _drain(self, worker: _Worker) -> None:
         while True:
             with self._lock:
-                self._last_used = self._clock()
-                items = [self._queue.popleft() for _ in range(min(self._batch, len(self._queue)))]
-                if not items:
-                    self._draining = False
+                began = self._last_used = self._clock()
+                batch = self._queue.take(self._batch, self._slice_chars, worker.lanes)
+                if not batch:
+                    worker.draining = False
                     return
-            items.sort(key=lambda item: len(item[1]))
-            self._embed_batch(items)
+            batch.sort(key=lambda pending: len(pending.text))
+            self._embed_batch(batch, worker)
+            took = (self._clock() - began) / len(batch)
+            self._seconds_per_text += (took - self._seconds_per_text) / 8
 
-    def _embed_batch(self, items: list[_Item]) -> None:
+    def _embed_batch(self, batch: list[PendingText], worker: _Worker) -> None:
         try:
-            with self._embedding:
+            with worker.embedding:
                 self._loaded = True
-                vectors = self.embedder.embed([text for _, text in items])
-            if vectors.ndim != 2 or len(vectors) != len(items):
-                raise Unavailable(f"{self.name} answered shape {list(vectors.shape)} for {len(items)} texts")
+                vectors = self.embedder.embed([pending.text for pending in batch])
+            if vectors.ndim != 2 or len(vectors) != len(batch):
+                raise Unavailable(f"{self.name} answered shape {list(vectors.shape)} for {len(batch)} texts")
         except ValidationError as fault:
             # One caller's text is at fault: it must not take down what other callers asked for.
-            if len(items) > 1:
-                for item in items:
-                    self._embed_batch([item])
+            if len(batch) > 1:
+                for pending in batch:
+                    self._embed_batch([pending], worker)
             else:
-                self._fail(items, fault)
+                self._fail(batch, fault)
         except BaseException as error:  # every waiter must hear of it, or it would wait for ever
-            self._fail(items, error)
+            self._fail(batch, error)
             if not isinstance(error, Exception):
                 raise
         else:
-            self._keep(items, vectors)
+            self._keep(batch, vectors)
 
-    def _keep(self, items: list[_Item], vectors: Vectors) -> None:
+    def _keep(self, batch: list[PendingText], vectors: Vectors) -> None:
         rows = [np.array(row, np.float32) for row in vectors]  # own copies: a view would keep the batch alive
         with self._lock:
-            futures = [self._waiting.pop(key) for key, _ in items]
-            for (key, _), row in zip(items, rows, strict=True):
+            for pending, row in zip(batch, rows, strict=True):
+                self._waiting.pop(pending.key)
                 row.setflags(write=False)
-                self._vectors[key] = row
-                self._vectors.move_to_end(key)
+                if pending.lane is not Lane.BACKGROUND:  # which may have been erased since, and is asked for once
+                    self._vectors[pending.key] = row
+                    self._vectors.move_to_end(pending.key)
             while len(self._vectors) > self._entries:
                 self._vectors.popitem(last=False)
-        for future, row in zip(futures, rows, strict=True):
-            future.set_result(row)
+        for pending, row in zip(batch, rows, strict=True):
+            pending.future.set_result(row)
 
-    def _fail(self, items: list[_Item], error: BaseException) -> None:
+    def _fail(self, batch: list[PendingText], error: BaseException) -> None:
         with self._lock:
-            futures = [self._waiting.pop(key) for key, _ in items]
+            for pending in batch:
+                self._waiting.pop(pending.key)
         fault = error if isinstance(error, Fault) else Unavailable(f"{self.name} failed: {type(error).__name__}")
         fault.__cause__ = None if fault is error else error
-        for future in futures:
-            future.set_exception(fault)
+        for pending in batch:
+            pending.future.set_exception(fault)
 
     def _rows(self, keys: list[bytes], found: dict[bytes, _Vector]) -> Vectors:
         if not keys:
@@ -223,6 +315,7 @@ class CachedEmbedder:
         return np.stack([found[key] for key in keys])
 
 
-def _key(text: str) -> bytes:
+def _key(text: str, tenant: str) -> bytes:
     # A digest, so that the cache's memory does not depend on how long texts are and holds none of them.
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+    own = tenant.encode("utf-8", "surrogatepass")
+    return blake2b(b"%d:%b" % (len(own), own) + text.encode("utf-8", "surrogatepass"), digest_size=32).digest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -62,12 +63,16 @@ class OnnxEmbedder(BaseEmbedder):
     `files` is asked at each load.
     """
 
+    #: Texts embedded at once, a thread each: as fast as all threads on one text, and a question waits for none of them.
+    concurrent = max(2, min(MAX_THREADS, usable_cores()))
+
     def __init__(self, name: str, files: ModelFiles, *, max_tokens: int, dimension: int | None = None) -> None:
         self.name = name
         self._files = files
         self._max_tokens = max_tokens
         self._declared = dimension
         self._loaded: tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer] | None = None
+        self._loading = threading.Lock()
 
     @cached_property
     def dimension(self) -> int:
@@ -103,12 +108,13 @@ class OnnxEmbedder(BaseEmbedder):
         return _mean(output, mask) if output.ndim == 3 else output
 
     def _load(self) -> tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer]:
-        if self._loaded is None:
-            model, tokenizer = self._files()
-            session = load_session(model, self.name, threads=min(MAX_THREADS, usable_cores()))
-            self._loaded = session, load_tokenizer(tokenizer, self._max_tokens, f"the tokenizer of {self.name}")
-            _return_freed_memory()
-        return self._loaded
+        with self._loading:  # or two threads would have a model each
+            if self._loaded is None:
+                model, tokenizer = self._files()
+                session = load_session(model, self.name, threads=1)
+                self._loaded = session, load_tokenizer(tokenizer, self._max_tokens, f"the tokenizer of {self.name}")
+                _return_freed_memory()
+            return self._loaded
 
 
 def load_session(model: Path | bytes, what: str, *, threads: int) -> onnxruntime.InferenceSession:

@@ -34,6 +34,8 @@ _SETTINGS = ("dimension", "key", "model", "shorten", "tls")
 class OpenAI:
     """Texts go to the endpoint and nowhere else: no message or log of ours contains one."""
 
+    slice_chars = 64_000  # each request takes a way there and back, whatever it carries
+
     def __init__(
         self,
         url: str,

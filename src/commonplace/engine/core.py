@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,12 +16,13 @@ from commonplace.config import MrpConfig, RedactionConfig
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_embedder
+from commonplace.embedders.text_queue import Lane
 from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.judges.base import Judge
-from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
+from commonplace.stores.base import EmbedderInfo, Entry, LateVectors, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
-from commonplace.wire.errors import Fault, Forbidden, NotFound, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Forbidden, NotFound, RateLimited, Unavailable, ValidationError
 from commonplace.wire.record import Clock, Memory, Principal, Role, system_clock
 
 T = TypeVar("T")
@@ -29,6 +31,10 @@ log = logging.getLogger("commonplace.engine")
 
 RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
 _RETRIES = 8
+#: What is written waits for its vectors up to this length, and this long; then it is kept without, and they follow.
+EMBEDDED_AT_ONCE_CHARS = 64_000
+_EMBEDDING_SECONDS = 5.0
+_LONG_CHARS = 1_000
 
 #: The tenant under which the store's own records lie.
 SYSTEM = ""
@@ -43,6 +49,7 @@ class Settings:
     recalls_at_once: bool = False  # write recall audit before answering, as servers that require tokens do
     review_url: str = ""  # where reviews are looked at, "" when nothing serves them
     recalls_per_minute: int = 0  # of each agent; 0 is without limit
+    embeds_behind: bool = False  # keep what is long before its vectors are made, as processes that live on can
     folder: Path | None = None  # where this installation keeps files of its own, such as its keys
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
@@ -59,6 +66,9 @@ class Core:
         self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None
         self._chosen: Embedder | None = None  # the one last asked for, whether or not it made the store's vectors
+        self._reading = asyncio.Lock()
+        self.left_behind = 0  # entries made without the vectors they should have
+        self.fill_vectors: Callable[[], None] = lambda: None  # told when such entries are in the store
         self.writing = 0  # units of work handed to the store and not answered yet
         self.note: str | None = "no embedder is configured: recall is by keywords only"
 
@@ -121,15 +131,17 @@ class Core:
 
     # derived data
 
-    async def embed(self, texts: Sequence[str]) -> Vectors | None:
-        return (await self.embed_with_info(texts))[0]
-
-    async def embed_with_info(self, texts: Sequence[str]) -> tuple[Vectors | None, EmbedderInfo | None]:
-        """Vectors, and what made them: another embedder may take its place while they are made."""
+    async def embed_with_info(
+        self, texts: Sequence[str], tenant: str, lane: Lane = Lane.WRITE, *, bounded: bool = False
+    ) -> tuple[Vectors | None, EmbedderInfo | None]:
+        """Vectors, and what made them: another embedder may take its place while they are made. Where the queue is
+        `bounded`, RateLimited when it is full."""
+        if bounded and self.embedding is not None:
+            self.embedding.check_room(tenant, lane)
         while (embedding := self.embedding) is not None:
             info = self.embedder_info
             try:
-                vectors = await embedding.embed_async(texts)
+                vectors = await embedding.embed_async(texts, tenant=tenant, lane=lane)
             except Unavailable as fault:
                 if embedding is not self.embedding:  # replaced, and closed before it had answered
                     continue
@@ -144,9 +156,9 @@ class Core:
 
     async def make_entries(self, memories: Sequence[Memory], given: Sequence[list[float] | None] = ()) -> list[Entry]:
         """Memories with their vectors and terms, made outside any lock."""
-        parts = [passages(m) for m in memories]
+        parts, words = await self._read(memories)
         wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
-        vectors, info = await self.embed_with_info(wanted) if wanted else (None, self.embedder_info)
+        vectors, info = await self._embed_written(wanted, memories[0].tenant) if wanted else (None, self.embedder_info)
         generation = info.generation if info else 0
         make_entries, start = [], 0
         for i, (memory, texts) in enumerate(zip(memories, parts, strict=True)):
@@ -159,8 +171,33 @@ class Core:
             else:
                 own = vectors[start : start + len(texts)]
                 start += len(texts)
-            make_entries.append(Entry(memory, own, terms(indexed_text(memory)), generation))
+            make_entries.append(Entry(memory, own, words[i], generation))
         return make_entries
+
+    async def _read(self, memories: Sequence[Memory]) -> tuple[list[list[str]], list[bytes]]:
+        """What is embedded of each, and its terms. Of what is long one batch at a time: whoever does something else
+        waits at each of its steps for one text, not for one of every batch."""
+        long = any(len(memory.content) > _LONG_CHARS for memory in memories)
+        parts, words = [], []
+        async with self._reading if long else nullcontext():
+            for memory in memories:
+                found = await asyncio.to_thread(_derived, memory) if long else _derived(memory)
+                parts.append(found[0])
+                words.append(found[1])
+        return parts, words
+
+    async def _embed_written(self, texts: Sequence[str], tenant: str) -> tuple[Vectors | None, EmbedderInfo | None]:
+        """No vectors where making them would keep the author, or others, waiting: they are filled in later."""
+        if not self.settings.embeds_behind or self.embedding is None or not isinstance(self.primary, LateVectors):
+            return await self.embed_with_info(texts, tenant)
+        try:
+            if sum(map(len, texts)) <= EMBEDDED_AT_ONCE_CHARS:
+                async with asyncio.timeout(_EMBEDDING_SECONDS):
+                    return await self.embed_with_info(texts, tenant, bounded=True)
+        except (TimeoutError, RateLimited):
+            pass
+        self.left_behind += 1
+        return None, self.embedder_info
 
     def given_vector(self, embedding: list[float]) -> Vectors:
         info = self.embedder_info
@@ -230,9 +267,13 @@ class Core:
 
     async def retry_on_conflict(self, attempt: Callable[[], Awaitable[R]]) -> R:
         """Run an attempt that prepared its vectors beforehand, again if the store moved on meanwhile."""
+        before = self.left_behind
         for _ in range(_RETRIES):
             try:
-                return await attempt()
+                result = await attempt()
+                if self.left_behind != before:  # by this attempt, or by another meanwhile, which does no harm
+                    self.fill_vectors()
+                return result
             except StaleRead:
                 continue
             except StaleGeneration:
@@ -249,12 +290,22 @@ class Core:
         await self._use(same or _reopened(info) or self._chosen, info)
 
 
+def _derived(memory: Memory) -> tuple[list[str], bytes]:
+    return passages(memory), terms(indexed_text(memory))
+
+
 def _reopened(info: EmbedderInfo) -> Embedder | None:
     try:
         found = open_embedder(info.name)
         return found if found and (found.name, found.dimension) == (info.name, info.dimension) else None
     except Fault:
         return None
+
+
+async def let_others_in(content: str) -> None:
+    """Between long texts of a batch: a thousand of them in one go would hold up everyone else for seconds."""
+    if len(content) > _LONG_CHARS:
+        await asyncio.sleep(0)
 
 
 def require_role(who: Principal, role: Role) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 from commonplace.embedders.base import Embedder, Vectors
-from commonplace.engine.core import Core, Settings, require_role
+from commonplace.embedders.text_queue import Lane
+from commonplace.engine.core import SYSTEM, Core, Settings, require_role
 from commonplace.engine.governance import staging
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import Graph
@@ -40,6 +41,7 @@ from commonplace.engine.types import (
     Snapshot,
     UpsertResult,
 )
+from commonplace.engine.upkeep.embedding_backlog import EmbeddingBacklog
 from commonplace.engine.upkeep.upkeep import Upkeep
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, FileUpkeep, Page, Primary
@@ -59,6 +61,8 @@ class Engine:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._recall_log = RecallLog(core)
+        self._backlog = EmbeddingBacklog(core)
+        core.fill_vectors = self._backlog.wake
         self._recaller = Recaller(core, self._recall_log)
         self.embedder_note: str | None = None  # set by whoever chose the embedder
         self.graph = Graph(core)
@@ -242,11 +246,13 @@ class Engine:
         """One unit vector for each text, made by the store's own embedder; without `remember` none of the texts stays
         in its cache, for callers who may erase them where we do not hear of it."""
         require_role(who, "reader")
-        vectors = await self._core.embed(texts)
+        # One text is most likely a question, for which someone waits.
+        lane = Lane.QUERY if len(texts) == 1 else Lane.WRITE
+        vectors, _ = await self._core.embed_with_info(texts, who.tenant, lane, bounded=True)
         if vectors is None:
             raise Unavailable(self._core.note or "no embedder is configured")
         if not remember and self._core.embedding is not None:
-            self._core.embedding.discard(texts)
+            self._core.embedding.discard(texts, tenant=who.tenant)
         return vectors
 
     def use_judge(self, open_judge: Callable[[], Judge | None]) -> None:
@@ -266,7 +272,15 @@ class Engine:
 
     async def warm_embedder(self) -> None:
         if self._core.embedding is not None:
-            await self._core.embed([_FIRST_TEXT])
+            await self._core.embed_with_info([_FIRST_TEXT], SYSTEM, Lane.QUERY)
+
+    def resume_embedding(self) -> None:
+        """Make, in the background, the vectors that memories still lack: since this process or an earlier one."""
+        self._backlog.wake()
+
+    async def wait_for_vectors(self) -> None:
+        """Until what was begun in the background is done."""
+        await self._backlog.join()
 
     async def release_idle_models(self) -> None:
         """Give back the memory of models that nobody has used for a while; the next use loads them again."""
@@ -306,6 +320,7 @@ class Engine:
         await self._recall_log.flush()
 
     async def close(self) -> None:
+        await self._backlog.close()
         try:
             await self._recall_log.close()
         finally:

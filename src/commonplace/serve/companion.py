@@ -121,7 +121,7 @@ class Companion:
             context.signpost = "/api/v1/status is a place to begin"
             print(f"commonplace: listening on {self.address}", file=sys.stderr, flush=True)
             app = _EventStreamApp(context, self._events)
-            self._server = _Server(uvicorn_config(app, timeout_graceful_shutdown=_STOP_SECONDS))
+            self._server = _Server(uvicorn_config(app, self._config.limits, timeout_graceful_shutdown=_STOP_SECONDS))
             self._server.should_exit = self._stopping
             await self._server.serve(sockets=[self._socket])
         finally:

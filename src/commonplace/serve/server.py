@@ -10,18 +10,18 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
-from commonplace.config import Config
+from commonplace.config import Config, LimitsConfig
 from commonplace.engine import Engine, Settings
 from commonplace.sdk import open_engine
 from commonplace.serve import telemetry
 from commonplace.serve.app import application
+from commonplace.serve.connection_guard import ConnectionGuard, guarded_protocol
 from commonplace.serve.context import AppContext, open_context
 from commonplace.serve.mcp import http as mcp_http
 from commonplace.serve.protocols import http_protocols
 from commonplace.serve.shared_embedder import Advertisement
 from commonplace.serve.system_routes import system_protocol
-from commonplace.wire import strict_json
-from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Unavailable
 
 if TYPE_CHECKING:
     import uvicorn
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 #: How long requests in flight may take to finish once the server was told to stop.
 STOP_SECONDS = 30
 _BACKLOG = 2048
-_KEEP_ALIVE_SECONDS = 30  # a connection without a request
 
 #: Told the server's address, and whether it is open to everyone, once it listens.
 Announce = Callable[[str, bool], None]
@@ -70,6 +69,7 @@ async def make_ready(context: AppContext) -> None:
         context.readiness.indexes = True
         await engine.warm_embedder()
         context.readiness.embedder = True
+        engine.resume_embedding()
     except Fault as fault:
         context.readiness.problem = fault.message
         telemetry.log.error("not ready: %s", fault.message)
@@ -82,13 +82,13 @@ async def serve(config: Config, announce: Announce) -> None:
     """Until SIGTERM or SIGINT; what is in flight is finished and what was written behind is written."""
     with closing(listen(config.host, config.port)) as sock:
         url = address(sock)
-        settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget)
+        settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget, embeds_behind=True)
         engine = await open_engine(config, settings=settings)
         try:
             advertisement = Advertisement(config.data)
             context = await server_context(config, engine, advertisement.token)
             context.tracer, end_traces = telemetry.open_tracer(config.traces, engine.store_name)
-            server = _server(context, advertisement)
+            server = _server(context, config.limits, advertisement)
             ready = asyncio.create_task(make_ready(context))
             announce(url, context.authenticator.is_open)
             # The address by which this machine reaches a server that listens on all of its addresses.
@@ -102,33 +102,25 @@ async def serve(config: Config, announce: Announce) -> None:
             await engine.close()
 
 
-def _http_protocol() -> type[asyncio.Protocol]:
-    """uvicorn's own; what it cannot read, such as an address of more than 65,535 bytes, is refused as we refuse."""
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
-    fault = ValidationError("this is not a request that HTTP allows, or its address is longer than 65,535 bytes")
-    body = strict_json.encode(fault.to_wire())
-    head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
-
-    class HttpProtocol(AutoHTTPProtocol):  # type: ignore[valid-type, misc]
-        def send_400_response(self, msg: str) -> None:
-            own = b"".join(b"%b: %b\r\n" % header for header in self.server_state.default_headers)
-            self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + own + head + body)
-            self.transport.close()
-
-    return HttpProtocol
-
-
-def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
+def uvicorn_config(app: Any, limits: LimitsConfig, **options: Any) -> uvicorn.Config:
     """Without what we do ourselves (logs, signals, start and stop) or not at all (web sockets)."""
     import uvicorn
 
     return uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", server_header=False, ws="none", **options
+        app,
+        http=guarded_protocol(ConnectionGuard(limits)),
+        h11_max_incomplete_event_size=limits.header_bytes,
+        timeout_keep_alive=limits.idle_seconds,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        ws="none",
+        **options,
     )
 
 
-def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server:
+def _server(context: AppContext, limits: LimitsConfig, advertisement: Advertisement) -> uvicorn.Server:
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -136,8 +128,8 @@ def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server
             advertisement.withdraw()  # before the address is given up: the next to have it may be anyone
             await super().shutdown(sockets)
 
-    limits = {"timeout_graceful_shutdown": STOP_SECONDS, "timeout_keep_alive": _KEEP_ALIVE_SECONDS}
-    return Server(uvicorn_config(application(context), http=_http_protocol(), backlog=_BACKLOG, **limits))
+    config = uvicorn_config(application(context), limits, backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS)
+    return Server(config)
 
 
 def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:

@@ -135,6 +135,7 @@ class SharedEmbedder:
         self._folder = folder
         self._not_before = float("-inf")
         self.name = own.name
+        self.concurrent = getattr(own, "concurrent", 1)
 
     @property
     def dimension(self) -> int:
@@ -185,5 +186,6 @@ async def open_session_engine(config: Config) -> Engine:
     if own is not None and isinstance(own, Unloadable):
         own = cast(Embedder, SharedEmbedder(own, config.data))
     server = running_server(config.data)
-    settings = Settings(review_url=f"{server.url}/v0/reviews" if server is not None else "")
+    review_url = f"{server.url}/v0/reviews" if server is not None else ""
+    settings = Settings(review_url=review_url, embeds_behind=True)
     return await open_engine(config, embedder=own, settings=settings)

@@ -377,3 +377,12 @@ class Reindexable(Protocol):
 
     async def switch_generation(self, generation: int) -> bool:
         """Search by that generation from now on, unless a memory still lacks its vector: then False."""
+
+
+@runtime_checkable
+class LateVectors(Reindexable, Protocol):
+    """A store that takes the vectors of a memory after the memory itself."""
+
+    async def add_vectors(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+        """Of the version with that number (see `without_vectors`): searched from now on, without a version or an
+        audit entry. Nothing happens to one that is gone; raises StaleGeneration when another embedder took over."""

@@ -238,4 +238,7 @@ def test_memories_without_vectors_are_counted_and_said(tmp_path: Path, clock: Fa
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         status = run(subject.engine.upkeep.status(WHO))
         assert status["without_vectors"] == 1
-        assert status["note"] == "1 memories are found by keywords only; `commonplace reindex` embeds them"
+        assert status["note"] == (
+            "1 memories wait for their vectors and are found by keywords until then; a running server makes them, or "
+            "`commonplace reindex`"
+        )

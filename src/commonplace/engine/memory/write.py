@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, memory_not_found
+from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, let_others_in, memory_not_found
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import resolve
@@ -59,6 +59,7 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
     now = core.clock()
     for i, item in enumerate(items):
         try:
+            await let_others_in(item.draft.content)
             check(core, who, item.draft)
             draft, redacted[i] = await redact_draft(core, item.draft, item.idempotency_key)
             accepted.append((i, BatchItem(draft, item.idempotency_key), new_memory(who, draft, now)))

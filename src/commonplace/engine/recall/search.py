@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
@@ -55,7 +56,9 @@ async def _search_once(
     wants_context = now or parts.names
     context = await core.primary.context(reach.tenant, reach.agents, reach.now) if wants_context else AgentContext()
     question = analyse(text, context, asked_at, parts)
-    vectors, info = await core.embed_with_info([question.sought]) if question.telling else (None, core.embedder_info)
+    vectors, info = None, core.embedder_info
+    if question.telling:
+        vectors, info = await core.embed_with_info([question.sought], reach.tenant, Lane.QUERY, bounded=True)
     wanted = Search(
         reach,
         question.sought,

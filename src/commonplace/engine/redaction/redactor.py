@@ -26,7 +26,7 @@ _DOCUMENTS = ("tags", "metadata", "provenance")
 _LEAST_NUMBER = 100_000  # that is a password where it is called one
 _NAME_KEYS, _VALUE_KEY = ("name", "key"), "value"
 _MOST_NAMES = 4096  # known to hold no secret
-_LARGE = 16_384  # characters that can be searched before anyone else notices having waited
+_LARGE = 2_000  # characters; searching more than that is done off the event loop
 #: What others look a memory up by: another spelling would make it another one, so a secret there is refused.
 _NAMES = ("agent_id", "user_id", "project", "session_id", "kind", "aliases", "supersedes", "privacy")
 

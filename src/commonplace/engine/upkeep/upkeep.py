@@ -65,7 +65,10 @@ class Upkeep:
         if info is not None and isinstance(core.primary, Reindexable):
             lacking = found["without_vectors"] = await core.primary.count_without_vectors(info.generation)
             if lacking and found["note"] is None:
-                found["note"] = f"{lacking} memories are found by keywords only; `commonplace reindex` embeds them"
+                found["note"] = (
+                    f"{lacking} memories wait for their vectors and are found by keywords until then; a running server "
+                    "makes them, or `commonplace reindex`"
+                )
         return found
 
     async def doctor(self, who: Principal, repair: bool = True, progress: Progress | None = None) -> list[Finding]:

@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 import apsw
 
+from commonplace.stores.base import Reach
 from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.files import StoreFiles, connect, damaged
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
@@ -28,18 +30,33 @@ _OF_CELLS = (ValueError, TypeError, LookupError, AttributeError, AssertionError,
 AwaitedMethod = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
 
 
+#: Scans have threads of their own, of which one tenant has one less: the last is for somebody else.
+SCAN_THREADS = 3
+
+
 class ReaderPool:
     """A few threads, each with a connection that only ever reads."""
 
     def __init__(self, files: StoreFiles, threads: int = 4) -> None:
         self._files = files
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="commonplace-reader")
+        self._scans = ThreadPoolExecutor(SCAN_THREADS, thread_name_prefix="commonplace-scan")
+        # By event loop, too: a semaphore belongs to the first that waits on it.
+        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Semaphore] = WeakValueDictionary()
         self._local = threading.local()
         self._all: list[apsw.Connection] = []
         self._lock = threading.Lock()
 
     async def run(self, read: Read[T], before: Read[None] | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self.run_here, read, before)
+
+    async def run_scan(self, tenant: str, read: Read[T], before: Read[None] | None = None) -> T:
+        """A read that may look at every row of a tenant: others never wait for it, and other tenants' scans only in
+        turn, since no tenant has more than its share in the queue."""
+        loop = asyncio.get_running_loop()
+        turns = self._turns.setdefault((id(loop), tenant), asyncio.Semaphore(SCAN_THREADS - 1))
+        async with turns:
+            return await loop.run_in_executor(self._scans, self.run_here, read, before)
 
     def run_here(self, read: Read[T], before: Read[None] | None = None) -> T:
         """Read on the calling thread, inside one read transaction; `before` runs ahead of it."""
@@ -65,6 +82,7 @@ class ReaderPool:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
+        self._scans.shutdown(wait=True)
         for db in self._all:
             db.close()
 
@@ -99,6 +117,18 @@ def read(method: Method[S, P, T]) -> AwaitedMethod[S, P, T]:
     @functools.wraps(method)
     async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._readers.run(lambda db: method(self, db, *args, **kwargs))
+
+    return run
+
+
+def scan_read(
+    method: Callable[Concatenate[S, apsw.Connection, Reach, P], T],
+) -> Callable[Concatenate[S, Reach, P], Coroutine[Any, Any, T]]:
+    """As `read`, for what may look at all that is in reach."""
+
+    @functools.wraps(method)
+    async def run(self: S, reach: Reach, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._readers.run_scan(reach.tenant, lambda db: method(self, db, reach, *args, **kwargs))
 
     return run
 

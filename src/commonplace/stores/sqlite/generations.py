@@ -69,6 +69,9 @@ class SqliteReindex(StorePart):
         )
         db.execute("COMMIT")
 
+    async def add_vectors(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+        await self._writer.submit(memory.tenant, lambda tx: tx.add_vectors(memory.id, number, generation, vectors))
+
     @exclusive
     def switch_generation(self, db: Connection, generation: int) -> bool:
         db.execute("BEGIN IMMEDIATE")
@@ -87,7 +90,7 @@ class SqliteReindex(StorePart):
             (generation, meta["next_embedder"], meta["next_dimension"]),
         )
         db.execute("DELETE FROM meta WHERE key IN ('next_generation', 'next_embedder', 'next_dimension')")
-        db.execute(f"DROP TABLE vectors_{old}; {_DROP_INDEXES}")
+        db.execute(f"DROP TABLE vectors_{old}; DELETE FROM late_vectors; {_DROP_INDEXES}")
         db.execute("COMMIT")
         return True
 

@@ -11,7 +11,7 @@ from apsw import Connection
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.cells import RowTypes
-from commonplace.stores.sqlite.connections import StorePart, read
+from commonplace.stores.sqlite.connections import StorePart, read, scan_read
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory
 
@@ -43,7 +43,7 @@ class SqliteReads(StorePart):
         scopes = queries.scope_ids(db, tenant, agents)
         return [m for scope in scopes for m in queries.fetch_memories(db, queries.BY_ALIAS, (scope, alias))]
 
-    @read
+    @scan_read
     def scan(
         self, db: Connection, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
@@ -59,7 +59,7 @@ class SqliteReads(StorePart):
         page = found[:limit]
         return Page(page, f"{page[-1].created_at:x}.{page[-1].id}" if page and len(found) > limit else None)
 
-    @read
+    @scan_read
     def count(self, db: Connection, reach: Reach) -> int:
         total = 0
         for table, condition, values in queries.versions_in_reach(db, reach):

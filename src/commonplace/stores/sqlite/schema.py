@@ -108,5 +108,20 @@ def m004_index_shared(db: apsw.Connection) -> None:
     db.execute("CREATE INDEX memories_shared ON memories(scope_id) WHERE privacy IS NOT NULL")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_create_tables, m002_add_graph, m003_index_worth, m004_index_shared)
+def m005_note_late_vectors(db: apsw.Connection) -> None:
+    # A vector that is made after its row changes neither the row nor its sequence, which the past is read by: this is
+    # how segments hear of it.
+    db.execute("""
+CREATE TABLE late_vectors(mid INTEGER PRIMARY KEY, scope_id INTEGER NOT NULL, seq INTEGER NOT NULL);
+CREATE INDEX late_vectors_by_change ON late_vectors(scope_id, seq);
+""")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    m001_create_tables,
+    m002_add_graph,
+    m003_index_worth,
+    m004_index_shared,
+    m005_note_late_vectors,
+)
 VERSION = len(MIGRATIONS)

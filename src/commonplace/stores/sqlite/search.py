@@ -20,6 +20,17 @@ from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
 
 _TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}
+_INDEXED = (
+    "SELECT m.mid, {} AS change, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data"
+)
+#: Rows as they were written, and those whose vector came later, which counts as the change.
+_CHANGES = (
+    f"{_INDEXED.format('m.seq')} FROM memories m LEFT JOIN vectors_{{0}} v ON v.vid = m.vid "
+    "WHERE m.scope_id = ?1 AND m.seq > ?2 "
+    "AND NOT EXISTS (SELECT 1 FROM late_vectors l WHERE l.mid = m.mid AND l.seq > m.seq) "
+    f"UNION ALL {_INDEXED.format('l.seq')} FROM late_vectors l JOIN memories m ON m.mid = l.mid AND m.seq < l.seq "
+    "LEFT JOIN vectors_{0} v ON v.vid = m.vid WHERE l.scope_id = ?1 AND l.seq > ?2 ORDER BY change"
+)
 _Scores = dict[int, tuple[float | None, float | None]]  # by mid: dense, keyword
 
 
@@ -33,12 +44,7 @@ class RowSource:
         self.dimension = info.dimension if info else None
 
     def changes(self, scope: int, after_seq: int) -> Iterator[IndexRow]:
-        found = self._db.execute(
-            "SELECT m.mid, m.seq, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data "
-            f"FROM memories m LEFT JOIN vectors_{self.generation} v ON v.vid = m.vid "
-            "WHERE m.scope_id = ? AND m.seq > ? ORDER BY m.seq",
-            (scope, after_seq),
-        )
+        found = self._db.execute(_CHANGES.format(self.generation), (scope, after_seq))
         for mid, seq, live, type, user_id, created, expires, terms, data in found:
             yield IndexRow(mid, seq, bool(live), _TYPES[type], _user_code(user_id), created, expires or 0, terms, data)
 
@@ -67,7 +73,13 @@ class SqliteSearch(StorePart):
             for scope in scopes:
                 self.index.prefetch(scope)
 
-        found = await self._readers.run(lambda db: self._search(db, search, scopes), before=prefetch)
+        def find(db: Connection) -> list[Candidate]:
+            return self._search(db, search, scopes)
+
+        if _is_indexed(search.reach):
+            found = await self._readers.run(find, before=prefetch)
+        else:
+            found = await self._readers.run_scan(search.reach.tenant, find, before=prefetch)
         for scope in scopes:
             if self.index.maintenance_due(scope):
                 self._indexer.schedule(scope)
@@ -76,7 +88,7 @@ class SqliteSearch(StorePart):
     def _search(self, db: Connection, search: Search, scopes: list[int]) -> list[Candidate]:
         source, reach = _checked_source(db, search), search.reach
         terms = query_terms(search.text) if search.text else []
-        if reach.as_of is not None or reach.statuses != ("live",):
+        if not _is_indexed(reach):
             return _search_exactly(db, source, search, terms)
         masks, rest = _index_masks(reach)
         scores: _Scores = {}
@@ -107,6 +119,10 @@ class SqliteSearch(StorePart):
             for mid, cosine in zip(found, cosines.tolist(), strict=True):
                 by_mid[mid].dense = cosine
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
+
+
+def _is_indexed(reach: Reach) -> bool:
+    return reach.as_of is None and reach.statuses == ("live",)
 
 
 def _checked_source(db: Connection, search: Search) -> RowSource:

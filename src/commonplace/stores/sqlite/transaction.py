@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration
+from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration, Vectors
 from commonplace.stores.graph import Triple, name_key
 from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, TRIPLE, write_links
 from commonplace.stores.sqlite.page_scrub import DUE
@@ -33,6 +33,7 @@ _COLUMNS = ", ".join(VERSION_COLUMNS)
 _INSERT = f"INSERT INTO memories({_COLUMNS}) VALUES({marks(VERSION_COLUMNS)})"
 _UPDATE = f"UPDATE memories SET {', '.join(f'{c}=?' for c in VERSION_COLUMNS)} WHERE mid=?"
 _KEEP = f"INSERT INTO versions(mid, ended_seq, {_COLUMNS}) SELECT mid, ?, {_COLUMNS} FROM memories WHERE mid=?"
+_VECTOR_NUMBERS = "SELECT vid FROM memories WHERE mid = ?1 UNION ALL SELECT vid FROM versions WHERE mid = ?1"
 _CURRENT = (
     "SELECT m.mid, m.version, m.scope_id FROM memories m JOIN scopes s ON s.id = m.scope_id "
     "WHERE m.id = ? AND s.tenant_id = ?"
@@ -155,6 +156,23 @@ class SqliteTransaction:
                 except apsw.ConstraintError as error:
                     raise Conflict(f"the id {alias!r} already names another memory of {memory.agent_id}") from error
 
+    def add_vectors(self, id: str, number: int, generation: int, vectors: Vectors) -> None:
+        """Those of a version that was written without; nothing happens when it is gone."""
+        if generation != self._generations[0]:
+            raise StaleGeneration
+        current = self._current(id)
+        if current is None or (number,) not in self._db.execute(_VECTOR_NUMBERS, (current[0],)).fetchall():
+            return
+        mid, _, scope = current
+        seq = self._next_seq()
+        self._db.execute(
+            f"INSERT INTO vectors_{generation}(vid, data) VALUES(?, ?) "
+            "ON CONFLICT(vid) DO UPDATE SET data = excluded.data WHERE data IS NULL",
+            (number, vectors.tobytes()),
+        )
+        self._db.execute("INSERT OR REPLACE INTO late_vectors VALUES(?, ?, ?)", (mid, scope, seq))
+        self.touched[scope] = self.touched.get(scope, 0) + 1
+
     def demote(self, ids: Sequence[str], factor: float) -> None:
         self._writing()
         self._db.executemany("UPDATE memories SET demotion = ? WHERE id = ?", [(factor, id) for id in ids])
@@ -179,11 +197,10 @@ class SqliteTransaction:
             return
         mid, _, scope = current
         seq = self._next_seq()
-        versions = "SELECT vid FROM memories WHERE mid = ?1 UNION ALL SELECT vid FROM versions WHERE mid = ?1"
-        vids = self._db.execute(versions, (mid,)).fetchall()
+        vids = self._db.execute(_VECTOR_NUMBERS, (mid,)).fetchall()
         for generation in self._generations:
             self._db.executemany(f"DELETE FROM vectors_{generation} WHERE vid = ?", vids)
-        for table in ("aliases", "links", "recalls", "versions", "memories"):
+        for table in ("aliases", "links", "recalls", "late_vectors", "versions", "memories"):
             self._db.execute(f"DELETE FROM {table} WHERE mid = ?", (mid,))
         self._erase_audit_parts(id)
         self._db.execute("INSERT INTO erasures VALUES(?, ?, ?, ?)", (scope, seq, mid, id))

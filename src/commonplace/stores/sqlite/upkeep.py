@@ -217,12 +217,14 @@ _CHECKS = (
 )  # fmt: skip
 
 
-def _checked(name: str, examine: Callable[..., tuple[str | None, bool] | str | None], *args: Any) -> Finding:
+def _checked(name: str, examine: Callable[..., Finding | tuple[str | None, bool] | str | None], *args: Any) -> Finding:
     """A check's finding. One that breaks off is a finding, too: a doctor meets what nobody has foreseen."""
     try:
         found = examine(*args)
     except Exception as error:
         return _unchecked(name, error)
+    if isinstance(found, Finding):
+        return found
     problem, repaired = found if isinstance(found, tuple) else (found, False)
     return Finding(name, problem is None or repaired, problem or "ok", repaired)
 
@@ -262,13 +264,15 @@ def _examine_contents(db: apsw.Connection) -> str | None:
     return f"{len(changed)} texts are not what was written, first {changed[0]}" if changed else None
 
 
-def _examine_vectors(db: apsw.Connection) -> str | None:
+def _examine_vectors(db: apsw.Connection) -> Finding:
+    """Never wrong: what waits for its vector is found by its words meanwhile."""
     source = RowSource(db)
     if source.dimension is None:
-        return None
+        return Finding("vectors", True, "ok")
     without = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid WHERE m.status = 'live' AND v.data IS NULL"
     (count,) = fetch_one(db, f"SELECT count(*) FROM memories m {without}")
-    return f"{count} memories have no vector yet; `commonplace reindex` makes them" if count else None
+    waiting = f"{count} memories wait for their vectors; a running server makes them, or `commonplace reindex`"
+    return Finding("vectors", True, waiting if count else "ok")
 
 
 def _examine_names(db: apsw.Connection) -> str | None:

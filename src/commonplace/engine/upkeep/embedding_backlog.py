@@ -1,0 +1,87 @@
+"""Vectors that come after their memories: made in the background, when nobody else needs the embedder.
+
+What waits is in the store, as rows without a vector, so that it outlives this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+
+from commonplace.embedders.text_queue import Lane
+from commonplace.engine.core import Core
+from commonplace.engine.memory.passages import passages
+from commonplace.stores.base import EmbedderInfo, LateVectors, StaleGeneration
+from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.record import Memory
+
+_AT_ONCE = 256  # memories read at once; finding them costs a scan
+log = logging.getLogger("commonplace.engine")
+
+Numbered = tuple[int, Memory]  # a version and the number of its vectors
+
+
+class EmbeddingBacklog:
+    """One task, which ends when nothing is left to do."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._task: asyncio.Task[None] | None = None
+        self._again = False
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._again = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def join(self) -> None:
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """What is left is taken up again by the next process."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while self._again:
+            self._again = False
+            store, info = self._core.primary, self._core.embedder_info
+            if info is None or self._core.embedding is None or not isinstance(store, LateVectors):
+                return
+            try:
+                await self._fill(store, info)
+            except StaleGeneration:  # a reindex has made all of them
+                return
+            except Fault as fault:
+                log.warning("the vectors that memories lack could not be made: %s", fault.message)
+                return
+
+    async def _fill(self, store: LateVectors, info: EmbedderInfo) -> None:
+        after = 0
+        while found := await store.without_vectors(info.generation, after, _AT_ONCE):
+            after = found[-1][0]
+            for number, memory in in_turns(found):
+                try:
+                    texts = passages(memory)
+                    vectors, made_by = await self._core.embed_with_info(texts, memory.tenant, Lane.BACKGROUND)
+                except ValidationError as fault:  # this text cannot be embedded; the others can
+                    log.warning("memory %s stays without vectors: %s", memory.id, fault.message)
+                    continue
+                if vectors is None or made_by != info:  # no model, or another embedder now
+                    return
+                await store.add_vectors(memory, number, info.generation, vectors)
+
+
+def in_turns(found: Sequence[Numbered]) -> list[Numbered]:
+    """One of each tenant, then the next of each: nobody waits for another's thousand."""
+    by_tenant: dict[str, list[Numbered]] = {}
+    for each in found:
+        by_tenant.setdefault(each[1].tenant, []).append(each)
+    return [each for turn in itertools.zip_longest(*by_tenant.values()) for each in turn if each is not None]
