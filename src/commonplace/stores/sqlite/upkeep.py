@@ -282,7 +282,7 @@ def _examine_names(db: apsw.Connection) -> str | None:
 
 
 #: What can be wrong in the database itself; nothing here can be repaired from elsewhere.
-_ROW_CHECKS: dict[str, Callable[[apsw.Connection], str | None]] = {
+_ROW_CHECKS: dict[str, Callable[[apsw.Connection], Finding | str | None]] = {
     "database": _examine_pages,
     "schema": _examine_schema,
     "cells": wrong_cell,
