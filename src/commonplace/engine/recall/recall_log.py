@@ -18,6 +18,7 @@ from commonplace.wire.record import Principal
 
 DELAY_SECONDS = 0.5
 _AT_MOST = 2000  # recalls held back before the next one is written at once
+_MOST_KEPT = 1000  # for a store that fails, and fewer than make a recall wait; beyond that the oldest are lost
 _IDS_SHOWN = 20
 log = logging.getLogger("commonplace.engine")
 
@@ -89,7 +90,8 @@ class RecallLog:
             try:
                 await self._core.transact(tenant, lambda tx, recalls=recalls: _write(tx, recalls))  # type: ignore[misc]
             except Fault as fault:
-                log.warning("%d recalls could not be counted: %s", len(recalls), fault.message)
+                log.warning("%d recalls could not be counted yet: %s", len(recalls), fault.message)
+                self._waiting[:0] = recalls[-_MOST_KEPT:]  # they go with the next that can be written
             finally:
                 self._writing.remove(recalls)
 
