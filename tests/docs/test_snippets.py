@@ -25,7 +25,7 @@ DOCUMENTS = {
 PLACEHOLDERS = {
     "docs/amp.md": {"lesson_0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f": "$(amp list --type lesson --json | first id)"},
     "docs/server.md": {"ID": "$(commonplace token list --json | first id)"},
-    "docs/upkeep.md": {"FILE": "copy.db"},
+    "docs/upkeep.md": {"FILE": "copy.db", "~/commonplace-2026-03-01.db": "copy.db"},
     "docs/redaction.md": {"AKIA…": "AKIA" + "QWERTYUIOPASDFGH"},
 }
 _PYTHON = shlex.quote(sys.executable)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import commonplace
+from commonplace.config import Config
 from commonplace.engine import Engine, tokens as engine_tokens
 from commonplace.serve import auth
 from commonplace.serve.auth import Authenticator
@@ -49,7 +50,7 @@ def test_every_guess_is_compared_in_the_same_way(guess: str, monkeypatch: pytest
             secret = spelled.rpartition(f"{token.id}_")[2]
             wrong, almost = "A" * len(secret), secret[:-1] + ("A" if secret[-1] != "A" else "B")
             shared = "S" * 43
-            door = Authenticator(engine, loopback=True, shared_token=shared)
+            door = Authenticator(engine, Config(Path("nowhere")), loopback=True, shared_token=shared)
             given = GUESSES[guess].format(id=token.id, secret=secret, wrong=wrong, almost=almost)
             await door.usable()
             monkeypatch.setattr(hmac, "compare_digest", recording)

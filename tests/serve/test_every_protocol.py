@@ -251,6 +251,10 @@ def test_an_id_that_amp_shows_is_never_that_of_another_memory(deployment: Deploy
 # taken away
 
 
+#: Asked for what was merged, these show what it became part of.
+BY_ID = {"memorywire get", "MCP get", "MCP get on stdio", "MCP resource", "AMP get", "AMP get by our id"}
+
+
 @thorough
 @pytest.mark.parametrize("remover", REMOVERS)
 def test_taken_away_it_is_gone_everywhere_at_once(deployment: Deployment, remover: str) -> None:
@@ -260,7 +264,8 @@ def test_taken_away_it_is_gone_everywhere_at_once(deployment: Deployment, remove
         run = at.call("POST", "/openwop/runs", {"memoryRef": at.agent}).json["runId"]
         REMOVERS[remover](at, kept)
         at.transcript.clear()
-        assert found_by(at, kept) == set(), writer
+        shown = found_by(at, kept)
+        assert shown <= (BY_ID if remover == "memorywire merge" else set()), writer
         assert not [said for said in at.transcript if kept.content in _answered(said)], writer
         in_run = openwop_list(at, kept, runId=run)
         erased = remover == "memorywire hard delete"

@@ -82,7 +82,7 @@ def test_explain_shows_what_was_understood_and_every_share(subject: Subject, run
         await subject.remember("I painted a lake", speaker="Alice", session_id="s")
         found = await subject.engine.recall(WHO, Query(("agent",), "What did Alice paint in March?", explain=True))
         assert found.explain is not None
-        assert found.explain["understood"]["people"] == ("Alice",)
+        assert found.explain["understood"]["people"] == ["Alice"]
         assert found.explain["understood"]["periods"][0]["said"] == "in March"
         shown = found.hits[0].explain
         assert shown is not None
