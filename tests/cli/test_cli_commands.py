@@ -238,6 +238,16 @@ def test_expire(cli, remember: Remember) -> None:
     assert cli("expire", "--type", "semantic", "--older-than-days", "3").out == "forgot 0 memories\n"
 
 
+def test_an_approved_erasure_says_where_else_the_text_is(cli, remember: Remember) -> None:
+    kept, doubled = remember("one"), remember("two")
+    assert cli("merge", kept, doubled).code == 0
+    cli("forget", doubled, "--hard", "--yes", "--approval")
+    (review,) = cli("reviews", "list", "--json").json["reviews"]
+    done = cli("reviews", "approve", review["id"])
+    assert (done.code, done.out) == (0, f"approved: forget {doubled}\n")
+    assert f"{kept} was merged from what was erased" in done.err
+
+
 def test_reviews(cli, remember: Remember) -> None:
     plain = remember("visible")
     result = cli("remember", "payments up to 500", "--approval")

@@ -11,8 +11,10 @@ import pytest
 from redaction_corpus.credentials import BY_FORM
 from stored_records import stored_records
 
+from commonplace.engine.core import BACKUP, SYSTEM
 from commonplace.engine.governance.reviews import Decision, as_edited, may_see, shown
 from commonplace.engine.types import Draft, Forget, Merge
+from commonplace.stores.base import Record
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
@@ -92,6 +94,26 @@ def test_a_staged_erasure_cascades_to_what_was_shown(subject: Subject, run: Any)
     assert {m["id"] for m in review["diff"]["removed"]} == {a, b}
     assert set(run(subject.engine.reviews.decide(WHO, review["id"], YES)).outcome.ids) == {a, b}
     assert run(subject.store.get("local", [a, b])) == []
+
+
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize("cascade", [False, True])
+def test_an_approved_erasure_says_as_much_as_one_that_needed_no_approval(
+    subject: Subject, run: Any, cascade: bool, edited: bool
+) -> None:
+    a, b, c = (run(subject.remember(text)) for text in ("one", "two", "three"))
+    run(subject.merge(b, c, strategy="merge_content"))
+    run(subject.merge(a, b, strategy="merge_content"))
+    run(subject.store.transact(SYSTEM, lambda tx: tx.put_record(Record(BACKUP, "b", {"path": "copy.db", "at": 1}))))
+    request = Forget("agent", [b], hard_delete=True, cascade=cascade, approval_required=True)
+    staged = run(subject.engine.forget(WHO, Forget("agent", [a], approval_required=True) if edited else request))
+    decision = Decision(True, "Alice", edited=request if edited else None)
+    done = run(subject.engine.reviews.decide(WHO, staged.review_id, decision)).outcome
+    taken = {a, b, c} if cascade else {b}
+    assert (set(done.ids), done.erased) == (taken, True)
+    assert {m.id for m in run(subject.store.get("local", [a, b, c]))} == {a, b, c} - taken
+    assert (done.descendants, done.sources) == (([], []) if cascade else ([a], [c]))
+    assert (done.backups, done.backup_count) == (["copy.db"], 1)
 
 
 def test_a_review_about_something_erased_can_no_longer_be_approved(subject: Subject, run: Any) -> None:

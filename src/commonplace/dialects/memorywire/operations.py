@@ -48,6 +48,7 @@ from commonplace.wire.models import (
     StoreError,
     StoreOutcome,
     UpdateRequest,
+    dump,
 )
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
@@ -150,15 +151,6 @@ class Memorywire:
     async def forget(self, request: ForgetRequest) -> ForgetResponse:
         result = await self._engine.forget(self._who, to_forget(request))
         pending = result.review_id is not None
-        erased = None
-        if result.descendants or result.sources or result.backup_count:
-            count = result.backup_count or None
-            erased = Erased(
-                descendants=result.descendants,
-                sources=result.sources or None,
-                backups=result.backups,
-                backup_count=count,
-            )
         agents = [AgentOutcome(agent_id=agent, count=count) for agent, count in result.agents.items()]
         return ForgetResponse(
             forgotten_ids=result.ids,
@@ -166,7 +158,7 @@ class Memorywire:
             hard_delete=result.erased,
             pending_approval=pending,
             approval_url=self._review_url(result.review_id),
-            erased=erased,
+            erased=_erased(result),
             remaining_ids=result.remaining or None,
             agents=agents or None,
         )
@@ -411,6 +403,17 @@ def to_expire(request: ExpireRequest) -> Expire:
     return Expire(request.agent_id, action=request.action, **policy)
 
 
+def _erased(result: ForgetResult) -> Erased | None:
+    if not (result.descendants or result.sources or result.backup_count):
+        return None
+    return Erased(
+        descendants=result.descendants,
+        sources=result.sources or None,
+        backups=result.backups,
+        backup_count=result.backup_count or None,
+    )
+
+
 def _outcome(decided: ReviewOutcome) -> Document:
     outcome: Document = {}
     for part in (decided.outcome, decided.applied):
@@ -419,6 +422,10 @@ def _outcome(decided: ReviewOutcome) -> Document:
                 outcome |= {"id": receipt.id, "stores": receipt.stores}
             case ForgetResult() as forgotten:
                 outcome |= {"forgotten_ids": forgotten.ids}
+                if (erased := _erased(forgotten)) is not None:
+                    outcome["erased"] = dump(erased)
+                if forgotten.error is not None:
+                    outcome["error"] = forgotten.error
             case MergeResult() as merged:
                 outcome |= {"canonical": merged.survivor.id, "merged_count": len(merged.losers)}
     return {"outcome": outcome} if outcome else {}

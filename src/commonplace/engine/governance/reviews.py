@@ -190,6 +190,7 @@ class Reviews:
             memories = await forget.select(core, who, request)
         ids = [m.id for m in memories]
         unchanged = edited is not None and forget.by_filter(request)
+        result = ForgetResult([], core.primary.name, erased=request.hard_delete)
 
         def work(tx: Transaction) -> ReviewOutcome:
             if edited is None:
@@ -199,11 +200,13 @@ class Reviews:
                 tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
                 unchanged=unchanged,
             )  # fmt: skip
-            return ReviewOutcome(shown(kept), ForgetResult(done, core.primary.name, erased=request.hard_delete))
+            result.ids = done
+            return ReviewOutcome(shown(kept), result)
 
         outcome = await core.transact(who.tenant, work)
         if request.hard_delete or any(erase.must_erase(m) for m in memories):
-            await core.delete_copies()
+            gone = set(result.ids)
+            await forget.add_remains(core, who, [m for m in memories if m.id in gone], result)
         return outcome
 
     async def _approve_merge(
