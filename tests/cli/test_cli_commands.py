@@ -317,6 +317,25 @@ def test_reindex_gives_a_keyword_store_its_vectors(cli, remember: Remember) -> N
     assert cli("reindex", "--embedder", "hashing").out.startswith("reindexed ")
 
 
+def test_compact_counts_the_indexes_it_took_erased_content_out_of(cli, remember: Remember) -> None:
+    first, second = remember("one"), remember("two")
+    cli("forget", first, second, "--hard", "--yes")
+    assert "took erased content out of 1 index\n" in cli("compact").out
+    cli("remember", "three", "--agent", "other")
+    (third,) = cli("list", "--agent", "other", "--json").json["memories"]
+    cli("forget", third["id"], "--agent", "other", "--hard", "--yes")
+    assert "took erased content out of 2 indexes\n" in cli("compact").out
+
+
+def test_status_says_once_that_vectors_are_missing(cli, remember: Remember, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember("with")
+    cli("reindex", "--embedder", "hashing")
+    remember("without")
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    said = cli("status").err
+    assert said.count("vectors") == said.count("commonplace reindex") == 1, said
+
+
 def test_status_says_what_needs_attention(cli) -> None:
     cli("remember", "wait", "--approval")
     assert "1 change waiting for approval; run `commonplace reviews list`" in cli("status").err
