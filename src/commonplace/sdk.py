@@ -125,8 +125,7 @@ class Memory(MemoryInterface):
     async def _decide(self, review_id: str, decision: Document) -> Document:
         given = parse(DecideRequest, decision)
         wire = Memorywire(await self.engine(), self._who)
-        reviewer = given.reviewer or self._who.name
-        return await wire.decide(review_id, given.approved, reviewer, given.reason, given.request, given.apply)
+        return await wire.decide(review_id, given.approved, given.reviewer, given.reason, given.request, given.apply)
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         return await Memorywire(await self.engine(), self._who).verify_audit(progress)

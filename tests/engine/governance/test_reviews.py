@@ -342,6 +342,28 @@ def test_reviews_are_listed_by_status_oldest_first(subject: Subject, run: Any) -
     assert listed == {"pending": [ids[0], ids[2]], "rejected": [ids[1]], "approved": [], None: ids}
 
 
+@pytest.mark.parametrize("approved", [True, False])
+@pytest.mark.parametrize(
+    ("who", "given", "reviewer"),
+    [
+        (WHO, "Alice", "Alice"),
+        (WHO, None, WHO.name),
+        (Principal("ruth", role="reviewer"), "Alice", "ruth"),
+        (Principal("ruth"), "Alice", "ruth"),
+        (Principal("ruth"), None, "ruth"),
+        (replace(WHO, role="reviewer"), "Alice", WHO.name),
+    ],
+)
+def test_only_the_open_local_operator_names_another_reviewer(
+    subject: Subject, run: Any, who: Principal, given: str | None, reviewer: str, approved: bool
+) -> None:
+    staged = stage(subject, run)
+    decided = run(subject.engine.reviews.decide(who, staged.review_id, Decision(approved, given)))
+    assert decided.review["decision"]["reviewer"] == reviewer
+    (part,) = run(subject.engine.ledger.entries(WHO))[1].parts
+    assert json.loads(part.payload)["reviewer"] == reviewer
+
+
 def test_the_memory_is_the_askers_and_the_approval_the_reviewers(subject: Subject, run: Any) -> None:
     writer, reviewer = Principal("walt", role="writer"), Principal("ruth", role="reviewer")
     staged = run(subject.engine.remember(writer, Draft("agent", "semantic", "x"), approval={"content": "x"}))
@@ -350,7 +372,7 @@ def test_the_memory_is_the_askers_and_the_approval_the_reviewers(subject: Subjec
     told = [(entry.operation, entry.principal) for entry in entries]
     assert told == [("stage_remember", "walt"), ("approve", "ruth"), ("remember", "walt")]
     assert json.loads(entries[1].parts[0].payload) == {
-        "review_id": staged.review_id, "reviewer": "Ruth", "edited": False}  # fmt: skip
+        "review_id": staged.review_id, "reviewer": "ruth", "edited": False}  # fmt: skip
     assert json.loads(entries[2].parts[0].payload)["review_id"] == staged.review_id
 
 

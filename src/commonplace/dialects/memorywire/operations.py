@@ -243,7 +243,7 @@ class Memorywire:
         self,
         review_id: str,
         approved: bool,
-        reviewer: str,
+        reviewer: str | None = None,
         reason: str | None = None,
         request: Document | None = None,
         apply: ReviewApply | None = None,

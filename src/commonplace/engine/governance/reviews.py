@@ -24,7 +24,7 @@ class Decision:
     an existing one (`merge_into`) or take the place of others (`forget`)."""
 
     approved: bool
-    reviewer: str
+    reviewer: str | None = None  # only whoever needs no token may give another name than its own
     reason: str | None = None
     edited: Draft | Forget | Merge | None = None
     edited_request: dict[str, Any] | None = None  # the edit as its author wrote it, for the review to show
@@ -78,6 +78,8 @@ class Reviews:
             raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
         if decision.merge_into and decision.forget:
             raise ValidationError("apply merges or forgets, not both", field="apply")
+        if who != Principal() or not decision.reviewer:
+            decision = replace(decision, reviewer=who.name)
         decision = self._redacted(decision)
         if not decision.approved:
             rejected = await self._core.transact(
@@ -116,7 +118,7 @@ class Reviews:
         """What a reviewer writes is kept like everything else; an edited draft is cleaned where it is used."""
         return replace(
             decision,
-            reviewer=self._core.redact_text(decision.reviewer, "reviewer"),
+            reviewer=self._core.redact_text(decision.reviewer or "", "reviewer"),
             reason=None if decision.reason is None else self._core.redact_text(decision.reason, "reason"),
             edited_request=self._core.redact_document(decision.edited_request, "request"),
         )
