@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from commonplace.engine import rate_limit
-from commonplace.engine.core import Core, require_role
+from commonplace.engine.core import SYSTEM, Core, require_role
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import find
 from commonplace.engine.peers import asking, trust, vouches
@@ -23,7 +23,7 @@ from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, SecretLeakage, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
-from commonplace.wire.record import EVERYONE, Memory, Principal
+from commonplace.wire.record import EVERYONE, LOCAL_TENANT, Memory, Principal
 
 PEER, VOUCH = "peer", "vouch"
 MOST_VOUCHES = 10_000  # kept in one tenant
@@ -97,6 +97,17 @@ class Peers:
         self._limit = limit
         self._each = rate_limit.per_minute(limit)
         self._strangers = rate_limit.per_minute(limit * _STRANGERS)
+
+    async def rotate_identity(self, who: Principal) -> str:
+        """Sign with a new key from now on; its public half. The audit has it once it is so, and never before."""
+        if not who.operates:
+            raise Forbidden(f"{who.name} may not rotate the identity; only an admin of the tenant {LOCAL_TENANT} may")
+        old, fresh = self.identity.keypair().public, self.identity.rotate().public
+        said = {"retired": keys.fingerprint(old), "key": keys.fingerprint(fresh)}
+        await self._core.transact(
+            SYSTEM, lambda tx: audit.append(tx, who, "rotate_identity", "*", [audit.part(None, said)])
+        )
+        return fresh
 
     # who asks, and what they may see
 
