@@ -315,6 +315,10 @@ class Engine:
             **({"note": self._core.note} if self._core.note else {}),
         }
 
+    def log_recalls_at_once(self, at_once: bool) -> None:
+        """Whether a recall's audit entry is written before its answer, or a moment after."""
+        self._core.settings.recalls_at_once = at_once
+
     async def flush(self) -> None:
         """Write the recall log now."""
         await self._recall_log.flush()

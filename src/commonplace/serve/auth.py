@@ -80,5 +80,5 @@ class Authenticator:
                     self._known = await self._engine.tokens.all()
                     self._loaded_at = started
                     # A server shared by several people owes each recall an audit entry before its answer.
-                    self._engine.settings.recalls_at_once = not self.is_open
+                    self._engine.log_recalls_at_once(not self.is_open)
         return self._known
