@@ -8,7 +8,6 @@ from typing import Any
 from commonplace.__about__ import __version__
 from commonplace.dialects.memorywire.records import entry_to_wire, to_change, to_draft, to_hit, to_wire, triple_to_wire
 from commonplace.engine import (
-    MAX_BATCH,
     BatchItem,
     Decision,
     Draft,
@@ -78,28 +77,19 @@ class Memorywire:
             self._who,
             to_draft(request),
             idempotency_key=request.idempotency_key,
-            approval=request.model_dump(exclude_unset=True) if request.approval_required else None,
+            approval=_approval(request),
             reasoning=request.reasoning,
         )
         return self._remembered(receipt)
 
     async def remember_many(self, requests: Sequence[RememberRequest]) -> Sequence[RememberResponse | Fault]:
-        """Each its own outcome; those that need approval are staged one by one."""
-        if len(requests) > MAX_BATCH:  # before any of them is staged
-            raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(requests)}", field="items")
-        outcomes: dict[int, RememberResponse | Fault] = {}
-        plain = [i for i, request in enumerate(requests) if not request.approval_required]
-        for i, request in enumerate(requests):
-            if request.approval_required:
-                try:
-                    outcomes[i] = await self.remember(request)
-                except Fault as fault:
-                    outcomes[i] = fault
-        items = [BatchItem(to_draft(requests[i]), requests[i].idempotency_key) for i in plain]
-        if items or not requests:
-            for i, outcome in zip(plain, await self._engine.remember_many(self._who, items), strict=True):
-                outcomes[i] = self._remembered(outcome) if isinstance(outcome, Receipt) else outcome
-        return [outcomes[i] for i in range(len(requests))]
+        """Each its own outcome."""
+        items = [
+            BatchItem(to_draft(request), request.idempotency_key, _approval(request), request.reasoning)
+            for request in requests
+        ]
+        outcomes = await self._engine.remember_many(self._who, items)
+        return [self._remembered(each) if isinstance(each, Receipt) else each for each in outcomes]
 
     async def remember_batch(self, items: Sequence[Document]) -> Sequence[RememberResponse | Fault]:
         """Each item its own outcome: what is wrong with one is said in its place."""
@@ -388,6 +378,10 @@ class Memorywire:
             approval_url=self._review_url(receipt.review_id),
             redacted=receipt.redacted or None,
         )
+
+
+def _approval(request: RememberRequest) -> Document | None:
+    return request.model_dump(exclude_unset=True) if request.approval_required else None
 
 
 def to_forget(request: ForgetRequest) -> Forget:

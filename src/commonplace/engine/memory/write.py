@@ -49,10 +49,14 @@ async def remember(
     return receipt
 
 
-async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
-    """Each item its own outcome: what is right is kept even when its neighbour is not."""
+def check_batch(items: Sequence[BatchItem]) -> None:
     if not 1 <= len(items) <= MAX_BATCH:
         raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(items)}", field="items")
+
+
+async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
+    """Each item its own outcome: what is right is kept even when its neighbour is not."""
+    check_batch(items)
     outcomes: list[Receipt | Fault | None] = [None] * len(items)
     accepted: list[tuple[int, BatchItem, Memory]] = []
     redacted: dict[int, list[str]] = {}
