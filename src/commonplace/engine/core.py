@@ -160,7 +160,7 @@ class Core:
         wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
         vectors, info = await self._embed_written(wanted, memories[0].tenant) if wanted else (None, self.embedder_info)
         generation = info.generation if info else 0
-        make_entries, start = [], 0
+        entries, start = [], 0
         for i, (memory, texts) in enumerate(zip(memories, parts, strict=True)):
             own: Vectors | None
             supplied = given[i] if given else None
@@ -171,8 +171,8 @@ class Core:
             else:
                 own = vectors[start : start + len(texts)]
                 start += len(texts)
-            make_entries.append(Entry(memory, own, words[i], generation))
-        return make_entries
+            entries.append(Entry(memory, own, words[i], generation))
+        return entries
 
     async def _read(self, memories: Sequence[Memory]) -> tuple[list[list[str]], list[bytes]]:
         """What is embedded of each, and its terms. Of what is long one batch at a time: whoever does something else
