@@ -19,7 +19,7 @@ _AGAIN_SECONDS = 0.05
 
 NOBODY = Principal("nobody", "", "reader", ())
 #: A process on the same data directory that uses the server's embedder: it may read no agent's memory here.
-EMBEDDER_CLIENT = Principal("borrower", "", "reader", ())
+EMBEDDER_CLIENT = Principal("embedder-client", "", "reader", ())
 _MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes one: `commonplace token create`"
 
 
