@@ -86,7 +86,7 @@ class Reviews:
                 who.tenant, lambda tx: _conclude(tx, who, review_id, decision, "rejected")
             )
             return ReviewOutcome(shown(rejected), None)
-        # Approved, a change is its asker's own: the ledger and the provenance name them, and the reviewer in the approval.
+        # What is approved stays its asker's: provenance and ledger name them, and the reviewer with the approval.
         author = replace(who, name=value["requested_by"])
         approve = {"remember": self._approve_remember, "forget": self._approve_forget, "merge": self._approve_merge}
         try:
