@@ -23,7 +23,7 @@ from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, LateVectors, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
 from commonplace.wire.errors import Fault, Forbidden, NotFound, RateLimited, Unavailable, ValidationError
-from commonplace.wire.record import Clock, Memory, Principal, Role, system_clock
+from commonplace.wire.record import LOCAL_TENANT, Clock, Memory, Principal, Role, system_clock
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -311,6 +311,14 @@ async def let_others_in(content: str) -> None:
 def require_role(who: Principal, role: Role) -> None:
     if RANK[who.role] < RANK[role]:
         raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}")
+
+
+def require_operator(who: Principal, what: str) -> None:
+    """For what concerns the whole installation; `what` is refused to everyone else, in these words."""
+    if not who.operates:
+        raise Forbidden(
+            f"{who.name} may not {what}; only an admin of the tenant {LOCAL_TENANT} who may use every agent may"
+        )
 
 
 class StaleRead(Exception):
