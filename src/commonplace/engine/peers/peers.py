@@ -23,7 +23,7 @@ from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, SecretLeakage, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
-from commonplace.wire.record import EVERYONE, Memory, Principal
+from commonplace.wire.record import Memory, Principal
 
 PEER, VOUCH = "peer", "vouch"
 MOST_VOUCHES = 10_000  # kept in one tenant
@@ -381,5 +381,5 @@ def _decode_place(cursor: str) -> tuple[int, str]:
 
 def _require_all_agents(who: Principal) -> None:
     require_role(who, "admin")
-    if EVERYONE not in who.agents:
+    if not who.uses_all_agents:
         raise Forbidden(f"{who.name} may not use every agent, and whom to trust is a matter of all of them")
