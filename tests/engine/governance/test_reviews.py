@@ -299,7 +299,7 @@ def test_what_else_happens_goes_with_approving_and_is_one_thing(subject: Subject
 def test_only_a_remember_joins_or_replaces(subject: Subject, run: Any) -> None:
     a, b = run(subject.remember("one")), run(subject.remember("two"))
     staged = run(subject.forget(a, approval_required=True))
-    with pytest.raises(ValidationError, match="apply goes with approving a remember"):
+    with pytest.raises(ValidationError, match="apply is only for approving a remember"):
         run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", forget=(b,))))
 
 

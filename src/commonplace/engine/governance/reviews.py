@@ -75,7 +75,7 @@ class Reviews:
         self._core.require(who, value["agent_id"], "reviewer")
         _must_be_pending(value, decision)
         if (decision.merge_into or decision.forget) and not (decision.approved and value["operation"] == "remember"):
-            raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
+            raise ValidationError("apply is only for approving a remember", field="apply")
         if decision.merge_into and decision.forget:
             raise ValidationError("apply merges or forgets, not both", field="apply")
         if who != Principal() or not decision.reviewer:
