@@ -112,6 +112,10 @@ class Core:
         """Every agent with memories; not those whose names hold a secret, kept before it was looked for."""
         return [name for name in await self.primary.agent_names(tenant) if self.redactor.is_name(name)]
 
+    async def usable_agents(self, who: Principal) -> list[str]:
+        """Of those, the ones the caller may use."""
+        return [name for name in await self.agent_names(who.tenant) if who.may_use(name)]
+
     # secrets
 
     def check_names(self, **names: str | Iterable[str] | None) -> None:

@@ -253,7 +253,7 @@ class Engine:
 
     async def agent_names(self, who: Principal) -> Sequence[str]:
         """Every agent that has memories and that the caller may use."""
-        return [agent for agent in await self._core.agent_names(who.tenant) if who.may_use(agent)]
+        return await self._core.usable_agents(who)
 
     # the embedder and the judge, for others to use
 
