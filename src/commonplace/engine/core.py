@@ -325,6 +325,11 @@ def require_operator(who: Principal, what: str) -> None:
         )
 
 
+def check_expiry(expires_at: int | None, now: int) -> None:
+    if expires_at is not None and expires_at <= now:
+        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+
+
 class StaleRead(Exception):
     """What was read outside the transaction is no longer what is there."""
 

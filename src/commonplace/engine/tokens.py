@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, SYSTEM, Core, require_operator
+from commonplace.engine.core import RANK, SYSTEM, Core, check_expiry, require_operator
 from commonplace.engine.ledger import audit
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, NotFound, Unauthenticated, ValidationError
@@ -99,8 +99,7 @@ class Tokens:
         if not agents:
             raise ValidationError("agents must name at least one agent, or * for all", field="agents")
         now = self._core.clock()
-        if expires_at is not None and expires_at <= now:
-            raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+        check_expiry(expires_at, now)
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(_BYTES)
         made = Token(id, name or f"token-{id}", tenant, role, tuple(agents), now, expires_at, _hash(secret))
         await self._core.transact(SYSTEM, lambda tx: _keep(tx, who, made, "create_token"))
