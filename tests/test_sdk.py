@@ -17,7 +17,7 @@ import pytest
 from commonplace import Memory, RemoteMemory, SyncMemory, SyncRemoteMemory
 from commonplace.embedders.hashing import open_embedder
 from commonplace.interface import MemoryInterface
-from commonplace.wire.errors import NotFound, Unavailable, ValidationError
+from commonplace.wire.errors import NotFound, RateLimited, Unavailable, ValidationError
 from commonplace.wire.models import RememberResponse
 
 DAY = 86_400_000
@@ -253,3 +253,11 @@ def test_the_doctor_notices_a_text_changed_behind_our_back(tmp_path: Path) -> No
 @pytest.mark.parametrize("what", ["forget", "merge", "expire", "graph_erase"])
 def test_previews_answer_to_their_first_names_too(kind: type, what: str) -> None:
     assert getattr(kind, f"would_{what}").__doc__ == getattr(kind, f"preview_{what}").__doc__
+
+
+def test_the_budget_of_recalls_holds_without_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_RECALL_BUDGET", "1")
+    with SyncMemory("assistant", data=tmp_path, embedder="none") as memory:
+        memory.recall("tea")
+        with pytest.raises(RateLimited, match="has used up its 1 recalls a minute"):
+            memory.recall("tea")

@@ -36,7 +36,7 @@ async def open_engine(
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
-    settings.host_names = config.allowed_hosts
+    settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb))
     try:
         wanted = embedder or open_embedder(config.embedder)
@@ -125,8 +125,7 @@ class Memory(MemoryInterface):
     async def _decide(self, review_id: str, decision: Document) -> Document:
         given = parse(DecideRequest, decision)
         wire = Memorywire(await self.engine(), self._who)
-        reviewer = given.reviewer or self._who.name
-        return await wire.decide(review_id, given.approved, reviewer, given.reason, given.request, given.apply)
+        return await wire.decide(review_id, given.approved, given.reviewer, given.reason, given.request, given.apply)
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         return await Memorywire(await self.engine(), self._who).verify_audit(progress)

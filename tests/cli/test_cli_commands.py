@@ -238,6 +238,16 @@ def test_expire(cli, remember: Remember) -> None:
     assert cli("expire", "--type", "semantic", "--older-than-days", "3").out == "forgot 0 memories\n"
 
 
+def test_an_approved_erasure_says_where_else_the_text_is(cli, remember: Remember) -> None:
+    kept, doubled = remember("one"), remember("two")
+    assert cli("merge", kept, doubled).code == 0
+    cli("forget", doubled, "--hard", "--yes", "--approval")
+    (review,) = cli("reviews", "list", "--json").json["reviews"]
+    done = cli("reviews", "approve", review["id"])
+    assert (done.code, done.out) == (0, f"approved: forget {doubled}\n")
+    assert f"{kept} was merged from what was erased" in done.err
+
+
 def test_reviews(cli, remember: Remember) -> None:
     plain = remember("visible")
     result = cli("remember", "payments up to 500", "--approval")
@@ -305,6 +315,25 @@ def test_reindex_gives_a_keyword_store_its_vectors(cli, remember: Remember) -> N
     assert done.json["reindexed"] == 1
     assert cli("status", "--json").json["embedder"]["name"] == done.json["embedder"]
     assert cli("reindex", "--embedder", "hashing").out.startswith("reindexed ")
+
+
+def test_compact_counts_the_indexes_it_took_erased_content_out_of(cli, remember: Remember) -> None:
+    first, second = remember("one"), remember("two")
+    cli("forget", first, second, "--hard", "--yes")
+    assert "took erased content out of 1 index\n" in cli("compact").out
+    cli("remember", "three", "--agent", "other")
+    (third,) = cli("list", "--agent", "other", "--json").json["memories"]
+    cli("forget", third["id"], "--agent", "other", "--hard", "--yes")
+    assert "took erased content out of 2 indexes\n" in cli("compact").out
+
+
+def test_status_says_once_that_vectors_are_missing(cli, remember: Remember, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember("with")
+    cli("reindex", "--embedder", "hashing")
+    remember("without")
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    said = cli("status").err
+    assert said.count("vectors") == said.count("commonplace reindex") == 1, said
 
 
 def test_status_says_what_needs_attention(cli) -> None:

@@ -115,6 +115,16 @@ def test_what_waits_for_approval_says_so(client: Client) -> None:
         client.run(client.wire.decide(reviews[2]["id"], False, "Alice"))
 
 
+def test_an_approved_erasure_names_what_still_holds_the_text(client: Client) -> None:
+    kept, doubled = client.remember("kept")["id"], client.remember("kept too")["id"]
+    client.merge(canonical=kept, duplicates=[doubled])
+    client.forget(ids=[doubled], hard_delete=True, approval_required=True)
+    (review,) = client.run(client.wire.reviews())
+    decided = client.run(client.wire.decide(review["id"], True, "Alice"))
+    check("memorywire/types/review", decided)
+    assert decided["outcome"] == {"forgotten_ids": [doubled], "erased": {"descendants": [kept], "backups": []}}
+
+
 def test_recall_narrows_by_user_type_age_and_space(client: Client) -> None:
     old = client.remember(user_id="alice")["id"]
     client.s.clock.advance(3 * DAY_MS)

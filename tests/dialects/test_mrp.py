@@ -124,12 +124,12 @@ def test_a_request_is_answered_only_while_its_ttl_lasts(over: Over) -> None:
     talk.subject.clock.advance(300_000 + SKEW_MS - 1)
     assert talk.send(late)["status"]["code"] == "success"
     talk.subject.clock.advance(1)
-    with pytest.raises(ValidationError, match="the request is over"):
+    with pytest.raises(ValidationError, match="the request has expired"):
         talk.send(late)
     short = talk.request()
     short["header"]["ttl_seconds"] = 1
     talk.subject.clock.advance(10_000)
-    with pytest.raises(ValidationError, match="the request is over"):
+    with pytest.raises(ValidationError, match="the request has expired"):
         talk.send(short)
 
 

@@ -354,12 +354,12 @@ def test_a_verification_holds_as_long_as_a_request_does(over: Over) -> None:
     talk.subject.clock.advance(TTL_SECONDS * 1000 + SKEW_MS - 1)
     assert talk.send(asked)["aggregate"]["recommendation"] != "reject"
     talk.subject.clock.advance(1)
-    with pytest.raises(ValidationError, match="the request is over"):
+    with pytest.raises(ValidationError, match="the request has expired"):
         talk.send(asked)
     brief = talk.verification(result(talk))
     brief["header"]["ttl_seconds"] = 1
     talk.subject.clock.advance(1000 + SKEW_MS)
-    with pytest.raises(ValidationError, match="the request is over"):
+    with pytest.raises(ValidationError, match="the request has expired"):
         talk.send(brief)
 
 

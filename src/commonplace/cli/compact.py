@@ -21,5 +21,5 @@ def compact(run: Session) -> Answer:
         done = run(run.memory.compact(progress=progress))
     said = f"{size(done['before_bytes'])} → {size(done['after_bytes'])}"
     if done.get("erased_purged"):
-        said += f"\npurged what was left of {plural(done['erased_purged'], 'erased memory')}"
+        said += f"\ntook erased content out of {plural(done['erased_purged'], 'index')}"
     return Answer(done, said)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import confirm, memories_table, plural
+from commonplace.cli.support.output import Document, confirm, memories_table, plural
 from commonplace.wire.errors import NotFound, ValidationError
 
 commands = Commands()
@@ -87,18 +87,20 @@ def forget(
     missed = [ref for ref in chosen or () if ref not in answer.forgotten_ids]
     remarks = [f"not found: {', '.join(missed)}"] if missed and not answer.remaining_ids else []
     if answer.erased is not None:
-        merged = answer.erased.descendants
-        remarks += [f"{id} was merged from what was erased; --cascade erases it, too" for id in merged]
-        remarks += [
-            f"{id} was merged into what was erased; --cascade erases it, too" for id in answer.erased.sources or ()
-        ]
-        remarks += [f"the backup {path} may still hold it" for path in answer.erased.backups]
+        remarks += remains(answer.erased.model_dump())
     done = f"{'erased' if hard else 'forgot'} {plural(len(answer.forgotten_ids), 'memory')}"
     done += _covered({each.agent_id: each.count for each in answer.agents or ()})
     failed = [outcome.error for outcome in answer.stores if outcome.error is not None]
     if answer.remaining_ids:
         done += f"; {plural(len(answer.remaining_ids), 'memory')} of what was meant could not be"
     return Answer(answer, done, remarks, FAILURE if failed else OK, failed)
+
+
+def remains(erased: Document) -> list[str]:
+    """Where else the text of what was erased may be, a sentence each."""
+    merged = [f"{id} was merged from what was erased; --cascade erases it, too" for id in erased["descendants"]]
+    merged += [f"{id} was merged into what was erased; --cascade erases it, too" for id in erased.get("sources") or ()]
+    return merged + [f"the backup {path} may still hold it" for path in erased["backups"]]
 
 
 def _covered(counts: Mapping[str, int]) -> str:

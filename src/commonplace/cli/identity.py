@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from commonplace import config
 from commonplace.cli.support import options
-from commonplace.cli.support.command import Answer, Commands, Session, session_command
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, session_command
 from commonplace.cli.support.output import confirm, note
 from commonplace.wire.errors import ValidationError
 
@@ -30,7 +29,7 @@ commands = Commands(__doc__)
 def show(run: Session, context: typer.Context) -> Answer | None:
     if context.invoked_subcommand is not None:
         return None
-    return _answer(_identity(run))
+    return _answer(run.engine.peers.identity)
 
 
 # A group that is a command, too: alone it shows the key.
@@ -55,7 +54,7 @@ def rotate(run: Session, dry_run: options.DryRun = False, yes: options.Yes = Fal
             "then add --yes",
             field="yes",
         )
-    identity = _identity(run)
+    identity = run.engine.peers.identity
     old = identity.to_wire()
     if not run.as_json and not yes:
         note(f"the key {old['fingerprint']} would be replaced: whoever has bound it with `commonplace trust add`")
@@ -65,17 +64,11 @@ def rotate(run: Session, dry_run: options.DryRun = False, yes: options.Yes = Fal
         return Answer({"dry_run": True, "would_retire": retired}, notes=["nothing was changed"])
     if not yes:
         confirm("Replace it?")
-    identity.rotate()
+    run(run.engine.peers.rotate_identity(OPERATOR))
     return _answer(
         identity,
         "give it to everyone who had bound the old one: commonplace trust add NAME --level … --key … --replace",
     )
-
-
-def _identity(run: Session) -> Identity:
-    from commonplace.engine import Identity
-
-    return Identity(config.load(data=run.data, agent=run.agent).data)
 
 
 def _answer(identity: Identity, *advice: str) -> Answer:

@@ -8,7 +8,6 @@ from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, body, line, plural
 
-_STRATEGY_HELP = "keep_canonical (the default), merge_content or keep_highest_confidence."
 _STRATEGIES = ("keep_canonical", "merge_content", "keep_highest_confidence")
 
 commands = Commands()

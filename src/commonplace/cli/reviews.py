@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from commonplace.cli import FAILURE, OK
+from commonplace.cli.forget import remains
 from commonplace.cli.support import values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, body, line, minute, moment, print_fields
@@ -93,7 +95,10 @@ def approve(
     decided = run(run.memory.approve(review, reviewer=reviewer, reason=reason, request=edited))
     outcome: Document = decided.get("outcome") or {}
     about = outcome.get("id") or outcome.get("canonical") or ", ".join(outcome.get("forgotten_ids", ()))
-    return Answer(decided, f"approved: {decided['operation']} {about}".rstrip())
+    said = f"approved: {decided['operation']} {about}".rstrip()
+    failed = [outcome["error"]] if "error" in outcome else []
+    notes = remains(outcome["erased"]) if "erased" in outcome else []
+    return Answer(decided, said, notes, FAILURE if failed else OK, failed)
 
 
 @commands.add("reject")

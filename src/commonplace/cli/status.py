@@ -54,9 +54,6 @@ def _fields(found: Document) -> Document:
 def _needed(found: Document) -> list[str]:
     """What a status says should be done, a sentence each."""
     said = [found["note"]] if found.get("note") else []
-    if found.get("embedder") and found.get("without_vectors"):
-        waiting = f"{plural(found['without_vectors'], 'memory')} found by keywords only until their vectors are made"
-        said.append(f"{waiting}: a running server does it, or run `commonplace reindex`")
     if count := found.get("pending_reviews"):
         said.append(f"{plural(count, 'change')} waiting for approval; run `commonplace reviews list`")
     return said

@@ -23,7 +23,7 @@ from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, LateVectors, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
 from commonplace.wire.errors import Fault, Forbidden, NotFound, RateLimited, Unavailable, ValidationError
-from commonplace.wire.record import Clock, Memory, Principal, Role, system_clock
+from commonplace.wire.record import LOCAL_TENANT, Clock, Memory, Principal, Role, system_clock
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -112,6 +112,10 @@ class Core:
         """Every agent with memories; not those whose names hold a secret, kept before it was looked for."""
         return [name for name in await self.primary.agent_names(tenant) if self.redactor.is_name(name)]
 
+    async def usable_agents(self, who: Principal) -> list[str]:
+        """Of those, the ones the caller may use."""
+        return [name for name in await self.agent_names(who.tenant) if who.may_use(name)]
+
     # secrets
 
     def check_names(self, **names: str | Iterable[str] | None) -> None:
@@ -160,7 +164,7 @@ class Core:
         wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
         vectors, info = await self._embed_written(wanted, memories[0].tenant) if wanted else (None, self.embedder_info)
         generation = info.generation if info else 0
-        make_entries, start = [], 0
+        entries, start = [], 0
         for i, (memory, texts) in enumerate(zip(memories, parts, strict=True)):
             own: Vectors | None
             supplied = given[i] if given else None
@@ -171,8 +175,8 @@ class Core:
             else:
                 own = vectors[start : start + len(texts)]
                 start += len(texts)
-            make_entries.append(Entry(memory, own, words[i], generation))
-        return make_entries
+            entries.append(Entry(memory, own, words[i], generation))
+        return entries
 
     async def _read(self, memories: Sequence[Memory]) -> tuple[list[list[str]], list[bytes]]:
         """What is embedded of each, and its terms. Of what is long one batch at a time: whoever does something else
@@ -311,6 +315,19 @@ async def let_others_in(content: str) -> None:
 def require_role(who: Principal, role: Role) -> None:
     if RANK[who.role] < RANK[role]:
         raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}")
+
+
+def require_operator(who: Principal, what: str) -> None:
+    """For what concerns the whole installation; `what` is refused to everyone else, in these words."""
+    if not who.operates:
+        raise Forbidden(
+            f"{who.name} may not {what}; only an admin of the tenant {LOCAL_TENANT} who may use every agent may"
+        )
+
+
+def check_expiry(expires_at: int | None, now: int) -> None:
+    if expires_at is not None and expires_at <= now:
+        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
 
 
 class StaleRead(Exception):

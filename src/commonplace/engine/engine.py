@@ -139,7 +139,22 @@ class Engine:
         return await write.remember(self._core, who, draft, idempotency_key, secrets)
 
     async def remember_many(self, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
-        return await write.remember_many(self._core, who, items)
+        """Each item its own outcome; those that need approval are staged one by one."""
+        write.check_batch(items)  # before any of them is staged
+        outcomes: dict[int, Receipt | Fault] = {}
+        for i, item in enumerate(items):
+            if item.approval is not None:
+                try:
+                    outcomes[i] = await staging.stage_remember(
+                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key
+                    )
+                except Fault as fault:
+                    outcomes[i] = fault
+        plain = [i for i in range(len(items)) if i not in outcomes]
+        if plain:
+            kept = await write.remember_many(self._core, who, [items[i] for i in plain])
+            outcomes |= dict(zip(plain, kept, strict=True))
+        return [outcomes[i] for i in range(len(items))]
 
     async def upsert(
         self, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
@@ -238,7 +253,7 @@ class Engine:
 
     async def agent_names(self, who: Principal) -> Sequence[str]:
         """Every agent that has memories and that the caller may use."""
-        return [agent for agent in await self._core.agent_names(who.tenant) if who.may_use(agent)]
+        return await self._core.usable_agents(who)
 
     # the embedder and the judge, for others to use
 
@@ -314,6 +329,10 @@ class Engine:
             "embedder": info.name if info else None,
             **({"note": self._core.note} if self._core.note else {}),
         }
+
+    def log_recalls_at_once(self, at_once: bool) -> None:
+        """Whether a recall's audit entry is written before its answer, or a moment after."""
+        self._core.settings.recalls_at_once = at_once
 
     async def flush(self) -> None:
         """Write the recall log now."""

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, SYSTEM, Core
+from commonplace.engine.core import RANK, SYSTEM, Core, check_expiry, require_operator
 from commonplace.engine.ledger import audit
 from commonplace.stores.base import Record, Transaction
-from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
+from commonplace.wire.errors import Conflict, NotFound, Unauthenticated, ValidationError
 from commonplace.wire.record import LOCAL_TENANT, Principal, Role
 
 TOKEN = "token"
@@ -89,7 +89,7 @@ class Tokens:
         name: str | None = None,
     ) -> tuple[Token, str]:
         """A new token, and the one time its secret is seen."""
-        _require_operator(who)
+        require_operator(who, "manage tokens")
         if role not in RANK:
             raise ValidationError(f"role must be one of {', '.join(RANK)}, not {role!r}", field="role")
         for field, text in (("tenant", tenant), ("name", name or "-"), *(("agents", a) for a in agents)):
@@ -99,8 +99,7 @@ class Tokens:
         if not agents:
             raise ValidationError("agents must name at least one agent, or * for all", field="agents")
         now = self._core.clock()
-        if expires_at is not None and expires_at <= now:
-            raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+        check_expiry(expires_at, now)
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(_BYTES)
         made = Token(id, name or f"token-{id}", tenant, role, tuple(agents), now, expires_at, _hash(secret))
         await self._core.transact(SYSTEM, lambda tx: _keep(tx, who, made, "create_token"))
@@ -145,13 +144,8 @@ class Tokens:
         return await self._core.transact(SYSTEM, work)
 
     def _check(self, who: Principal, ref: str) -> None:
-        _require_operator(who)
+        require_operator(who, "manage tokens")
         self._core.check_names(token=ref)  # the token itself is easily given for its id
-
-
-def _require_operator(who: Principal) -> None:
-    if not who.operates:
-        raise Forbidden(f"{who.name} may not look after tokens; only an admin of the tenant {LOCAL_TENANT} may")
 
 
 def _keep(tx: Transaction, who: Principal, token: Token, operation: str) -> None:

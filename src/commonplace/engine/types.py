@@ -120,10 +120,12 @@ class NumberedPage:
 
 @dataclass(slots=True)
 class BatchItem:
-    """One remember of a batch."""
+    """One remember of a batch; with `approval`, the request to show a reviewer, it waits for one first."""
 
     draft: Draft
     idempotency_key: str | None = None
+    approval: dict[str, Any] | None = None
+    reasoning: str | None = None
 
 
 @dataclass(slots=True)

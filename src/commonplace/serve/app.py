@@ -141,10 +141,10 @@ class Endpoint:
 
     async def _call(self, scope: Scope, receive: Receive, route: Route) -> Call:
         authenticator, engine, headers = self._context.authenticator, self._context.engine, Headers(scope=scope)
-        who, is_open, anonymous = NOBODY, False, None
+        who, anonymous = NOBODY, None
         if route.role is not None:
             anonymous = route.anonymous(engine) if route.anonymous is not None else None
-            who, is_open = await authenticator.admit(headers.get("authorization"), anonymous)
+            who, _ = await authenticator.admit(headers.get("authorization"), anonymous)
             scope[RECORD].principal = who.name
             require_role(who, route.role)
             authenticator.spend(who)
@@ -157,7 +157,7 @@ class Endpoint:
             raise ValidationError(route.needs_body)
         document = body if route.has_body else {**query, **path}
         accept, spend = headers.get("accept", ""), lambda: authenticator.spend(who)
-        return Call(engine, who, document, path, query, accept, is_open, spend, who is anonymous, _address(scope))
+        return Call(engine, who, document, path, query, accept, spend, who is anonymous, _address(scope))
 
     def _wrong_method(self, scope: Scope) -> Reply:
         allowed = sorted(self.by_method.keys() | ({"HEAD"} if "GET" in self.by_method else set()))

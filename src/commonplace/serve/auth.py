@@ -19,7 +19,7 @@ _AGAIN_SECONDS = 0.05
 
 NOBODY = Principal("nobody", "", "reader", ())
 #: A process on the same data directory that uses the server's embedder: it may read no agent's memory here.
-EMBEDDER_CLIENT = Principal("borrower", "", "reader", ())
+EMBEDDER_CLIENT = Principal("embedder-client", "", "reader", ())
 _MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes one: `commonplace token create`"
 
 
@@ -80,5 +80,5 @@ class Authenticator:
                     self._known = await self._engine.tokens.all()
                     self._loaded_at = started
                     # A server shared by several people owes each recall an audit entry before its answer.
-                    self._engine.settings.recalls_at_once = not self.is_open
+                    self._engine.log_recalls_at_once(not self.is_open)
         return self._known

@@ -62,7 +62,7 @@ class AppContext:
 
     def timed_out(self) -> Unavailable:
         seconds = self.config.request_timeout
-        return Unavailable(f"this took longer than {seconds} s and was given up; a write may still have been kept")
+        return Unavailable(f"this took longer than {seconds} s and timed out; a write may still have been kept")
 
 
 async def open_context(

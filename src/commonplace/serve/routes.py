@@ -50,7 +50,6 @@ class Call(NamedTuple):
     path: Mapping[str, str] = NOTHING
     query: Mapping[str, Any] = NOTHING
     accept: str = ""
-    is_open: bool = False  # nobody had to say who they are: open local mode
     spend: Callable[[], None] = lambda: None  # pays for one more operation than the request itself, or refuses
     anonymous: bool = False  # let in without a token, as `Route.anonymous` says
     address: tuple[str, int] | None = None  # of the socket it came in at: the server's own word, not the caller's

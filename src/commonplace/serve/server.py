@@ -82,7 +82,7 @@ async def serve(config: Config, announce: Announce) -> None:
     """Until SIGTERM or SIGINT; what is in flight is finished and what was written behind is written."""
     with closing(listen(config.host, config.port)) as sock:
         url = address(sock)
-        settings = Settings(review_url=f"{url}/v0/reviews", recalls_per_minute=config.recall_budget, embeds_behind=True)
+        settings = Settings(review_url=f"{url}/v0/reviews", embeds_behind=True)
         engine = await open_engine(config, settings=settings)
         try:
             advertisement = Advertisement(config.data)

@@ -228,7 +228,7 @@ class Transaction(GraphWork, Protocol):
         """Everything in reach, oldest first."""
 
     def by_alias(self, agent_id: str, alias: str) -> Memory | None:
-        """The live, archived or pending memory that carries this alias."""
+        """The live or archived memory that carries this alias."""
 
     def put(self, entry: Entry) -> Memory:
         """Write the next version: gives it `seq`, `version` and `updated_at`, keeps the one before."""

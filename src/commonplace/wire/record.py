@@ -113,6 +113,10 @@ class Principal:
         return any(covers(pattern, agent_id) for pattern in self.agents)
 
     @property
+    def uses_all_agents(self) -> bool:
+        return "*" in self.agents
+
+    @property
     def operates(self) -> bool:
         """Whether it looks after the whole server: an admin of the tenant `local` who may use every agent."""
-        return self.role == "admin" and self.tenant == LOCAL_TENANT and "*" in self.agents
+        return self.role == "admin" and self.tenant == LOCAL_TENANT and self.uses_all_agents

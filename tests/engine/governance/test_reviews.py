@@ -11,8 +11,10 @@ import pytest
 from redaction_corpus.credentials import BY_FORM
 from stored_records import stored_records
 
+from commonplace.engine.core import BACKUP, SYSTEM
 from commonplace.engine.governance.reviews import Decision, as_edited, may_see, shown
 from commonplace.engine.types import Draft, Forget, Merge
+from commonplace.stores.base import Record
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
@@ -92,6 +94,26 @@ def test_a_staged_erasure_cascades_to_what_was_shown(subject: Subject, run: Any)
     assert {m["id"] for m in review["diff"]["removed"]} == {a, b}
     assert set(run(subject.engine.reviews.decide(WHO, review["id"], YES)).outcome.ids) == {a, b}
     assert run(subject.store.get("local", [a, b])) == []
+
+
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize("cascade", [False, True])
+def test_an_approved_erasure_says_as_much_as_one_that_needed_no_approval(
+    subject: Subject, run: Any, cascade: bool, edited: bool
+) -> None:
+    a, b, c = (run(subject.remember(text)) for text in ("one", "two", "three"))
+    run(subject.merge(b, c, strategy="merge_content"))
+    run(subject.merge(a, b, strategy="merge_content"))
+    run(subject.store.transact(SYSTEM, lambda tx: tx.put_record(Record(BACKUP, "b", {"path": "copy.db", "at": 1}))))
+    request = Forget("agent", [b], hard_delete=True, cascade=cascade, approval_required=True)
+    staged = run(subject.engine.forget(WHO, Forget("agent", [a], approval_required=True) if edited else request))
+    decision = Decision(True, "Alice", edited=request if edited else None)
+    done = run(subject.engine.reviews.decide(WHO, staged.review_id, decision)).outcome
+    taken = {a, b, c} if cascade else {b}
+    assert (set(done.ids), done.erased) == (taken, True)
+    assert {m.id for m in run(subject.store.get("local", [a, b, c]))} == {a, b, c} - taken
+    assert (done.descendants, done.sources) == (([], []) if cascade else ([a], [c]))
+    assert (done.backups, done.backup_count) == (["copy.db"], 1)
 
 
 def test_a_review_about_something_erased_can_no_longer_be_approved(subject: Subject, run: Any) -> None:
@@ -277,7 +299,7 @@ def test_what_else_happens_goes_with_approving_and_is_one_thing(subject: Subject
 def test_only_a_remember_joins_or_replaces(subject: Subject, run: Any) -> None:
     a, b = run(subject.remember("one")), run(subject.remember("two"))
     staged = run(subject.forget(a, approval_required=True))
-    with pytest.raises(ValidationError, match="apply goes with approving a remember"):
+    with pytest.raises(ValidationError, match="apply is only for approving a remember"):
         run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", forget=(b,))))
 
 
@@ -320,6 +342,28 @@ def test_reviews_are_listed_by_status_oldest_first(subject: Subject, run: Any) -
     assert listed == {"pending": [ids[0], ids[2]], "rejected": [ids[1]], "approved": [], None: ids}
 
 
+@pytest.mark.parametrize("approved", [True, False])
+@pytest.mark.parametrize(
+    ("who", "given", "reviewer"),
+    [
+        (WHO, "Alice", "Alice"),
+        (WHO, None, WHO.name),
+        (Principal("ruth", role="reviewer"), "Alice", "ruth"),
+        (Principal("ruth"), "Alice", "ruth"),
+        (Principal("ruth"), None, "ruth"),
+        (replace(WHO, role="reviewer"), "Alice", WHO.name),
+    ],
+)
+def test_only_the_open_local_operator_names_another_reviewer(
+    subject: Subject, run: Any, who: Principal, given: str | None, reviewer: str, approved: bool
+) -> None:
+    staged = stage(subject, run)
+    decided = run(subject.engine.reviews.decide(who, staged.review_id, Decision(approved, given)))
+    assert decided.review["decision"]["reviewer"] == reviewer
+    (part,) = run(subject.engine.ledger.entries(WHO))[1].parts
+    assert json.loads(part.payload)["reviewer"] == reviewer
+
+
 def test_the_memory_is_the_askers_and_the_approval_the_reviewers(subject: Subject, run: Any) -> None:
     writer, reviewer = Principal("walt", role="writer"), Principal("ruth", role="reviewer")
     staged = run(subject.engine.remember(writer, Draft("agent", "semantic", "x"), approval={"content": "x"}))
@@ -328,7 +372,7 @@ def test_the_memory_is_the_askers_and_the_approval_the_reviewers(subject: Subjec
     told = [(entry.operation, entry.principal) for entry in entries]
     assert told == [("stage_remember", "walt"), ("approve", "ruth"), ("remember", "walt")]
     assert json.loads(entries[1].parts[0].payload) == {
-        "review_id": staged.review_id, "reviewer": "Ruth", "edited": False}  # fmt: skip
+        "review_id": staged.review_id, "reviewer": "ruth", "edited": False}  # fmt: skip
     assert json.loads(entries[2].parts[0].payload)["review_id"] == staged.review_id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from commonplace.config import MrpConfig
 from commonplace.engine import Engine
-from commonplace.engine.core import Settings
+from commonplace.engine.core import SYSTEM, Settings
 from commonplace.engine.peers import peers as peering
 from commonplace.engine.peers.asking import PeerQuery
 from commonplace.engine.peers.peers import Requester, TrustContext
@@ -100,6 +101,27 @@ def test_only_an_admin_of_all_agents_says_whom_to_trust(subject: Subject, run: A
         run(subject.engine.peers.bind(who, "bob", level=1))
     with pytest.raises(Forbidden):
         run(subject.engine.peers.unbind(who, "bob"))
+
+
+def test_a_rotated_key_is_in_the_audit_by_who_rotated_it(subject: Subject, run: Any) -> None:
+    peers = subject.engine.peers
+    old = peers.identity.keypair().public
+    fresh = run(peers.rotate_identity(LOCAL))
+    assert fresh == peers.identity.keypair().public != old
+    (entry,) = run(subject.store.audit(SYSTEM))
+    assert (entry.operation, entry.principal) == ("rotate_identity", LOCAL.name)
+    said = {"retired": keys.fingerprint(old), "key": keys.fingerprint(fresh)}
+    assert json.loads(entry.parts[0].payload) == said
+
+
+@pytest.mark.parametrize(
+    "who", [Principal("a", role="reviewer"), Principal("a", agents=("x",)), Principal("a", tenant="acme")]
+)
+def test_only_the_operator_rotates_the_key(subject: Subject, run: Any, who: Principal) -> None:
+    old = subject.engine.peers.identity.keypair()
+    with pytest.raises(Forbidden, match="a may not rotate the identity"):
+        run(subject.engine.peers.rotate_identity(who))
+    assert subject.engine.peers.identity.keypair() == old
 
 
 def test_who_is_vouched_for_by_key_is_trusted_with_that_key() -> None:

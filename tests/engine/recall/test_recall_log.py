@@ -120,6 +120,10 @@ def test_where_tokens_are_required_it_is_written_before_the_answer(clock: FakeCl
         engine = await Engine.open(store, HashingEmbedder(), clock=clock, settings=Settings(recalls_at_once=True))
         await engine.recall(WHO, Query(("agent",), QUESTION))
         assert len(await store.audit("local", operation="recall")) == 1
+        for at_once, written in ((False, 1), (True, 3)):  # as tokens come and go while a server runs
+            engine.log_recalls_at_once(at_once)
+            await engine.recall(WHO, Query(("agent",), QUESTION))
+            assert len(await store.audit("local", operation="recall")) == written
         await engine.close()
 
     asyncio.run(scenario())

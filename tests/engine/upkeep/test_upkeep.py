@@ -85,7 +85,7 @@ def test_a_store_without_files_looks_after_itself(clock: FakeClock, tmp_path: Pa
     with open_subject(InMemory(clock), clock) as (subject, run):
         upkeep = subject.engine.upkeep
         for work in (upkeep.doctor(WHO), upkeep.backup(WHO, tmp_path / "b.db"), upkeep.compact(WHO)):
-            with pytest.raises(Unavailable, match="the store memory looks after itself"):
+            with pytest.raises(Unavailable, match="the store memory has no files to maintain"):
                 run(work)
         with pytest.raises(Unavailable, match="cannot keep the vectors of another embedder beside its own"):
             run(upkeep.reindex(WHO, HashingEmbedder(64)))

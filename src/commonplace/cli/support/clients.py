@@ -146,7 +146,7 @@ def with_server(client: Client, server: Server, text: str, path: Path) -> str:
         return _with_member(client, server.name, entry(client, server), text)
     except ValueError as error:
         raise Conflict(
-            f"{path} was left alone: {error}. Mend that, or add this by hand (what is inside {client.key} goes "
+            f"{path} was left alone: {error}. Fix that, or add this by hand (what is inside {client.key} goes "
             f"into the {client.key} that is there, if there is one):\n{snippet(client, server)}".rstrip()
         ) from None
 

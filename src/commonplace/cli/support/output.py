@@ -209,7 +209,7 @@ def size(count: int) -> str:
 
 
 def plural(count: int, thing: str) -> str:
-    many = thing[:-1] + "ies" if thing.endswith("y") else f"{thing}s"
+    many = thing[:-1] + "ies" if thing.endswith("y") else f"{thing}es" if thing.endswith("x") else f"{thing}s"
     return f"{count:,} {thing if count == 1 else many}"
 
 

@@ -122,7 +122,7 @@ class Amp:
 def _where(request: Document) -> Where:
     tags = request.get("tags", ())
     if len(tags) > MAX_TAGS:
-        raise ValidationError(f"tags names {len(tags)} tags; at most {MAX_TAGS} are looked for at once", field="tags")
+        raise ValidationError(f"tags has {len(tags)} entries; at most {MAX_TAGS} are looked for at once", field="tags")
     where = tuple(tagged(tag) for tag in dict.fromkeys(tags))
     if "type" in request:
         where += (Condition(("kind",), "eq", request["type"]),)

@@ -8,7 +8,6 @@ from typing import Any
 from commonplace.__about__ import __version__
 from commonplace.dialects.memorywire.records import entry_to_wire, to_change, to_draft, to_hit, to_wire, triple_to_wire
 from commonplace.engine import (
-    MAX_BATCH,
     BatchItem,
     Decision,
     Draft,
@@ -48,6 +47,7 @@ from commonplace.wire.models import (
     StoreError,
     StoreOutcome,
     UpdateRequest,
+    dump,
 )
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
@@ -77,28 +77,19 @@ class Memorywire:
             self._who,
             to_draft(request),
             idempotency_key=request.idempotency_key,
-            approval=request.model_dump(exclude_unset=True) if request.approval_required else None,
+            approval=_approval(request),
             reasoning=request.reasoning,
         )
         return self._remembered(receipt)
 
     async def remember_many(self, requests: Sequence[RememberRequest]) -> Sequence[RememberResponse | Fault]:
-        """Each its own outcome; those that need approval are staged one by one."""
-        if len(requests) > MAX_BATCH:  # before any of them is staged
-            raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(requests)}", field="items")
-        outcomes: dict[int, RememberResponse | Fault] = {}
-        plain = [i for i, request in enumerate(requests) if not request.approval_required]
-        for i, request in enumerate(requests):
-            if request.approval_required:
-                try:
-                    outcomes[i] = await self.remember(request)
-                except Fault as fault:
-                    outcomes[i] = fault
-        items = [BatchItem(to_draft(requests[i]), requests[i].idempotency_key) for i in plain]
-        if items or not requests:
-            for i, outcome in zip(plain, await self._engine.remember_many(self._who, items), strict=True):
-                outcomes[i] = self._remembered(outcome) if isinstance(outcome, Receipt) else outcome
-        return [outcomes[i] for i in range(len(requests))]
+        """Each its own outcome."""
+        items = [
+            BatchItem(to_draft(request), request.idempotency_key, _approval(request), request.reasoning)
+            for request in requests
+        ]
+        outcomes = await self._engine.remember_many(self._who, items)
+        return [self._remembered(each) if isinstance(each, Receipt) else each for each in outcomes]
 
     async def remember_batch(self, items: Sequence[Document]) -> Sequence[RememberResponse | Fault]:
         """Each item its own outcome: what is wrong with one is said in its place."""
@@ -150,15 +141,6 @@ class Memorywire:
     async def forget(self, request: ForgetRequest) -> ForgetResponse:
         result = await self._engine.forget(self._who, to_forget(request))
         pending = result.review_id is not None
-        erased = None
-        if result.descendants or result.sources or result.backup_count:
-            count = result.backup_count or None
-            erased = Erased(
-                descendants=result.descendants,
-                sources=result.sources or None,
-                backups=result.backups,
-                backup_count=count,
-            )
         agents = [AgentOutcome(agent_id=agent, count=count) for agent, count in result.agents.items()]
         return ForgetResponse(
             forgotten_ids=result.ids,
@@ -166,7 +148,7 @@ class Memorywire:
             hard_delete=result.erased,
             pending_approval=pending,
             approval_url=self._review_url(result.review_id),
-            erased=erased,
+            erased=_erased(result),
             remaining_ids=result.remaining or None,
             agents=agents or None,
         )
@@ -251,7 +233,7 @@ class Memorywire:
         self,
         review_id: str,
         approved: bool,
-        reviewer: str,
+        reviewer: str | None = None,
         reason: str | None = None,
         request: Document | None = None,
         apply: ReviewApply | None = None,
@@ -398,6 +380,10 @@ class Memorywire:
         )
 
 
+def _approval(request: RememberRequest) -> Document | None:
+    return request.model_dump(exclude_unset=True) if request.approval_required else None
+
+
 def to_forget(request: ForgetRequest) -> Forget:
     return Forget(**{**dict(request), "ids": request.ids or ()})
 
@@ -411,6 +397,17 @@ def to_expire(request: ExpireRequest) -> Expire:
     return Expire(request.agent_id, action=request.action, **policy)
 
 
+def _erased(result: ForgetResult) -> Erased | None:
+    if not (result.descendants or result.sources or result.backup_count):
+        return None
+    return Erased(
+        descendants=result.descendants,
+        sources=result.sources or None,
+        backups=result.backups,
+        backup_count=result.backup_count or None,
+    )
+
+
 def _outcome(decided: ReviewOutcome) -> Document:
     outcome: Document = {}
     for part in (decided.outcome, decided.applied):
@@ -419,6 +416,10 @@ def _outcome(decided: ReviewOutcome) -> Document:
                 outcome |= {"id": receipt.id, "stores": receipt.stores}
             case ForgetResult() as forgotten:
                 outcome |= {"forgotten_ids": forgotten.ids}
+                if (erased := _erased(forgotten)) is not None:
+                    outcome["erased"] = dump(erased)
+                if forgotten.error is not None:
+                    outcome["error"] = forgotten.error
             case MergeResult() as merged:
                 outcome |= {"canonical": merged.survivor.id, "merged_count": len(merged.losers)}
     return {"outcome": outcome} if outcome else {}

@@ -38,7 +38,7 @@ _BACKTICKS = re.compile(r"`++")
 
 @dataclass(slots=True)
 class CommentRequest:
-    """One request of a comment: who is addressed, what is request, and what is wrong with its options, if anything."""
+    """One request of a comment: who is addressed, what is asked, and what is wrong with its options, if anything."""
 
     agent: str
     question: str

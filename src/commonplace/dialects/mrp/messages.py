@@ -69,7 +69,7 @@ def check_time(header: Document, now: int) -> int:
     until = made + int(header.get("ttl_seconds", TTL_SECONDS) * 1000) + SKEW_MS
     if until <= now:
         raise ValidationError(
-            f"the request is over: its timestamp and ttl_seconds ended before {iso(now)}; send a new one",
+            f"the request has expired: its timestamp and ttl_seconds ended before {iso(now)}; send a new one",
             field="header.ttl_seconds",
         )
     return until

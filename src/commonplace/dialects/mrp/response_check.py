@@ -90,7 +90,7 @@ def _mismatch(request: Document, response: Document, now: int, responder: str | 
     if answered < asked - SKEW_MS:
         return "the answer is older than the question: it may be a recording of another one"
     if answered > now + SKEW_MS:
-        return "the answer's time is still to come; compare the clocks of both machines"
+        return "the answer's time is in the future; compare the clocks of both machines"
     results, code = response["results"], response["status"]["code"]
     if results and code in _WITHOUT_RESULTS:
         return f"the answer's status is {code}, yet it carries results"

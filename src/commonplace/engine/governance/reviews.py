@@ -24,7 +24,7 @@ class Decision:
     an existing one (`merge_into`) or take the place of others (`forget`)."""
 
     approved: bool
-    reviewer: str
+    reviewer: str | None = None  # only whoever needs no token may give another name than its own
     reason: str | None = None
     edited: Draft | Forget | Merge | None = None
     edited_request: dict[str, Any] | None = None  # the edit as its author wrote it, for the review to show
@@ -75,15 +75,18 @@ class Reviews:
         self._core.require(who, value["agent_id"], "reviewer")
         _must_be_pending(value, decision)
         if (decision.merge_into or decision.forget) and not (decision.approved and value["operation"] == "remember"):
-            raise ValidationError("apply goes with approving a remember, and with nothing else", field="apply")
+            raise ValidationError("apply is only for approving a remember", field="apply")
         if decision.merge_into and decision.forget:
             raise ValidationError("apply merges or forgets, not both", field="apply")
+        if who != Principal() or not decision.reviewer:
+            decision = replace(decision, reviewer=who.name)
         decision = self._redacted(decision)
         if not decision.approved:
             rejected = await self._core.transact(
                 who.tenant, lambda tx: _conclude(tx, who, review_id, decision, "rejected")
             )
             return ReviewOutcome(shown(rejected), None)
+        # What is approved stays its asker's: provenance and ledger name them, and the reviewer with the approval.
         author = replace(who, name=value["requested_by"])
         approve = {"remember": self._approve_remember, "forget": self._approve_forget, "merge": self._approve_merge}
         try:
@@ -116,7 +119,7 @@ class Reviews:
         """What a reviewer writes is kept like everything else; an edited draft is cleaned where it is used."""
         return replace(
             decision,
-            reviewer=self._core.redact_text(decision.reviewer, "reviewer"),
+            reviewer=self._core.redact_text(decision.reviewer or "", "reviewer"),
             reason=None if decision.reason is None else self._core.redact_text(decision.reason, "reason"),
             edited_request=self._core.redact_document(decision.edited_request, "request"),
         )
@@ -190,6 +193,7 @@ class Reviews:
             memories = await forget.select(core, who, request)
         ids = [m.id for m in memories]
         unchanged = edited is not None and forget.by_filter(request)
+        result = ForgetResult([], core.primary.name, erased=request.hard_delete)
 
         def work(tx: Transaction) -> ReviewOutcome:
             if edited is None:
@@ -199,11 +203,13 @@ class Reviews:
                 tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
                 unchanged=unchanged,
             )  # fmt: skip
-            return ReviewOutcome(shown(kept), ForgetResult(done, core.primary.name, erased=request.hard_delete))
+            result.ids = done
+            return ReviewOutcome(shown(kept), result)
 
         outcome = await core.transact(who.tenant, work)
         if request.hard_delete or any(erase.must_erase(m) for m in memories):
-            await core.delete_copies()
+            gone = set(result.ids)
+            await forget.add_remains(core, who, [m for m in memories if m.id in gone], result)
         return outcome
 
     async def _approve_merge(

@@ -244,7 +244,7 @@ def _by_id(tx: Transaction, agent_id: str, id: str) -> Triple:
     if triple is None or triple.agent_id != agent_id:
         raise NotFound(f"no statement {id} for agent {agent_id}", hint="`commonplace kg query` shows their ids")
     if triple.valid_to is not None and triple.valid_to <= max(tx.now, triple.valid_from):
-        raise Conflict(f"statement {id} has ended already", valid_to=triple.valid_to)
+        raise Conflict(f"statement {id} has already ended", valid_to=triple.valid_to)
     return triple
 
 

@@ -37,14 +37,14 @@ class Ledger:
             self._core.require(who, agent_id, "reviewer")
         await self._log.flush()
         # Of many agents' entries a caller may see few, so a page of theirs takes more than a page to find.
-        step = limit if "*" in who.agents else max(limit, _AT_ONCE)
+        step = limit if who.uses_all_agents else max(limit, _AT_ONCE)
         found: list[AuditEntry] = []
         while len(found) < limit:
             batch = await self._core.primary.audit(
                 who.tenant, limit=step, after=after, agent_id=agent_id, operation=operation, since=since, until=until
             )
             # An entry about several agents names memories of all of them.
-            found += [e for e in batch if ("*" in who.agents if e.agent_id == "*" else who.may_use(e.agent_id))]
+            found += [e for e in batch if (who.uses_all_agents if e.agent_id == "*" else who.may_use(e.agent_id))]
             if len(batch) < step:
                 break
             after = batch[-1].n
@@ -53,7 +53,7 @@ class Ledger:
     async def verify(self, who: Principal, progress: Progress | None = None) -> Verifier:
         """What is written is verified as it is: whoever checks the chain does not wait for the write lock."""
         require_role(who, "reviewer")
-        if "*" not in who.agents:
+        if not who.uses_all_agents:
             raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
         return await self.verify_tenant(who.tenant, progress)
 

@@ -101,7 +101,7 @@ async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Mem
     spelled = await find_by_uuid(core, who, ref)
     if spelled is not None and agent in (None, spelled.agent_id):
         return spelled
-    agents = [agent] if agent is not None else [a for a in await core.agent_names(who.tenant) if who.may_use(a)]
+    agents = [agent] if agent is not None else await core.usable_agents(who)
     found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, core.clock())]
     if not found and (named := _UUID_AT_END.match(ref)) and named[1].lower() != ref:
         # The id of one that has become part of another, as a protocol spells it.

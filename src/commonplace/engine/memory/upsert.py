@@ -27,6 +27,7 @@ async def upsert(
 ) -> UpsertResult:
     """Create the record, or replace all of the one `ref` names. Without `agent` a new one goes to the shared space
     and a known one stays where it lives; with it only that agent's are known."""
+    # A protocol that upserts may leave the agent open, so it is given beside the draft, whose own says nothing.
     draft = replace(draft, agent_id=agent or SHARED_AGENT)
     core.check_names(id=ref)
     draft, redacted = await redact_draft(core, draft)

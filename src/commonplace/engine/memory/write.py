@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, let_others_in, memory_not_found
+from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, check_expiry, let_others_in, memory_not_found
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import resolve
@@ -49,10 +49,14 @@ async def remember(
     return receipt
 
 
-async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
-    """Each item its own outcome: what is right is kept even when its neighbour is not."""
+def check_batch(items: Sequence[BatchItem]) -> None:
     if not 1 <= len(items) <= MAX_BATCH:
         raise ValidationError(f"items must hold 1 to {MAX_BATCH} memories, not {len(items)}", field="items")
+
+
+async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
+    """Each item its own outcome: what is right is kept even when its neighbour is not."""
+    check_batch(items)
     outcomes: list[Receipt | Fault | None] = [None] * len(items)
     accepted: list[tuple[int, BatchItem, Memory]] = []
     redacted: dict[int, list[str]] = {}
@@ -113,15 +117,8 @@ def check(core: Core, who: Principal, draft: Draft) -> None:
 
 def check_draft(core: Core, draft: Draft) -> None:
     """What can be wrong with a draft, whoever wrote it."""
-    if len(draft.content) > MAX_CONTENT_CHARS:
-        raise PayloadTooLarge(
-            f"content has {len(draft.content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
-            field="content",
-        )
-    if not draft.content.strip():
-        raise ValidationError("content must not be blank", field="content")
-    if draft.expires_at is not None and draft.expires_at <= core.clock():
-        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+    _check_content(draft.content)
+    check_expiry(draft.expires_at, core.clock())
     if draft.type == "procedural":
         procedures.check(draft.content)
     if len(set(draft.aliases)) != len(draft.aliases):
@@ -278,15 +275,18 @@ async def update(
 
 def check_change(core: Core, current: Memory, changed: Memory) -> None:
     """What can be wrong with the next version of a memory."""
-    if len(changed.content) > MAX_CONTENT_CHARS:
-        raise PayloadTooLarge(f"content has more than {MAX_CONTENT_CHARS:,} characters", field="content")
-    if not changed.content.strip():
-        raise ValidationError("content must not be blank", field="content")
-    if (
-        changed.expires_at is not None
-        and changed.expires_at != current.expires_at
-        and changed.expires_at <= core.clock()
-    ):
-        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+    _check_content(changed.content)
+    if changed.expires_at != current.expires_at:
+        check_expiry(changed.expires_at, core.clock())
     if changed.type == "procedural":
         procedures.check(changed.content)
+
+
+def _check_content(content: str) -> None:
+    if len(content) > MAX_CONTENT_CHARS:
+        raise PayloadTooLarge(
+            f"content has {len(content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
+            field="content",
+        )
+    if not content.strip():
+        raise ValidationError("content must not be blank", field="content")

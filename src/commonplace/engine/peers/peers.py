@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from commonplace.engine import rate_limit
-from commonplace.engine.core import Core, require_role
+from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import find
 from commonplace.engine.peers import asking, trust, vouches
@@ -23,7 +23,7 @@ from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, SecretLeakage, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
-from commonplace.wire.record import EVERYONE, Memory, Principal
+from commonplace.wire.record import Memory, Principal
 
 PEER, VOUCH = "peer", "vouch"
 MOST_VOUCHES = 10_000  # kept in one tenant
@@ -97,6 +97,16 @@ class Peers:
         self._limit = limit
         self._each = rate_limit.per_minute(limit)
         self._strangers = rate_limit.per_minute(limit * _STRANGERS)
+
+    async def rotate_identity(self, who: Principal) -> str:
+        """Sign with a new key from now on; its public half. The audit has it once it is so, and never before."""
+        require_operator(who, "rotate the identity")
+        old, fresh = self.identity.keypair().public, self.identity.rotate().public
+        said = {"retired": keys.fingerprint(old), "key": keys.fingerprint(fresh)}
+        await self._core.transact(
+            SYSTEM, lambda tx: audit.append(tx, who, "rotate_identity", "*", [audit.part(None, said)])
+        )
+        return fresh
 
     # who asks, and what they may see
 
@@ -241,7 +251,7 @@ class Peers:
     ) -> Peer:  # fmt: skip
         """Bind an agent to a level, and to a key. What was said of it before is replaced; its key only where `replace`
         says so, since whoever holds the new one is from then on the agent."""
-        _require_operator(who)
+        _require_all_agents(who)
         self._core.check_names(agent=agent_id)
         trust.check_binding(agent_id, level, key)
         bindings = await self.bindings(who.tenant)
@@ -271,7 +281,7 @@ class Peers:
 
     async def unbind(self, who: Principal, agent_id: str) -> Peer:
         """Trust it no more; vouches it gave count no more, either."""
-        _require_operator(who)
+        _require_all_agents(who)
         self._core.check_names(agent=agent_id)
 
         def work(tx: Transaction) -> Peer:
@@ -369,7 +379,7 @@ def _decode_place(cursor: str) -> tuple[int, str]:
     return int(at), key
 
 
-def _require_operator(who: Principal) -> None:
+def _require_all_agents(who: Principal) -> None:
     require_role(who, "admin")
-    if EVERYONE not in who.agents:
+    if not who.uses_all_agents:
         raise Forbidden(f"{who.name} may not use every agent, and whom to trust is a matter of all of them")

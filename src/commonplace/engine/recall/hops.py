@@ -9,7 +9,7 @@ from commonplace.engine.types import Query
 from commonplace.stores.base import Reach
 from commonplace.stores.graph import Instant
 
-#: So many are nearest_ids beside a hit, the nearest first.
+#: At most this many supporting ids beside a hit, the nearest first.
 SUPPORTING = 20
 
 

@@ -24,7 +24,7 @@ class NameMatch:
 
 
 class _Directory:
-    """AgentContext names by their words."""
+    """Known names by their words."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self.whole: dict[tuple[str, ...], list[str]] = {}

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-DAY_MS = 86_400_000
+from commonplace.wire.times import DAY_MS
+
 _SLACK_MS = 7 * DAY_MS  # things are told after they happened
 
 _MONTHS = {

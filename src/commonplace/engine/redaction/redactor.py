@@ -127,7 +127,7 @@ class Redactor:
     async def redact_record_async(
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:
-        """As `record`, off the event loop where there is much to search: megabytes made to be slow take seconds."""
+        """As `redact_record`, off the event loop where there is much to search: megabytes can take seconds."""
         if len(record.content) + sum(map(len, _other_texts(record))) <= _LARGE:
             return self.redact_record(record, extra, before)
         return await asyncio.to_thread(self.redact_record, record, extra, before)

@@ -6,7 +6,7 @@ from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from commonplace.engine.core import Core
+from commonplace.engine.core import Core, check_expiry
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.runs import Run, kind, must_live
@@ -47,8 +47,7 @@ class RunNotes:
         core.require(who, scope.agent, "writer")
         if not content.strip():
             raise ValidationError("content must not be blank", field="content")
-        if expires_at is not None and expires_at <= core.clock():
-            raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+        check_expiry(expires_at, core.clock())
         core.redactor.check_name(scope.agent, "memoryRef", secrets)
         content = core.redact_text(content, "content", secrets)
         tags = await to_thread(core.redact_document, list(tags), "tags", secrets)  # of tags there may be any number

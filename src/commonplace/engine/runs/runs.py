@@ -54,7 +54,7 @@ class Run:
         """A run of an agent belongs to all who may use that agent; any other to its owner and to those who may all."""
         if self.agent is not None:
             return who.may_use(self.agent)
-        return who.name == self.owner or "*" in who.agents
+        return who.name == self.owner or who.uses_all_agents
 
 
 class Runs:

@@ -10,7 +10,7 @@ from typing import Any
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core
+from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, require_operator
 from commonplace.engine.governance.reviews import may_see
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire
@@ -19,8 +19,8 @@ from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.upkeep import clock_leap
 from commonplace.stores.base import FileUpkeep, Finding, Progress, Record, Reindexable, Transaction
-from commonplace.wire.errors import Fault, Forbidden, Unavailable, ValidationError
-from commonplace.wire.record import LOCAL_TENANT, Principal
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
 
 KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
@@ -35,9 +35,9 @@ class Upkeep:
         self._runs = runs
 
     def _files(self, who: Principal) -> FileUpkeep:
-        _require_operator(who)
+        require_operator(who, "look after the store")
         if not isinstance(self._core.primary, FileUpkeep):
-            raise Unavailable(f"the store {self._core.primary.name} looks after itself")
+            raise Unavailable(f"the store {self._core.primary.name} has no files to maintain")
         return self._core.primary
 
     async def status(self, who: Principal) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class Upkeep:
 
     async def reindex(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
         """Embed everything anew beside what is there, then switch. Stopped halfway, it goes on from where it was."""
-        _require_operator(who)
+        require_operator(who, "look after the store")
         store = self._core.primary
         if not isinstance(store, Reindexable):
             raise Unavailable(f"the store {store.name} cannot keep the vectors of another embedder beside its own")
@@ -180,14 +180,6 @@ class Upkeep:
         if isinstance(store, FileUpkeep):
             await store.warm()
         return {"embedder": embedder.name, "reindexed": done, "resumed": resumed, "generation": generation}
-
-
-def _require_operator(who: Principal) -> None:
-    if not who.operates:
-        raise Forbidden(
-            f"{who.name} may not look after the store; only an admin of the tenant {LOCAL_TENANT} who may use every "
-            "agent may"
-        )
 
 
 def _drop(tx: Transaction, *, kind: str, keys: list[str]) -> None:

@@ -60,9 +60,10 @@ async def _decide(call: Call) -> Reply:
     from commonplace.wire.models import DecideRequest
 
     body = parse(DecideRequest, call.document)
-    reviewer = (body.reviewer if call.is_open else None) or call.who.name
     memorywire = Memorywire(call.engine, call.who)
-    decided = await memorywire.decide(call.path["id"], body.approved, reviewer, body.reason, body.request, body.apply)
+    decided = await memorywire.decide(
+        call.path["id"], body.approved, body.reviewer, body.reason, body.request, body.apply
+    )
     return Reply({**decided["decision"], **decided})
 
 
