@@ -145,3 +145,8 @@ def test_only_the_operator_changes_tokens(subject: Subject, run: Any, verb: str)
     made, _ = run(subject.engine.tokens.create(Principal()))
     with pytest.raises(Forbidden):
         run(getattr(subject.engine.tokens, verb)(Principal("a", "acme", "admin"), made.id))
+
+
+def test_no_token_is_named_like_the_open_operator(subject: Subject, run: Any) -> None:
+    with pytest.raises(ValidationError, match="is who asks where no token is needed"):
+        run(subject.engine.tokens.create(Principal(), role="admin", name="local"))

@@ -96,6 +96,8 @@ class Tokens:
             if not text.strip() or len(text) > _NAME_CHARS or not text.isprintable():
                 raise ValidationError(f"{field} must be printable text of 1 to {_NAME_CHARS} characters", field=field)
         self._core.check_names(tenant=tenant, name=name, agents=agents)
+        if name == Principal().name:
+            raise ValidationError(f"{name!r} is who asks where no token is needed; choose another name", field="name")
         if not agents:
             raise ValidationError("agents must name at least one agent, or * for all", field="agents")
         now = self._core.clock()
