@@ -238,6 +238,24 @@ def test_expire(cli, remember: Remember) -> None:
     assert cli("expire", "--type", "semantic", "--older-than-days", "3").out == "forgot 0 memories\n"
 
 
+@pytest.mark.parametrize(("action", "past"), [("forget", "forgot"), ("archive", "archived"), ("demote", "demoted")])
+def test_expire_shows_and_asks_at_a_terminal(cli, remember: Remember, action: str, past: str) -> None:
+    for text in ("maybe", "perhaps"):
+        remember(text, "--confidence", "0.2")
+    command = ("expire", "--confidence-below", "0.5", "--action", action)
+    refused = cli(*command, typed="n\n")
+    assert refused.code == 1
+    assert "maybe" in refused.out
+    assert f"{action.capitalize()} these 2 memories?" in refused.err
+    assert len(cli("audit", "list", "--json").json["entries"]) == 2, "nothing was changed"
+    assert cli(*command, typed="y\n").out.endswith(f"{past} 2 memories\n")
+    remember("possibly", "--confidence", "0.1", "--type", "episodic")
+    unasked = cli(*command, "--type", "episodic", "--yes", typed="")
+    assert (unasked.code, unasked.out, unasked.err) == (0, f"{past} 1 memory\n", "")
+    nothing = cli("expire", "--older-than-days", "3", typed="")
+    assert (nothing.code, nothing.out) == (0, "forgot 0 memories\n"), "there is nothing to ask about"
+
+
 def test_reviews(cli, remember: Remember) -> None:
     plain = remember("visible")
     result = cli("remember", "payments up to 500", "--approval")
