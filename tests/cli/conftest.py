@@ -54,10 +54,12 @@ def program(
 
     def of(main: Callable[[tuple[str, ...]], int]) -> Cli:
         def run(*args: str, stdin: str = "", typed: str | None = None) -> Result:
-            monkeypatch.setattr("sys.stdin", io.StringIO(stdin) if typed is None else TypedInput(typed))
-            monkeypatch.setattr("sys.stderr.isatty", lambda: typed is not None, raising=False)
             capsys.readouterr()
-            code = main(args)
+            with monkeypatch.context() as patch:
+                patch.setattr("sys.stdin", io.StringIO(stdin) if typed is None else TypedInput(typed))
+                if typed is not None:
+                    patch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+                code = main(args)
             out, err = capsys.readouterr()
             return Result(code, out, err)
 

@@ -80,6 +80,46 @@ def test_a_batch_gives_each_line_its_own_outcome(cli, tmp_path: Path) -> None:
     assert "line 4: not valid JSON" in result.err
 
 
+def test_a_file_that_is_no_batch_is_given_up_early(cli, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.jsonl"
+    path.write_text("y\n" * 1_200 + '"a memory"\n', "utf-8")
+    refused = cli("remember", "--batch", str(path))
+    assert (refused.code, refused.out) == (1, "")
+    assert "none of the first 1,000 lines" in refused.err
+    assert "line 1: not valid JSON" in refused.err
+    assert len(refused.err.splitlines()) == 1
+    assert cli("list", "--json").json["memories"] == []
+
+
+def test_of_many_refused_lines_the_first_hundred_say_why(cli, tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    path.write_text('"the first"\n' + "y\n" * 1_500 + '"the last"\n', "utf-8")
+    ran = cli("remember", "--batch", str(path))
+    assert (ran.code, ran.out) == (1, "remembered 2 of 1,502 lines\n")
+    assert len(ran.err.splitlines()) == 101
+    assert ran.err.splitlines()[-1] == "1,400 more lines were refused"
+    results = cli("remember", "--batch", str(path), "--json").json["results"]
+    assert len(results) == 1_502, "each line has its place"
+    assert "id" in results[0]
+    assert "id" in results[-1]
+    for refusal in results[1:-1]:
+        check("memorywire/error", refusal)
+    assert "not valid JSON" in results[100]["error"]["message"]
+    assert "the first 100" in results[101]["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"), [(b'"\xff"', "is not UTF-8 text"), (b'"' + b"x" * 5_000_000 + b'"', "longer")]
+)
+def test_a_line_that_cannot_be_read_is_refused_alone(cli, tmp_path: Path, line: bytes, why: str) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_bytes(b'"before"\n' + line + b'\n"after"')
+    ran = cli("remember", "--batch", str(path))
+    assert (ran.code, ran.out) == (1, "remembered 2 of 3 lines\n")
+    assert ran.err.startswith("line 2: ")
+    assert why in ran.err
+
+
 def test_a_batch_larger_than_one_request(cli, tmp_path: Path) -> None:
     path = tmp_path / "many.jsonl"
     path.write_text("".join(f'"memory number {n}"\n' for n in range(1200)), "utf-8")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import system_clock
@@ -104,6 +107,34 @@ def conditions(document: str | None, simple: list[str] | None) -> dict[str, Any]
         else:
             raise ValidationError(f"--where {text!r}: there is already a condition on {field!r}", field="filter")
     return found or None
+
+
+@contextmanager
+def open_text(path: Path, option: str) -> Iterator[TextIO]:
+    """A file, or stdin for `-`, line by line; bytes that are not UTF-8 come as what `is_not_text` knows."""
+    if str(path) == "-":
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")
+        yield sys.stdin
+        return
+    try:
+        file = path.open(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ValidationError(f"{option}: cannot read {path}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def position(file: TextIO) -> tuple[int, int]:
+    """How many bytes were read, and of how many; of a pipe nobody knows."""
+    if not isinstance(file, TextIOWrapper) or not file.seekable():
+        return 0, 0
+    return file.buffer.tell(), os.fstat(file.fileno()).st_size
+
+
+def is_not_text(text: str) -> bool:
+    """Whether it came from bytes that were no UTF-8."""
+    return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def text_file(path: Path, option: str) -> str:
