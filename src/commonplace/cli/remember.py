@@ -20,7 +20,6 @@ from commonplace.wire.errors import Fault, ValidationError
 _AT_ONCE = 250
 _GIVE_UP_AFTER = 1_000  # lines of which none is a request: the file is another one than was meant
 _MOST_REASONS = 100
-_LONGEST_LINE = 4_194_304  # characters: what a server takes in one request
 
 commands = Commands()
 
@@ -205,16 +204,16 @@ def _requests(lines: TextIO, defaults: dict[str, Any]) -> Iterator[tuple[int, di
 
 def _lines(lines: TextIO) -> Iterator[str | None]:
     """None for a line that is too long to be a request; it is not held in memory."""
-    while written := lines.readline(_LONGEST_LINE):
+    while written := lines.readline(values.MOST_REQUEST_CHARS):
         whole: str | None = written
-        while len(written) == _LONGEST_LINE and not written.endswith("\n"):
-            whole, written = None, lines.readline(_LONGEST_LINE)
+        while len(written) == values.MOST_REQUEST_CHARS and not written.endswith("\n"):
+            whole, written = None, lines.readline(values.MOST_REQUEST_CHARS)
         yield whole
 
 
 def _request(written: str | None, number: int, defaults: dict[str, Any]) -> dict[str, Any]:
     if written is None:
-        raise ValidationError(f"longer than the {_LONGEST_LINE:,} characters of a request", line=number)
+        raise ValidationError(f"longer than the {values.MOST_REQUEST_CHARS:,} characters of a request", line=number)
     if values.is_not_text(written):
         raise ValidationError("is not UTF-8 text", line=number)
     try:

@@ -13,9 +13,11 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
-from commonplace.wire.errors import ValidationError
-from commonplace.wire.record import system_clock
+from commonplace.wire.errors import PayloadTooLarge, ValidationError
+from commonplace.wire.record import MAX_CONTENT_CHARS, system_clock
 
+#: What a server takes in one request.
+MOST_REQUEST_CHARS = 4_194_304
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGE = re.compile(r"(\d{1,6})\s*([smhdw])\Z")
 _CONDITION = re.compile(r"([^=!<>]+?)\s*(!=|>=|<=|=|>|<)\s*(.*)\Z", re.DOTALL)
@@ -137,14 +139,20 @@ def is_not_text(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
 
 
-def text_file(path: Path, option: str) -> str:
-    """What is in a file of UTF-8, or on stdin for `-`."""
+def text_file(path: Path, option: str, most: int = MAX_CONTENT_CHARS) -> str:
+    """What is in a file of UTF-8, or on stdin for `-`. Of more than could be kept, no more is read than shows it."""
+    # What is kept may be shorter than what is read: ends of lines are taken off. So the engine judges all that is near.
+    limit = 4 * most
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise ValidationError(f"{option}: {path} is not UTF-8 text") from None
+        with open_text(path, option) as file:
+            text = file.read(limit + 1)
     except OSError as error:
         raise ValidationError(f"{option}: cannot read {path}: {error.strerror}") from None
+    if is_not_text(text):
+        raise ValidationError(f"{option}: {'stdin' if str(path) == '-' else path} is not UTF-8 text")
+    if len(text) > limit:
+        raise PayloadTooLarge(f"{option}: {'stdin' if str(path) == '-' else path} has more than {most:,} characters")
+    return text
 
 
 def _field(option: str) -> str:
