@@ -80,6 +80,28 @@ def test_conditions_refused(document: str | None, simple: list[str] | None, says
         values.conditions(document, simple)
 
 
+@pytest.mark.parametrize("field", ["created_at", "updated_at", "expires_at", "event_time", "last_recalled_at"])
+@pytest.mark.parametrize("operator", ["=", "!=", ">", ">=", "<", "<="])
+def test_a_condition_on_a_time_takes_what_people_write(
+    field: str, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(values, "system_clock", lambda: NOW)
+
+    def operand(text: str) -> Any:
+        found = values.conditions(None, [f"{field}{operator}{text}"])
+        assert found is not None
+        return found[field] if operator == "=" else next(iter(found[field].values()))
+
+    for text in ("2026-03-01", "2026-03-01T00:00Z", "20260301", '"2026-03-01"', str(NOW)):
+        assert operand(text) == NOW, text
+    assert operand("1d") == (NOW + DAY if field == "expires_at" else NOW - DAY)
+    assert operand("0") == 0
+    assert operand("null") is None
+    for text in ("soon", "1772323200"):
+        with pytest.raises(ValidationError, match=f"--where {field}"):
+            operand(text)
+
+
 def test_metadata_joins_all_its_sources() -> None:
     found = values.metadata(["n=3", "name=Alice", "b=x=y"], '{"n": 1, "kept": true}', tags=["a"], title=None)
     assert found == {"n": 3, "kept": True, "name": "Alice", "b": "x=y", "tags": ["a"]}

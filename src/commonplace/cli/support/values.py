@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from commonplace.wire.errors import PayloadTooLarge, ValidationError
+from commonplace.wire.filters import TIME_COLUMNS
 from commonplace.wire.record import MAX_CONTENT_CHARS, system_clock
 
 #: What a server takes in one request.
@@ -101,6 +102,8 @@ def conditions(document: str | None, simple: list[str] | None) -> dict[str, Any]
         if matched is None:
             raise ValidationError(f"--where takes FIELD=VALUE (or !=, >, >=, <, <=), not {text!r}", field="filter")
         field, operator, value = matched[1].strip(), matched[2], json_or_text(matched[3])
+        if field in TIME_COLUMNS:
+            value = _time(value, field)
         wanted = value if operator == "=" else {_OPERATORS[operator]: value}
         if field not in found:
             found[field] = wanted
@@ -109,6 +112,13 @@ def conditions(document: str | None, simple: list[str] | None) -> dict[str, Any]
         else:
             raise ValidationError(f"--where {text!r}: there is already a condition on {field!r}", field="filter")
     return found or None
+
+
+def _time(value: Any, field: str) -> Any:
+    """What a condition on a time compares with: people write 2026-03-01 or 2h, the wire has epoch milliseconds."""
+    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and value):
+        return instant(str(value), f"--where {field}", system_clock(), direction=1 if field == "expires_at" else -1)
+    return value
 
 
 @contextmanager
