@@ -105,6 +105,8 @@ class Upkeep:
         if path.is_dir():
             example = path / "commonplace-backup.db"
             raise ValidationError(f"{path} is a folder; name the file to write, such as {example}")
+        if not path.parent.exists():  # a copy in a folder that a slip of the finger made would not be found again
+            raise ValidationError(f"there is no folder {path.parent}; make it first: mkdir -p {path.parent}")
 
         def note(tx: Transaction) -> Record | None:
             earlier = tx.record(BACKUP, str(path))
