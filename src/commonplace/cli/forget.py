@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import confirm, memories_table, plural
+from commonplace.cli.support.output import confirm, label, memories_table, plural
 from commonplace.wire.errors import NotFound, ValidationError
 
 commands = Commands()
@@ -103,5 +103,5 @@ def forget(
 
 def _covered(counts: Mapping[str, int]) -> str:
     """Of which agents, those of whom there was something."""
-    having = [f"{agent} ({count:,})" for agent, count in sorted(counts.items()) if count]
+    having = [f"{label(agent)} ({count:,})" for agent, count in sorted(counts.items()) if count]
     return f" of {plural(len(having), 'agent')}: {', '.join(having)}" if having else ""

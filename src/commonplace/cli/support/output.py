@@ -173,6 +173,11 @@ def visible(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+def label(name: str) -> str:
+    """A name among others on one line, which none of its characters may end."""
+    return visible(name).replace("\n", "\ufffd").replace("\t", "\ufffd")
+
+
 def indented(text: str, indent: str) -> str:
     """What someone else wrote, so that none of its lines can pass for one of ours."""
     return visible(text).replace("\n", f"\n{indent}")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, let_others_in, memory_not_found
+from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, check_agent_name, let_others_in, memory_not_found
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import resolve
@@ -113,6 +113,7 @@ def check(core: Core, who: Principal, draft: Draft) -> None:
 
 def check_draft(core: Core, draft: Draft) -> None:
     """What can be wrong with a draft, whoever wrote it."""
+    check_agent_name(draft.agent_id)
     if len(draft.content) > MAX_CONTENT_CHARS:
         raise PayloadTooLarge(
             f"content has {len(draft.content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
