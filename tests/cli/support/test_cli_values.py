@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,3 +117,10 @@ def test_text_cannot_command_the_terminal() -> None:
 @pytest.mark.parametrize(("count", "expected"), [(0, "0 B"), (999, "999 B"), (23_400_000, "23.4 MB")])
 def test_sizes(count: int, expected: str) -> None:
     assert output.size(count) == expected
+
+
+@pytest.mark.parametrize("handler", ["strict", "surrogateescape"])
+def test_bytes_on_stdin_that_are_no_text_are_refused(handler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9"), "utf-8", handler))
+    with pytest.raises(ValidationError, match="stdin is not UTF-8 text"):
+        values.text_file(Path("-"), "-")
