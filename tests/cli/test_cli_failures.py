@@ -260,3 +260,12 @@ def test_as_much_as_is_kept_is_read(cli, tmp_path: Path) -> None:
     path = tmp_path / "long"
     path.write_text("x" * 262_144 + "\n\n", "utf-8")
     assert cli("remember", "--file", str(path)).code == 0
+
+
+@pytest.mark.parametrize("host", ["nohost.invalid", "192.0.2.1"])
+def test_a_host_that_is_not_this_machine_is_what_is_named(cli, host: str) -> None:
+    refused = cli("serve", "--host", host, "--port", "0")
+    assert refused.code == 2
+    assert f"cannot listen on {host}: " in refused.err
+    assert "an address of this machine" in refused.err
+    assert "--port" not in refused.err
