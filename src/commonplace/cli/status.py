@@ -28,7 +28,8 @@ def status(run: Session) -> Answer:
     if run.memory.config.embedder == "minilm" and not run.as_json:
         from commonplace.embedders import model_files
 
-        remarks += model_files.verify()
+        if "model build" not in " ".join(remarks):  # one sentence: one run mends every file of it
+            remarks += model_files.verify()[:1]
     return Answer(found, _fields(found), remarks)
 
 
@@ -54,7 +55,7 @@ def _fields(found: Document) -> Document:
 def _needed(found: Document) -> list[str]:
     """What a status says should be done, a sentence each."""
     said = [found["note"]] if found.get("note") else []
-    if found.get("embedder") and found.get("without_vectors"):
+    if found.get("embedder") and found.get("without_vectors") and "vectors" not in "".join(said):
         waiting = f"{plural(found['without_vectors'], 'memory')} found by keywords only until their vectors are made"
         said.append(f"{waiting}: a running server does it, or run `commonplace reindex`")
     if count := found.get("pending_reviews"):

@@ -247,6 +247,6 @@ def test_memories_without_vectors_are_counted_and_said(tmp_path: Path, clock: Fa
         status = run(subject.engine.upkeep.status(WHO))
         assert status["without_vectors"] == 1
         assert status["note"] == (
-            "1 memories wait for their vectors and are found by keywords until then; a running server makes them, or "
+            "1 memory waits for its vectors and is found by keywords until then; a running server makes them, or "
             "`commonplace reindex`"
         )

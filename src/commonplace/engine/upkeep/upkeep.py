@@ -65,9 +65,13 @@ class Upkeep:
         if info is not None and isinstance(core.primary, Reindexable):
             lacking = found["without_vectors"] = await core.primary.count_without_vectors(info.generation)
             if lacking and found["note"] is None:
+                waits = (
+                    "1 memory waits for its vectors and is"
+                    if lacking == 1
+                    else (f"{lacking} memories wait for their vectors and are")
+                )
                 found["note"] = (
-                    f"{lacking} memories wait for their vectors and are found by keywords until then; a running server "
-                    "makes them, or `commonplace reindex`"
+                    f"{waits} found by keywords until then; a running server makes them, or `commonplace reindex`"
                 )
         return found
 
