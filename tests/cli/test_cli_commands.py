@@ -250,7 +250,7 @@ def test_forget(cli, remember: Remember) -> None:
     assert cli("forget", "--where", "user_id=bob", "--hard", "--yes").out == "erased 1 memory\n"
     assert cli("forget", three).code == 1
     partly = cli("forget", two, three)
-    assert (partly.code, partly.out) == (0, "forgot 1 memory\n")
+    assert (partly.code, partly.out) == (1, "forgot 1 memory\n")
     assert three in partly.err
 
 
