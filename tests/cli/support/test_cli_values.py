@@ -124,3 +124,9 @@ def test_bytes_on_stdin_that_are_no_text_are_refused(handler: str, monkeypatch: 
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9"), "utf-8", handler))
     with pytest.raises(ValidationError, match="stdin is not UTF-8 text"):
         values.text_file(Path("-"), "-")
+
+
+def test_a_table_marks_what_is_archived() -> None:
+    memory = {"id": "m", "type": "semantic", "content": "x", "created_at": NOW, "status": "archived"}
+    rows = list(output.memories_table([memory, {**memory, "status": "live"}]).rows)
+    assert [row[1] for row in rows] == ["semantic (archived)", "semantic"]

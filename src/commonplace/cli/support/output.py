@@ -128,7 +128,7 @@ class Table:
 def memories_table(memories: Sequence[Document], empty: str | None = None, more: str | None = None) -> Table:
     return Table(
         ["memory", "type", "tags", "written"],
-        [[(body(m), m["id"]), m["type"], ", ".join(_tags(m)), minute(m["created_at"])] for m in memories],
+        [[(body(m), m["id"]), _kind(m), ", ".join(_tags(m)), minute(m["created_at"])] for m in memories],
         ([m["id"], moment(m["created_at"]), m["type"], ",".join(_tags(m)), body(m)] for m in memories),
         empty,
         more,
@@ -227,6 +227,10 @@ def _console() -> Console:
 def _tags(memory: Document) -> list[str]:
     found = (memory.get("metadata") or {}).get("tags")
     return [str(tag) for tag in found] if isinstance(found, list) else []
+
+
+def _kind(memory: Document) -> str:
+    return f"{memory['type']} (archived)" if memory.get("status") == "archived" else str(memory["type"])
 
 
 def _cut(text: str) -> str:
