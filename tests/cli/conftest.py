@@ -14,6 +14,13 @@ import pytest
 from commonplace.cli import main
 
 
+class TypedInput(io.StringIO):
+    """What someone types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @dataclass
 class Result:
     code: int
@@ -46,10 +53,13 @@ def program(
     """A program's `main`, to be called with its arguments and what is on stdin."""
 
     def of(main: Callable[[tuple[str, ...]], int]) -> Cli:
-        def run(*args: str, stdin: str = "") -> Result:
-            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        def run(*args: str, stdin: str = "", typed: str | None = None) -> Result:
             capsys.readouterr()
-            code = main(args)
+            with monkeypatch.context() as patch:
+                patch.setattr("sys.stdin", io.StringIO(stdin) if typed is None else TypedInput(typed))
+                if typed is not None:
+                    patch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+                code = main(args)
             out, err = capsys.readouterr()
             return Result(code, out, err)
 

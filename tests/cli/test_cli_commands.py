@@ -80,6 +80,46 @@ def test_a_batch_gives_each_line_its_own_outcome(cli, tmp_path: Path) -> None:
     assert "line 4: not valid JSON" in result.err
 
 
+def test_a_file_that_is_no_batch_is_given_up_early(cli, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.jsonl"
+    path.write_text("y\n" * 1_200 + '"a memory"\n', "utf-8")
+    refused = cli("remember", "--batch", str(path))
+    assert (refused.code, refused.out) == (1, "")
+    assert "none of the first 1,000 lines" in refused.err
+    assert "line 1: not valid JSON" in refused.err
+    assert len(refused.err.splitlines()) == 1
+    assert cli("list", "--json").json["memories"] == []
+
+
+def test_of_many_refused_lines_the_first_hundred_say_why(cli, tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    path.write_text('"the first"\n' + "y\n" * 1_500 + '"the last"\n', "utf-8")
+    ran = cli("remember", "--batch", str(path))
+    assert (ran.code, ran.out) == (1, "remembered 2 of 1,502 lines\n")
+    assert len(ran.err.splitlines()) == 101
+    assert ran.err.splitlines()[-1] == "1,400 more lines were refused"
+    results = cli("remember", "--batch", str(path), "--json").json["results"]
+    assert len(results) == 1_502, "each line has its place"
+    assert "id" in results[0]
+    assert "id" in results[-1]
+    for refusal in results[1:-1]:
+        check("memorywire/error", refusal)
+    assert "not valid JSON" in results[100]["error"]["message"]
+    assert "the first 100" in results[101]["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"), [(b'"\xff"', "is not UTF-8 text"), (b'"' + b"x" * 5_000_000 + b'"', "longer")]
+)
+def test_a_line_that_cannot_be_read_is_refused_alone(cli, tmp_path: Path, line: bytes, why: str) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_bytes(b'"before"\n' + line + b'\n"after"')
+    ran = cli("remember", "--batch", str(path))
+    assert (ran.code, ran.out) == (1, "remembered 2 of 3 lines\n")
+    assert ran.err.startswith("line 2: ")
+    assert why in ran.err
+
+
 def test_a_batch_larger_than_one_request(cli, tmp_path: Path) -> None:
     path = tmp_path / "many.jsonl"
     path.write_text("".join(f'"memory number {n}"\n' for n in range(1200)), "utf-8")
@@ -210,7 +250,7 @@ def test_forget(cli, remember: Remember) -> None:
     assert cli("forget", "--where", "user_id=bob", "--hard", "--yes").out == "erased 1 memory\n"
     assert cli("forget", three).code == 1
     partly = cli("forget", two, three)
-    assert (partly.code, partly.out) == (0, "forgot 1 memory\n")
+    assert (partly.code, partly.out) == (1, "forgot 1 memory\n")
     assert three in partly.err
 
 
@@ -246,6 +286,24 @@ def test_an_approved_erasure_says_where_else_the_text_is(cli, remember: Remember
     done = cli("reviews", "approve", review["id"])
     assert (done.code, done.out) == (0, f"approved: forget {doubled}\n")
     assert f"{kept} was merged from what was erased" in done.err
+
+
+@pytest.mark.parametrize(("action", "past"), [("forget", "forgot"), ("archive", "archived"), ("demote", "demoted")])
+def test_expire_shows_and_asks_at_a_terminal(cli, remember: Remember, action: str, past: str) -> None:
+    for text in ("maybe", "perhaps"):
+        remember(text, "--confidence", "0.2")
+    command = ("expire", "--confidence-below", "0.5", "--action", action)
+    refused = cli(*command, typed="n\n")
+    assert refused.code == 1
+    assert "maybe" in refused.out
+    assert f"{action.capitalize()} these 2 memories?" in refused.err
+    assert len(cli("audit", "list", "--json").json["entries"]) == 2, "nothing was changed"
+    assert cli(*command, typed="y\n").out.endswith(f"{past} 2 memories\n")
+    remember("possibly", "--confidence", "0.1", "--type", "episodic")
+    unasked = cli(*command, "--type", "episodic", "--yes", typed="")
+    assert (unasked.code, unasked.out, unasked.err) == (0, f"{past} 1 memory\n", "")
+    nothing = cli("expire", "--older-than-days", "3", typed="")
+    assert (nothing.code, nothing.out) == (0, "forgot 0 memories\n"), "there is nothing to ask about"
 
 
 def test_reviews(cli, remember: Remember) -> None:
@@ -360,7 +418,7 @@ def test_without_the_model_everything_works_and_says_so(cli, tmp_path: Path, mon
     found = cli("recall", "tea")
     assert "Alice drinks tea" in found.out
     assert found.err.count("commonplace model build") == 1
-    assert "commonplace model build" in cli("status").err
+    assert cli("status").err.count("commonplace model build") == 1
 
 
 def test_a_backup_is_restored(cli, remember: Remember, data: Path, tmp_path: Path) -> None:

@@ -39,3 +39,15 @@ def test_the_tour_as_people_see_it(cli, tmp_path: Path, monkeypatch: pytest.Monk
     assert "commonplace model build" in ran.out
     assert f"rm -r {tmp_path / 'fresh'}" in ran.out
     assert f"{tmp_path / 'fresh' / 'commonplace.db'}  " in ran.out
+
+
+def test_ctrl_c_during_a_step_ends_the_tour(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def interrupted(args: tuple[str, ...]) -> int:
+        begun.append(args)
+        return 130
+
+    monkeypatch.setattr(demo, "main", interrupted)
+    assert cli("demo", "--data", str(tmp_path / "tour")).code == 130
+    assert len(begun) == 1

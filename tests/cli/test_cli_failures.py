@@ -227,3 +227,45 @@ def test_the_data_directory_is_a_folder(cli, tmp_path) -> None:
     ran = cli("status", "--data", str(file))
     assert ran.code == 1
     assert "is a file" in ran.err
+
+
+ENDLESS = "x" * (4 * 262_144 + 2)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("remember",),
+        ("remember", "-"),
+        ("remember", "--file"),
+        ("palace", "identity", "p", "--file"),
+        ("remember", "--data"),
+    ],
+    ids=" ".join,
+)
+def test_no_more_is_read_than_shows_that_it_is_too_long(cli, tmp_path: Path, args: tuple[str, ...]) -> None:
+    path = tmp_path / "endless"
+    if args[-1] == "--data":
+        path.mkdir()
+        (path / "commonplace.toml").write_text(ENDLESS, "utf-8")
+    else:
+        path.write_text(ENDLESS, "utf-8")
+    refused = cli(*args, *([str(path)] if args[-1].startswith("--") else []), stdin=ENDLESS)
+    assert refused.code == 1
+    assert "has more than" in refused.err
+    assert len(refused.err) < 500
+
+
+def test_as_much_as_is_kept_is_read(cli, tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    path.write_text("x" * 262_144 + "\n\n", "utf-8")
+    assert cli("remember", "--file", str(path)).code == 0
+
+
+@pytest.mark.parametrize("host", ["nohost.invalid", "192.0.2.1"])
+def test_a_host_that_is_not_this_machine_is_what_is_named(cli, host: str) -> None:
+    refused = cli("serve", "--host", host, "--port", "0")
+    assert refused.code == 2
+    assert f"cannot listen on {host}: " in refused.err
+    assert "an address of this machine" in refused.err
+    assert "--port" not in refused.err

@@ -150,3 +150,10 @@ def test_no_control_and_no_turn_is_visible(char: str) -> None:
 
 def test_no_line_of_someone_elses_passes_for_one_of_ours() -> None:
     assert indented("one\ntwo\r\nthree", "   │ ").splitlines()[1:] == ["   │ two\ufffd", "   │ three"]
+
+
+def test_the_name_of_an_agent_stays_on_its_line(cli, remember, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("commonplace.engine.memory.write.check_agent_name", lambda agent_id: None)
+    remember("a fact", "--agent", "a\nb\x1b", "--user", "alice")
+    assert "a\ufffdb\ufffd (1)" in cli("status").out
+    assert "a\ufffdb\ufffd (1)" in cli("forget", "--user", "alice", "--dry-run").err

@@ -82,3 +82,9 @@ def test_what_a_failure_left_is_said_and_exits_with_two(
     assert "is full" in done.err
     assert "nothing was written" not in done.err
     assert len(cli("list").out.splitlines()) == 2
+
+
+def test_an_id_that_is_not_there_is_said_and_exits_with_one(cli: Any, remember: Remember) -> None:
+    done = cli("forget", remember("a fact"), "nope12")
+    assert (done.code, done.out) == (1, "forgot 1 memory\n")
+    assert "not found: nope12" in done.err

@@ -89,6 +89,13 @@ def test_it_is_not_written_without_a_yes(cli, home: Path) -> None:
     assert not (home / ".cursor").exists()
 
 
+def test_a_no_writes_nothing_and_exits_with_one(cli, home: Path) -> None:
+    refused = cli("install", "--client", "cursor", typed="n\n")
+    assert refused.code == 1
+    assert "nothing was written" in refused.err
+    assert not (home / ".cursor" / "mcp.json").exists()
+
+
 def test_it_is_written_with_a_copy_of_what_was_there(cli, home: Path) -> None:
     settings = home / ".cursor" / "mcp.json"
     settings.parent.mkdir()

@@ -241,6 +241,11 @@ REFUSED = [
     ({"a..b": 1}, "filter on 'a..b': is not a field name"),
     ({"": 1}, "filter on '': is not a field name"),
     ({'a"b': 1}, "is not a field name"),
+    *(
+        ({field: condition}, f"filter on {field!r}: is a time: write epoch milliseconds such as ")
+        for field in ("created_at", "updated_at", "expires_at", "event_time", "last_recalled_at")
+        for condition in ("2026-03-01", ["2026-03-01"], {"$gt": "2026-03-01"}, {"$nin": ["1h"]}, {"$ne": "1h"})
+    ),
     ({f"k{i}": 1 for i in range(65)}, "filter has 65 conditions; at most 64 are allowed"),
 ]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from commonplace.cli import main
+from commonplace.cli import INTERRUPTED, main
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import heading, line, moment, note, size
 
@@ -158,6 +158,8 @@ class _Tour:
         self.show(typed)
         with self._captured() as said:
             code = main(args)
+        if code == INTERRUPTED:  # the tour is what was meant, not this step of it
+            raise KeyboardInterrupt
         self._step(typed, code, said.getvalue())
 
     def python(self, program: str, name: str, *, apart: bool = False) -> None:

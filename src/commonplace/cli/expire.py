@@ -8,7 +8,7 @@ from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.options import TYPES
-from commonplace.cli.support.output import plural
+from commonplace.cli.support.output import confirm, memories_table, plural
 from commonplace.wire.errors import ValidationError
 
 _DONE = {"forget": "forgot", "archive": "archived", "demote": "demoted"}
@@ -32,6 +32,7 @@ def expire(
         ),
     ] = None,
     dry_run: options.DryRun = False,
+    yes: options.Yes = False,
 ) -> Answer:
     """Forget, archive or demote what meets all conditions.
 
@@ -48,8 +49,13 @@ def expire(
             "say what to expire: --older-than-days, --type, --confidence-below or --no-recall-in-days", field="policy"
         )
     action = action or "forget"
-    if dry_run:
-        return Answer.preview(action, run(run.memory.preview_expire(policy, action=action)), action=action)
+    if dry_run or (run.interactive and not yes):
+        found = run(run.memory.preview_expire(policy, action=action))
+        if dry_run:
+            return Answer.preview(action, found, action=action)
+        if found:
+            memories_table(found).print()
+            confirm(f"{action.capitalize()} {'these' if len(found) > 1 else 'this'} {plural(len(found), 'memory')}?")
     answer = run(run.memory.expire(policy, action=action))
     done = sum(outcome.count for outcome in answer.stores)
     failed = [outcome.error for outcome in answer.stores if outcome.error is not None]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from commonplace.cli import FAILURE, OK
+from commonplace.cli import FAILURE, MISTAKE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, confirm, memories_table, plural
+from commonplace.cli.support.output import Document, confirm, label, memories_table, plural
 from commonplace.wire.errors import NotFound, ValidationError
 
 commands = Commands()
@@ -85,6 +85,8 @@ def forget(
             f"no memory {', '.join(chosen)} for agent {whose}; `commonplace list --agent {whose}` shows what there is"
         )
     missed = [ref for ref in chosen or () if ref not in answer.forgotten_ids]
+    if len(answer.forgotten_ids) >= len(set(chosen or ())):
+        missed = []  # an alias went under the id that it stands for
     remarks = [f"not found: {', '.join(missed)}"] if missed and not answer.remaining_ids else []
     if answer.erased is not None:
         remarks += remains(answer.erased.model_dump())
@@ -93,7 +95,7 @@ def forget(
     failed = [outcome.error for outcome in answer.stores if outcome.error is not None]
     if answer.remaining_ids:
         done += f"; {plural(len(answer.remaining_ids), 'memory')} of what was meant could not be"
-    return Answer(answer, done, remarks, FAILURE if failed else OK, failed)
+    return Answer(answer, done, remarks, FAILURE if failed else MISTAKE if missed else OK, failed)
 
 
 def remains(erased: Document) -> list[str]:
@@ -105,5 +107,5 @@ def remains(erased: Document) -> list[str]:
 
 def _covered(counts: Mapping[str, int]) -> str:
     """Of which agents, those of whom there was something."""
-    having = [f"{agent} ({count:,})" for agent, count in sorted(counts.items()) if count]
+    having = [f"{label(agent)} ({count:,})" for agent, count in sorted(counts.items()) if count]
     return f" of {plural(len(having), 'agent')}: {', '.join(having)}" if having else ""

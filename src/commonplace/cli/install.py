@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from commonplace.cli import MISTAKE
 from commonplace.cli.support import clients
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
@@ -191,7 +192,7 @@ def _apply(run: Session, change: _Change, title: str, yes: bool) -> bool:
         question = f"Write this to {path}?" if after is not None else f"Delete {path}, which has nothing else in it?"
         if not typer.confirm(question, default=False):
             note("nothing was written")
-            return False
+            raise typer.Exit(MISTAKE)  # as wherever a person says no
     copy = _write(change)
     done = f"written; {f'as it was: {copy}' if copy else 'it did not exist before'}"
     if after is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 from commonplace.cli import OK
 from commonplace.cli.support import options, output, values
@@ -17,6 +18,8 @@ from commonplace.cli.support.progress import Bar
 from commonplace.wire.errors import Fault, ValidationError
 
 _AT_ONCE = 250
+_GIVE_UP_AFTER = 1_000  # lines of which none is a request: the file is another one than was meant
+_MOST_REASONS = 100
 
 commands = Commands()
 
@@ -79,7 +82,7 @@ def remember(
     if batch is not None:
         if text or file or idempotency_key:
             raise ValidationError("--batch takes no text, --file or --idempotency-key: put them on its lines")
-        return _remember_batch(run, list(_requests(values.text_file(batch, "--batch"), fields)))
+        return _remember_batch(run, batch, fields)
     answer = run(run.memory.remember(_content(text, file), idempotency_key=idempotency_key, **fields))
     said = f"remembered {answer.id}"
     if answer.pending_approval and not run.as_json:
@@ -111,60 +114,119 @@ def _redaction_note(labels: list[str] | None) -> str | None:
     return f"{'a secret was' if len(labels) == 1 else 'secrets were'} replaced before it was kept: {', '.join(labels)}"
 
 
-def _remember_batch(run: Session, requests: list[tuple[int, dict[str, Any] | Fault]]) -> Answer:
-    from commonplace.wire.models import dump
-
-    good = [(number, request) for number, request in requests if not isinstance(request, Fault)]
-    outcomes: dict[int, Any] = {number: fault for number, fault in requests if isinstance(fault, Fault)}
-    with Bar("remembering") as progress:
-        for start in range(0, len(good), _AT_ONCE):
-            part = good[start : start + _AT_ONCE]
+def _remember_batch(run: Session, path: Path, defaults: dict[str, Any]) -> Answer:
+    outcomes = _Outcomes(as_json=run.as_json)
+    with values.open_text(path, "--batch") as lines, Bar("remembering") as progress:
+        requests = _requests(lines, defaults)
+        while part := list(islice(requests, _AT_ONCE)):
+            good = [request for _, request in part if not isinstance(request, Fault)]
             try:
-                answers = run(run.memory.remember_batch([request for _, request in part]))
+                answers = iter(run(run.memory.remember_batch(good)) if good else ())
             except KeyboardInterrupt:
                 first, last = part[0][0], part[-1][0]
                 output.note(f"stopped: lines before {first} are kept, lines {first} to {last} may be, the rest is not")
                 raise
-            outcomes |= {number: answer for (number, _), answer in zip(part, answers, strict=True)}
-            progress(start + len(part), len(good))
-    ordered = [(number, outcomes[number]) for number, _ in requests]
-    failed = [(number, outcome) for number, outcome in ordered if isinstance(outcome, Fault)]
-    kept = [(number, outcome) for number, outcome in ordered if not isinstance(outcome, Fault)]
+            for number, request in part:
+                outcomes.add(number, request if isinstance(request, Fault) else next(answers))
+            progress(*values.position(lines))
+    return Answer({"results": outcomes.results}, outcomes.show, run.warnings, outcomes.exit_code)
 
-    def show() -> None:
-        pending = sum(outcome.pending_approval for _, outcome in kept)
-        waiting = f", {pending} of them waiting for approval" if pending else ""
-        output.line(f"remembered {len(kept):,} of {output.plural(len(ordered), 'line')}{waiting}")
-        for number, fault in failed:
-            output.note(f"line {number}: {fault.message}")
-        for number, outcome in kept:
+
+class _Outcomes:
+    """What became of the lines of a batch. Of what was refused the first few are kept: a file may be all wrong."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.results: list[dict[str, Any]] = []
+        self.exit_code = OK
+        self._as_json = as_json
+        self._kept = self._pending = self._refused = 0
+        self._reasons: list[str] = []
+        self._redactions: list[str] = []
+        self._without_reason: dict[str, dict[str, Any]] = {}  # by code: one object each, however many lines
+
+    def add(self, number: int, outcome: Any) -> None:
+        if isinstance(outcome, Fault):
+            self._refused += 1
+            self.exit_code = max(self.exit_code, exit_code(outcome.code))
+            if self._refused <= _MOST_REASONS:
+                self._reasons.append(f"line {number}: {outcome.message}")
+        else:
+            self._kept += 1
+            self._pending += outcome.pending_approval
             if outcome.redacted:
-                output.note(f"line {number}: {_redaction_note(outcome.redacted)}")
+                self._redactions.append(f"line {number}: {_redaction_note(outcome.redacted)}")
+        if self._as_json:
+            self.results.append(self._wire(outcome))
 
-    results = [outcome.to_wire() if isinstance(outcome, Fault) else dump(outcome) for _, outcome in ordered]
-    code = max((exit_code(fault.code) for _, fault in failed), default=OK)
-    return Answer({"results": results}, show, run.warnings, code)
+    def show(self) -> None:
+        waiting = f", {self._pending} of them waiting for approval" if self._pending else ""
+        lines = output.plural(self._kept + self._refused, "line")
+        output.line(f"remembered {self._kept:,} of {lines}{waiting}")
+        for said in self._reasons:
+            output.note(said)
+        if more := self._refused - len(self._reasons):
+            output.note(f"{output.plural(more, 'more line')} {'was' if more == 1 else 'were'} refused")
+        for said in self._redactions:
+            output.note(said)
+
+    def _wire(self, outcome: Any) -> dict[str, Any]:
+        from commonplace.wire.models import dump
+
+        if not isinstance(outcome, Fault):
+            return dump(outcome)
+        if self._refused <= _MOST_REASONS:
+            return outcome.to_wire()
+        said = f"refused; only the first {_MOST_REASONS} refusals say why"
+        return self._without_reason.setdefault(outcome.code, {"error": {"code": outcome.code, "message": said}})
 
 
-def _requests(text: str, defaults: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+def _requests(lines: TextIO, defaults: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
     """Line number and request of each line that is not blank; the options fill in what a line does not say."""
-    for number, written in enumerate(text.split("\n"), start=1):
-        if not written.strip():
+    first: str | None = None  # why the first line was refused, until a line is right
+    refused = 0
+    for number, written in enumerate(_lines(lines), start=1):
+        if written is not None and not written.strip():
             continue
         try:
-            item = json.loads(written)
-        except (ValueError, RecursionError) as error:
-            yield number, ValidationError(f"not valid JSON: {error}", line=number)
-            continue
-        if isinstance(item, str):
-            item = {"content": item}
-        if not isinstance(item, dict):
-            yield number, ValidationError("a line is a JSON string or a JSON object", line=number)
-            continue
-        merged = {"content": None, **defaults, **item}
-        if isinstance(item.get("metadata"), dict):
-            merged["metadata"] = {**defaults.get("metadata", {}), **item["metadata"]}
-        if merged["content"] is None:
-            yield number, ValidationError("content is missing", field="content", line=number)
-            continue
-        yield number, merged
+            request: dict[str, Any] | Fault = _request(written, number, defaults)
+            first, refused = None, -1
+        except ValidationError as fault:
+            request = fault
+            if refused >= 0:
+                first, refused = first or f"line {number}: {fault.message}", refused + 1
+        if refused == _GIVE_UP_AFTER:
+            raise ValidationError(
+                f"--batch: none of the first {refused:,} lines is a memory, a JSON string or object each ({first}); "
+                "nothing was kept"
+            )
+        yield number, request
+
+
+def _lines(lines: TextIO) -> Iterator[str | None]:
+    """None for a line that is too long to be a request; it is not held in memory."""
+    while written := lines.readline(values.MOST_REQUEST_CHARS):
+        whole: str | None = written
+        while len(written) == values.MOST_REQUEST_CHARS and not written.endswith("\n"):
+            whole, written = None, lines.readline(values.MOST_REQUEST_CHARS)
+        yield whole
+
+
+def _request(written: str | None, number: int, defaults: dict[str, Any]) -> dict[str, Any]:
+    if written is None:
+        raise ValidationError(f"longer than the {values.MOST_REQUEST_CHARS:,} characters of a request", line=number)
+    if values.is_not_text(written):
+        raise ValidationError("is not UTF-8 text", line=number)
+    try:
+        item = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise ValidationError(f"not valid JSON: {error}", line=number) from None
+    if isinstance(item, str):
+        item = {"content": item}
+    if not isinstance(item, dict):
+        raise ValidationError("a line is a JSON string or a JSON object", line=number)
+    merged = {"content": None, **defaults, **item}
+    if isinstance(item.get("metadata"), dict):
+        merged["metadata"] = {**defaults.get("metadata", {}), **item["metadata"]}
+    if merged["content"] is None:
+        raise ValidationError("content is missing", field="content", line=number)
+    return merged

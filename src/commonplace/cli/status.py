@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.output import Document, plural, size
+from commonplace.cli.support.output import Document, label, plural, size
 
 _REDACTION = {
     "redact": "secrets are replaced",
@@ -28,7 +28,8 @@ def status(run: Session) -> Answer:
     if run.memory.config.embedder == "minilm" and not run.as_json:
         from commonplace.embedders import model_files
 
-        remarks += model_files.verify()
+        if "model build" not in " ".join(remarks):  # one sentence: one run mends every file of it
+            remarks += model_files.verify()[:1]
     return Answer(found, _fields(found), remarks)
 
 
@@ -42,7 +43,7 @@ def _fields(found: Document) -> Document:
         "database": found.get("database"),
         "size": size(found["size_bytes"]) if found.get("size_bytes") is not None else None,
         "memories": f"{found['memories']:,}",
-        "agents": ", ".join(f"{name} ({count:,})" for name, count in found["agents"].items()),
+        "agents": ", ".join(f"{label(name)} ({count:,})" for name, count in found["agents"].items()),
         "embedder": f"{embedder['name']}, {embedder['dimension']} dimensions" if embedder else "none (keywords)",
         "index": f"{plural(index['files'], 'file')}, {size(index['bytes'])}" if index.get("files") else None,
         "audit": plural(found["audit_entries"], "entry"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -54,6 +55,12 @@ class Settings:
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
     host_names: tuple[str, ...] = ()  # that lead to its server, besides its own
+
+
+def check_agent_name(agent_id: str) -> None:
+    """For what is written anew: in a list or a log such a name could pass for another. Reading and erasing take any."""
+    if any(unicodedata.category(character) == "Cc" for character in agent_id):
+        raise ValidationError("agent_id must not hold line breaks or other control characters", field="agent_id")
 
 
 class Core:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import signal
 import socket
@@ -44,6 +45,10 @@ def listen(host: str, port: int, flag: str = "--port") -> socket.socket:
     except (OSError, OverflowError) as error:
         sock.close()
         why = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, socket.gaierror) or getattr(error, "errno", None) == errno.EADDRNOTAVAIL:
+            raise Unavailable(
+                f"cannot listen on {host}: {why}; give an address of this machine, such as 127.0.0.1 or 0.0.0.0"
+            ) from None
         raise Unavailable(f"cannot listen on {host} port {port}: {why}; choose another with {flag}") from None
     return sock
 

@@ -23,6 +23,9 @@ COLUMNS = frozenset(
     }
 )  # fmt: skip
 
+#: Columns that hold an instant, in epoch milliseconds.
+TIME_COLUMNS = frozenset({"created_at", "updated_at", "expires_at", "event_time", "last_recalled_at"})
+
 #: Columns that hold a list; an empty one does not exist.
 LIST_COLUMNS = frozenset({"tags", "supersedes", "aliases"})
 OPERATORS = frozenset({"eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "exists", "contains"})
@@ -203,6 +206,8 @@ def _scalars(key: str, values: list[Any]) -> list[Any]:
 
 
 def _scalar(key: str, value: Any) -> Any:
+    if key in TIME_COLUMNS and isinstance(value, str):  # no instant is a string: it would find nothing, and not say so
+        raise _wrong(key, f"is a time: write epoch milliseconds such as 1772323200000 (2026-03-01), not {value[:40]!r}")
     if isinstance(value, (dict, list)):
         raise _wrong(key, "must be compared with strings, numbers, true, false or null")
     if isinstance(value, float) and not math.isfinite(value):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +82,28 @@ def test_conditions_refused(document: str | None, simple: list[str] | None, says
         values.conditions(document, simple)
 
 
+@pytest.mark.parametrize("field", ["created_at", "updated_at", "expires_at", "event_time", "last_recalled_at"])
+@pytest.mark.parametrize("operator", ["=", "!=", ">", ">=", "<", "<="])
+def test_a_condition_on_a_time_takes_what_people_write(
+    field: str, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(values, "system_clock", lambda: NOW)
+
+    def operand(text: str) -> Any:
+        found = values.conditions(None, [f"{field}{operator}{text}"])
+        assert found is not None
+        return found[field] if operator == "=" else next(iter(found[field].values()))
+
+    for text in ("2026-03-01", "2026-03-01T00:00Z", "20260301", '"2026-03-01"', str(NOW)):
+        assert operand(text) == NOW, text
+    assert operand("1d") == (NOW + DAY if field == "expires_at" else NOW - DAY)
+    assert operand("0") == 0
+    assert operand("null") is None
+    for text in ("soon", "1772323200"):
+        with pytest.raises(ValidationError, match=f"--where {field}"):
+            operand(text)
+
+
 def test_metadata_joins_all_its_sources() -> None:
     found = values.metadata(["n=3", "name=Alice", "b=x=y"], '{"n": 1, "kept": true}', tags=["a"], title=None)
     assert found == {"n": 3, "kept": True, "name": "Alice", "b": "x=y", "tags": ["a"]}
@@ -93,3 +117,16 @@ def test_text_cannot_command_the_terminal() -> None:
 @pytest.mark.parametrize(("count", "expected"), [(0, "0 B"), (999, "999 B"), (23_400_000, "23.4 MB")])
 def test_sizes(count: int, expected: str) -> None:
     assert output.size(count) == expected
+
+
+@pytest.mark.parametrize("handler", ["strict", "surrogateescape"])
+def test_bytes_on_stdin_that_are_no_text_are_refused(handler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9"), "utf-8", handler))
+    with pytest.raises(ValidationError, match="stdin is not UTF-8 text"):
+        values.text_file(Path("-"), "-")
+
+
+def test_a_table_marks_what_is_archived() -> None:
+    memory = {"id": "m", "type": "semantic", "content": "x", "created_at": NOW, "status": "archived"}
+    rows = list(output.memories_table([memory, {**memory, "status": "live"}]).rows)
+    assert [row[1] for row in rows] == ["semantic (archived)", "semantic"]

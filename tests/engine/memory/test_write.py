@@ -39,8 +39,8 @@ def test_the_same_key_and_body_gives_the_first_answer(subject: Subject, run: Any
 
 
 def test_a_key_belongs_to_its_agent_whatever_the_names_hold(subject: Subject, run: Any) -> None:
-    one = remember_once(subject, run, replace(DRAFT, agent_id="a\nb"), "c")
-    other = remember_once(subject, run, replace(DRAFT, agent_id="a"), "b\nc")
+    one = remember_once(subject, run, replace(DRAFT, agent_id='a", "b'), "c")
+    other = remember_once(subject, run, replace(DRAFT, agent_id="a"), 'b", "c')
     assert one.id != other.id
 
 
@@ -100,6 +100,7 @@ def test_in_a_batch_each_has_its_own_outcome(subject: Subject, run: Any) -> None
         ({"content": " \n\t"}, ValidationError),
         ({"content": "x" * (MAX_CONTENT_CHARS + 1)}, PayloadTooLarge),
         ({"expires_at": 1}, ValidationError),
+        *(({"agent_id": f"a{control}b"}, ValidationError) for control in "\n\r\t\x00\x1b\x7f\x9b"),
         ({"aliases": ["a", "a"]}, ValidationError),
         ({"type": "procedural", "content": '{"states": ["a"], "before": "os.system"}'}, ValidationError),
         ({"embedding": [1.0, 2.0]}, ValidationError),
@@ -111,6 +112,18 @@ def test_what_is_refused_leaves_nothing(subject: Subject, run: Any, fields: dict
         run(subject.engine.remember(WHO, replace(DRAFT, **fields)))
     assert run(subject.list()) == []
     assert run(subject.engine.ledger.entries(WHO)) == []
+
+
+def test_what_an_odd_agent_has_can_still_be_erased(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("commonplace.engine.memory.write.check_agent_name", lambda agent_id: None)
+        kept = run(subject.engine.remember(WHO, replace(DRAFT, agent_id="a\nb")))
+    with pytest.raises(ValidationError, match="agent_id"):
+        run(subject.engine.graph.assert_fact(WHO, "a\nb", subject="Alice", predicate="plays", object="violin"))
+    assert run(subject.get(kept.id, "a\nb")).content == DRAFT.content
+    run(subject.forget(kept.id, agent="a\nb", hard_delete=True))
+    with pytest.raises(NotFound):
+        run(subject.get(kept.id, "a\nb"))
 
 
 def test_an_embedding_given_is_the_one_searched(subject: Subject, run: Any) -> None:

@@ -66,7 +66,7 @@ def test_the_longest_document_is_kept_before_it_is_embedded(tmp_path: Path, cloc
         kept = await engine.remember(WHO, Draft("agent", "semantic", LONG))
         assert await found(engine, "heron") == {kept.id: None}  # by its words
         assert await lacking(engine) == 1
-        assert "1 memories wait for their vectors" in (await engine.upkeep.status(WHO))["note"]
+        assert "1 memory waits for its vectors" in (await engine.upkeep.status(WHO))["note"]
         vectors = [f for f in await engine.upkeep.doctor(WHO) if f.check == "vectors"]
         assert [(f.ok, "1 memories wait" in f.detail) for f in vectors] == [(True, True)]
         before = (await engine.get(WHO, "agent", kept.id)).seq

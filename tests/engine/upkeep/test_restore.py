@@ -173,6 +173,7 @@ def test_a_backup_and_a_restore_are_on_the_disk_before_they_are_told(
     monkeypatch.setattr(files, "sync_file", note)
     monkeypatch.setattr(durable, "sync_file", note)
     monkeypatch.setattr("commonplace.engine.upkeep.restore.sync_file", note)
+    (tmp_path / "copies").mkdir()
     with drill.opened() as (subject, run):
         run(subject.engine.upkeep.backup(WHO, tmp_path / "copies" / "two.db"))
     assert [Path(name).name for name in synced][-2:] == ["two.db.partial", "copies"]

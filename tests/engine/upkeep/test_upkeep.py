@@ -130,6 +130,14 @@ def test_a_backup_is_a_whole_store_and_is_noted(files: Any, tmp_path: Path, cloc
         assert run_copy(copy.engine.ledger.verify(WHO)).first_bad is None
 
 
+def test_a_backup_makes_no_folder(files: Any, tmp_path: Path) -> None:
+    subject, run = files
+    with pytest.raises(ValidationError, match=r"there is no folder .*nope; make it first: mkdir -p "):
+        run(subject.engine.upkeep.backup(WHO, tmp_path / "nope" / "x.db"))
+    assert not (tmp_path / "nope").exists()
+    assert run(subject.store.records(SYSTEM, BACKUP)) == []
+
+
 def test_a_backup_into_a_folder_is_refused_with_a_name_to_use(files: Any, tmp_path: Path) -> None:
     subject, run = files
     with pytest.raises(ValidationError, match=r"name the file to write, such as .*commonplace-backup\.db"):
@@ -239,6 +247,6 @@ def test_memories_without_vectors_are_counted_and_said(tmp_path: Path, clock: Fa
         status = run(subject.engine.upkeep.status(WHO))
         assert status["without_vectors"] == 1
         assert status["note"] == (
-            "1 memories wait for their vectors and are found by keywords until then; a running server makes them, or "
+            "1 memory waits for its vectors and is found by keywords until then; a running server makes them, or "
             "`commonplace reindex`"
         )

@@ -53,7 +53,7 @@ def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
     if usage is not None:
         return "validation_error", _usage_sentence(error, usage()), {}
     if isinstance(error, UnicodeEncodeError):  # bytes of the command line that were no text
-        return "validation_error", "an argument holds half of a surrogate pair, which is not text", {}
+        return "validation_error", "an argument is not UTF-8 text", {}
     if isinstance(error, OSError) and error.strerror:
         about = f"{error.filename!s:.300}: " if error.filename else ""
         if error.errno == errno.ENAMETOOLONG:

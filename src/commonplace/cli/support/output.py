@@ -128,7 +128,7 @@ class Table:
 def memories_table(memories: Sequence[Document], empty: str | None = None, more: str | None = None) -> Table:
     return Table(
         ["memory", "type", "tags", "written"],
-        [[(body(m), m["id"]), m["type"], ", ".join(_tags(m)), minute(m["created_at"])] for m in memories],
+        [[(body(m), m["id"]), _kind(m), ", ".join(_tags(m)), minute(m["created_at"])] for m in memories],
         ([m["id"], moment(m["created_at"]), m["type"], ",".join(_tags(m)), body(m)] for m in memories),
         empty,
         more,
@@ -162,7 +162,8 @@ def flattened(record: Document) -> Document:
 
 
 def body(record: Document) -> str:
-    return text_of(record["content"])
+    """Its text, which a memory that nobody can read any more is shown without."""
+    return text_of(record["content"]) if "content" in record else f"({record.get('status', 'gone')})"
 
 
 def text_of(value: Any) -> str:
@@ -171,6 +172,11 @@ def text_of(value: Any) -> str:
 
 def visible(text: str) -> str:
     return text.translate(_CONTROLS)
+
+
+def label(name: str) -> str:
+    """A name among others on one line, which none of its characters may end."""
+    return visible(name).replace("\n", "\ufffd").replace("\t", "\ufffd")
 
 
 def indented(text: str, indent: str) -> str:
@@ -222,6 +228,10 @@ def _console() -> Console:
 def _tags(memory: Document) -> list[str]:
     found = (memory.get("metadata") or {}).get("tags")
     return [str(tag) for tag in found] if isinstance(found, list) else []
+
+
+def _kind(memory: Document) -> str:
+    return f"{memory['type']} (archived)" if memory.get("status") == "archived" else str(memory["type"])
 
 
 def _cut(text: str) -> str:

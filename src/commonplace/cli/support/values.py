@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from commonplace.wire.errors import ValidationError
-from commonplace.wire.record import system_clock
+from commonplace.wire.errors import PayloadTooLarge, ValidationError
+from commonplace.wire.filters import TIME_COLUMNS
+from commonplace.wire.record import MAX_CONTENT_CHARS, system_clock
 
+#: What a server takes in one request.
+MOST_REQUEST_CHARS = 4_194_304
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGE = re.compile(r"(\d{1,6})\s*([smhdw])\Z")
 _CONDITION = re.compile(r"([^=!<>]+?)\s*(!=|>=|<=|=|>|<)\s*(.*)\Z", re.DOTALL)
@@ -96,6 +102,8 @@ def conditions(document: str | None, simple: list[str] | None) -> dict[str, Any]
         if matched is None:
             raise ValidationError(f"--where takes FIELD=VALUE (or !=, >, >=, <, <=), not {text!r}", field="filter")
         field, operator, value = matched[1].strip(), matched[2], json_or_text(matched[3])
+        if field in TIME_COLUMNS:
+            value = _time(value, field)
         wanted = value if operator == "=" else {_OPERATORS[operator]: value}
         if field not in found:
             found[field] = wanted
@@ -106,14 +114,55 @@ def conditions(document: str | None, simple: list[str] | None) -> dict[str, Any]
     return found or None
 
 
-def text_file(path: Path, option: str) -> str:
-    """What is in a file of UTF-8, or on stdin for `-`."""
+def _time(value: Any, field: str) -> Any:
+    """What a condition on a time compares with: people write 2026-03-01 or 2h, the wire has epoch milliseconds."""
+    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and value):
+        return instant(str(value), f"--where {field}", system_clock(), direction=1 if field == "expires_at" else -1)
+    return value
+
+
+@contextmanager
+def open_text(path: Path, option: str) -> Iterator[TextIO]:
+    """A file, or stdin for `-`, line by line; bytes that are not UTF-8 come as what `is_not_text` knows."""
+    if str(path) == "-":
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")
+        yield sys.stdin
+        return
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise ValidationError(f"{option}: {path} is not UTF-8 text") from None
+        file = path.open(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise ValidationError(f"{option}: cannot read {path}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def position(file: TextIO) -> tuple[int, int]:
+    """How many bytes were read, and of how many; of a pipe nobody knows."""
+    if not isinstance(file, TextIOWrapper) or not file.seekable():
+        return 0, 0
+    return file.buffer.tell(), os.fstat(file.fileno()).st_size
+
+
+def is_not_text(text: str) -> bool:
+    """Whether it came from bytes that were no UTF-8."""
+    return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def text_file(path: Path, option: str, most: int = MAX_CONTENT_CHARS) -> str:
+    """What is in a file of UTF-8, or on stdin for `-`. Of more than could be kept, no more is read than shows it."""
+    # What is kept may be shorter than what is read: ends of lines are taken off. So the engine judges all that is near.
+    limit = 4 * most
+    try:
+        with open_text(path, option) as file:
+            text = file.read(limit + 1)
+    except OSError as error:
+        raise ValidationError(f"{option}: cannot read {path}: {error.strerror}") from None
+    if is_not_text(text):
+        raise ValidationError(f"{option}: {'stdin' if str(path) == '-' else path} is not UTF-8 text")
+    if len(text) > limit:
+        raise PayloadTooLarge(f"{option}: {'stdin' if str(path) == '-' else path} has more than {most:,} characters")
+    return text
 
 
 def _field(option: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from commonplace.engine.core import Core
+from commonplace.engine.core import Core, check_agent_name
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import resolve
 from commonplace.stores.base import AuditPart, Reach, Transaction
@@ -72,6 +72,7 @@ class Graph:
     ) -> AssertResult:
         """State something; what was stated of this subject and predicate until now ends in the same transaction."""
         self._core.require(who, agent_id, "writer")
+        check_agent_name(agent_id)
         if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence <= 1:
             raise ValidationError(f"confidence must be a number from 0 to 1, not {confidence!r}", field="confidence")
         if valid_from is not None:

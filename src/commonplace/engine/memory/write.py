@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import procedures
-from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, check_expiry, let_others_in, memory_not_found
+from commonplace.engine.core import (
+    IDEMPOTENCY,
+    Core,
+    StaleRead,
+    check_agent_name,
+    check_expiry,
+    let_others_in,
+    memory_not_found,
+)
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import resolve
@@ -117,6 +125,7 @@ def check(core: Core, who: Principal, draft: Draft) -> None:
 
 def check_draft(core: Core, draft: Draft) -> None:
     """What can be wrong with a draft, whoever wrote it."""
+    check_agent_name(draft.agent_id)
     _check_content(draft.content)
     check_expiry(draft.expires_at, core.clock())
     if draft.type == "procedural":

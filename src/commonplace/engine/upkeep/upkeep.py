@@ -65,9 +65,13 @@ class Upkeep:
         if info is not None and isinstance(core.primary, Reindexable):
             lacking = found["without_vectors"] = await core.primary.count_without_vectors(info.generation)
             if lacking and found["note"] is None:
+                waits = (
+                    "1 memory waits for its vectors and is"
+                    if lacking == 1
+                    else (f"{lacking} memories wait for their vectors and are")
+                )
                 found["note"] = (
-                    f"{lacking} memories wait for their vectors and are found by keywords until then; a running server "
-                    "makes them, or `commonplace reindex`"
+                    f"{waits} found by keywords until then; a running server makes them, or `commonplace reindex`"
                 )
         return found
 
@@ -105,6 +109,8 @@ class Upkeep:
         if path.is_dir():
             example = path / "commonplace-backup.db"
             raise ValidationError(f"{path} is a folder; name the file to write, such as {example}")
+        if not path.parent.exists():  # a copy in a folder that a slip of the finger made would not be found again
+            raise ValidationError(f"there is no folder {path.parent}; make it first: mkdir -p {path.parent}")
 
         def note(tx: Transaction) -> Record | None:
             earlier = tx.record(BACKUP, str(path))
