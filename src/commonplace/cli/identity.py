@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from commonplace import config
 from commonplace.cli.support import options
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, session_command
 from commonplace.cli.support.output import confirm, note
@@ -29,7 +30,9 @@ commands = Commands(__doc__)
 def show(run: Session, context: typer.Context) -> Answer | None:
     if context.invoked_subcommand is not None:
         return None
-    return _answer(run.engine.peers.identity)
+    from commonplace.engine import Identity
+
+    return _answer(Identity(config.load(data=run.data, agent=run.agent).data))  # which needs no store
 
 
 # A group that is a command, too: alone it shows the key.
