@@ -20,7 +20,7 @@ from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore, graph, schema
 from commonplace.stores.sqlite.files import StoreFiles
 from commonplace.testing.subject import WHO, FakeClock, open_subject
-from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.record import Principal
 
 OLD = Path(__file__).with_name("data") / "m001.db.gz"
@@ -208,7 +208,7 @@ def test_whatever_happens_links_are_what_the_rows_say(steps: list[tuple[str, str
                 clock.advance(1000)
                 one, other = ids[i % len(ids)], ids[j % len(ids)]
                 refers: Any = {"references": [one, "first"] if i % 2 else other}
-                with contextlib.suppress(NotFound, ValidationError):
+                with contextlib.suppress(Conflict, NotFound, ValidationError):
                     if what == "remember":
                         draft = {"entity_name": name, "metadata": refers, "supersedes": [other] if j % 3 == 0 else []}
                         ids.append(run(subject.remember(f"text {len(ids)}", **draft)))
