@@ -202,7 +202,7 @@ def test_a_record_that_waits_for_approval_says_so(amp: AmpCli) -> None:
     [
         (("store",), "record.title is required"),
         (("store", "--type", "checkpoint", "--working-on", "x"), "record.agent is required"),
-        (("store", "--title", "x", "--content", "y", "--severity", "loud"), "record.severity must be one of"),
+        (("store", "--title", "x", "--content", "y", "--severity", "loud"), "--severity must be one of"),
         (
             ("store", "--type", "checkpoint", "--agent", "a", "--working-on", "x", "--state", "{"),
             "--state is not valid JSON",
@@ -213,7 +213,7 @@ def test_a_record_that_waits_for_approval_says_so(amp: AmpCli) -> None:
         (("store", "--record", "[]"), "--record must be a JSON object"),
         (("search",), "Missing argument"),
         (("search", "x", "--limit", "0"), "limit must be a whole number from 1 to 1000"),
-        (("search", "x", "--min-score", "7"), "min_score must be a number from 0 to 1"),
+        (("search", "x", "--min-score", "7"), "--min-score must be a number from 0 to 1"),
         (("list", "--order", "up"), "order must be one of desc, asc"),
         (("get", "nope"), "no record nope"),
         (("agent-status",), "say which agent"),

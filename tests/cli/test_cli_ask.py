@@ -235,8 +235,8 @@ def test_an_answer_by_someone_else_is_neither_shown_nor_kept(cli, server: Server
         (("http://127.0.0.1:99999", "tea"), 1, "is not a server's address"),
         (("http://127.0.0.1:1", "tea"), 2, "could not be reached"),
         (("{url}/elsewhere", "tea"), 1, "there is nothing at"),
-        (("{url}", "tea", "--max", "0"), 1, "max_results must be a whole number from 1"),
-        (("{url}", "tea", "--trust", "9"), 1, "min_trust_level must be"),
+        (("{url}", "tea", "--max", "0"), 1, "--max must be a whole number from 1"),
+        (("{url}", "tea", "--trust", "9"), 1, "--trust must be"),
         (("{url}", "tea", "--after", "soon"), 1, "--after takes"),
         (("{url}", "tea", "--key-pin", "abc"), 1, "public_key must be base64"),
         (("{url}", "tea", "--timeout", "-1"), 1, "--timeout takes"),
@@ -275,7 +275,7 @@ def test_a_vouch_that_nobody_trusts_is_refused_and_one_of_a_voucher_counts(
     assert "it counts there" in cli(*args, "--agent", "bob", "--level", "expert", "--expires", "30d").out
     reply = command(server.data, "mrp", "comment", "@keeper memory_request: green tea?", "--from", "carol")
     assert "   Vouch: bob" in reply["replies"][0]["text"].splitlines()
-    assert "claim.level must be one of" in cli(*args, "--level", "godlike").err
+    assert "--level must be one of" in cli(*args, "--level", "godlike").err
 
 
 # comments

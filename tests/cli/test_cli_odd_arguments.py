@@ -42,3 +42,29 @@ def test_an_odd_argument_is_no_failure_of_ours(cli, remember, args: tuple[str, .
         assert result.code == 1, result
     else:
         assert result.code in (0, 1) or args[0] == "backup", result
+
+
+@pytest.mark.parametrize(("args", "option"), [
+    (("recall", "x", "--types", "foo"), "--types"), (("expire", "--older-than-days", "-1"), "--older-than-days"),
+    (("ask", "http://127.0.0.1:9", "x", "--max", "0"), "--max"),
+    (("ask", "http://127.0.0.1:9", "x", "--trust=8"), "--trust"),
+    (("remember", "x", "--expires", "2020-01-01"), "--expires"),
+])  # fmt: skip
+def test_what_is_wrong_with_an_option_is_said_by_its_name(cli, remember, args: tuple[str, ...], option: str) -> None:
+    remember("a fact")
+    result = cli(*args)
+    assert result.code == 1
+    assert result.err.startswith(f"commonplace: {option} must be")
+    assert option not in cli(*args, "--json").json["error"]["message"], "programs are told the wire's field"
+
+
+def test_no_folder_is_not_the_folder_one_is_in(cli, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = cli("remember", "x", "--data", "")
+    assert (result.code, list(tmp_path.iterdir())) == (1, [])
+    assert "--data names no folder" in result.err
+
+
+def test_a_review_that_is_not_there_says_how_to_look(cli, remember) -> None:
+    remember("a fact")
+    assert "`commonplace reviews list --status all`" in cli("reviews", "show", "nope").err

@@ -55,4 +55,4 @@ def guard(work: Callable[[], object], args: list[str], program: str) -> int:
         from commonplace.cli.support import errors
 
         options = args[: args.index("--")] if "--" in args else args
-        return errors.report(error, as_json="--json" in options, program=program)
+        return errors.report(error, as_json="--json" in options, program=program, args=options)

@@ -59,7 +59,17 @@ def argument(metavar: str, help: str) -> Any:
 AGENT = "Whose memory [COMMONPLACE_AGENT, else `default`]."
 Agent = Annotated[str | None, option("--agent NAME", AGENT)]
 Json = Annotated[bool, option("--json", "Print the answer as JSON on stdout.")]
-Data = Annotated[Path | None, option("--data DIR", "Data directory [COMMONPLACE_DATA, else the platform's own].")]
+
+
+def _folder(text: str) -> Path:
+    # An unset variable in a script must not mean the folder that the shell happens to be in.
+    if not text.strip():
+        raise ValidationError("--data names no folder; give one, or leave --data out", field="data")
+    return Path(text)
+
+
+_DATA_HELP = "Data directory [COMMONPLACE_DATA, else the platform's own]."
+Data = Annotated[Path | None, option("--data DIR", _DATA_HELP, parser=_folder)]
 
 
 @dataclass(slots=True)

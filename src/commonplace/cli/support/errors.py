@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from commonplace.cli import FAILURE, INTERRUPTED, MISTAKE, OK
@@ -14,6 +16,8 @@ from commonplace.wire.errors import Fault
 
 #: Faults that are not the caller's: another try, or another machine, may succeed.
 _BACKEND = frozenset({"unavailable", "rate_limited"})
+#: Options that are not named like the field that they fill.
+_OPTIONS = {"max_results": "--max", "min_trust_level": "--trust", "expires_at": "--expires"}
 _LONGEST_OPTION = 40
 _LONGEST_MESSAGE = 300
 _BUG = (
@@ -26,7 +30,7 @@ def exit_code(fault_code: str) -> int:
     return FAILURE if fault_code in _BACKEND else MISTAKE
 
 
-def report(error: Exception, *, as_json: bool, program: str = "commonplace") -> int:
+def report(error: Exception, *, as_json: bool, program: str = "commonplace", args: Sequence[str] = ()) -> int:
     """Tell the user, and give the exit code."""
     if type(error).__name__ == "Abort":  # typer's word for Ctrl-C and for an input that ended
         return INTERRUPTED
@@ -37,12 +41,21 @@ def report(error: Exception, *, as_json: bool, program: str = "commonplace") -> 
         traceback.print_exception(error)
     code, message, details = describe(error)
     if not as_json:
+        message = _by_option(message, str(details.get("field", "")), args)
         print(f"{program}: {visible(message)}", file=sys.stderr)
     elif program == "amp":  # the envelope of its protocol, which has no details
         emit({"success": False, "error": {"code": code, "message": message}})
     else:
         emit({"error": {"code": code, "message": message} | ({"details": details} if details else {})})
     return exit_code(code)
+
+
+def _by_option(message: str, field: str, args: Sequence[str]) -> str:
+    """A sentence about a field of the wire as one about the option that it was given by."""
+    name = re.sub(r"\[\d+\]", "", field).rsplit(".", 1)[-1]
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    given = any(each == option or each.startswith(f"{option}=") for each in args)
+    return option + message.removeprefix(field) if field and given and message.startswith(field) else message
 
 
 def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:

@@ -66,7 +66,7 @@ class Reviews:
         self._core.check_names(review_id=review_id)
         record = await self._core.primary.record(who.tenant, REVIEW, review_id)
         if record is None or not may_see(who, record.value):
-            raise NotFound(f"no review {review_id}")
+            raise review_not_found(review_id)
         return record.value
 
     async def decide(self, who: Principal, review_id: str, decision: Decision) -> ReviewOutcome:
@@ -256,7 +256,7 @@ def _conclude(
 ) -> dict[str, Any]:
     record = tx.record(REVIEW, review_id)
     if record is None:
-        raise NotFound(f"no review {review_id}")
+        raise review_not_found(review_id)
     _must_be_pending(record.value, decision)
     made = {"approved": decision.approved, "reviewer": decision.reviewer, "reviewed_at": tx.now}
     if decision.reason is not None:
@@ -289,3 +289,8 @@ def _must_be_pending(value: dict[str, Any], decision: Decision) -> None:
         raise Conflict(f"review {value['id']} quoted a memory that has since been erased")
     if value["status"] != "pending":
         raise Conflict(f"review {value['id']} was {value['status']} already")
+
+
+def review_not_found(review_id: str) -> NotFound:
+    """The same sentence whether it never was or is someone else's."""
+    return NotFound(f"no review {review_id}", hint="`commonplace reviews list --status all` shows what there is")
