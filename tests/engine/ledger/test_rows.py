@@ -13,6 +13,7 @@ import pytest
 
 from commonplace.engine.ledger import rows
 from commonplace.engine.types import Draft
+from commonplace.stores.base import Entry, Transaction
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
@@ -188,3 +189,16 @@ def test_the_comparison_reads_many_at_a_time(subject: Subject, run: Any) -> None
     assert verdict(subject, run) is None
     assert len(calls) == 1
     assert asyncio.iscoroutinefunction(plain)
+
+
+def test_a_version_that_no_entry_names_is_found(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("a fact"))
+
+    def forge(tx: Transaction) -> None:
+        memory = tx.get(id)
+        assert memory is not None
+        tx.put(Entry(replace(memory, confidence=0.1), None, b""))
+
+    run(subject.store.transact("local", forge))
+    problem = run(subject.engine.ledger.verify(WHO)).problem
+    assert problem == f"version 2 of memory {id} is in no entry of the ledger"

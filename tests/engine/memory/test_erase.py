@@ -224,3 +224,13 @@ def test_no_file_holds_a_byte_of_what_was_erased(tmp_path: Path, clock: FakeCloc
         request = Forget("one", filter={"user_id": f"{mark}-user"}, hard_delete=True, all_agents=True, cascade=True)
         assert len(run(subject.engine.forget(WHO, request)).ids) == 10
     assert [p.name for p in data.rglob("*") if p.is_file() and mark.encode() in p.read_bytes()] == []
+
+
+def test_what_stays_tied_after_an_erasure_is_as_the_ledger_says(subject: Subject, run: Any) -> None:
+    first, middle, last = (run(subject.remember(text)) for text in ("first", "middle", "last"))
+    run(subject.merge(middle, first))
+    run(subject.merge(last, middle))
+    run(subject.forget(middle, hard_delete=True))
+    (source,) = run(subject.store.get("local", [first]))
+    assert source.merged_into == last
+    assert run(subject.engine.ledger.verify(WHO)).problem is None

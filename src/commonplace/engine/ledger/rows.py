@@ -66,6 +66,7 @@ class RowCheck:
         self._statements: dict[str, tuple[int, Document]] = {}  # the last that was said of each
         self._demotions: dict[str, tuple[int, float]] = {}
         self._demoted: set[str] = set()
+        self._ahead: set[str] = set()  # memories of which no entry so far has named the version that is there
         self.problem: RowProblem | None = None
 
     async def feed(self, entries: Sequence[AuditEntry]) -> None:
@@ -78,6 +79,7 @@ class RowCheck:
                     if "subject" in said[-1][2]:
                         self._state(entry, part.memory_id, said[-1][2])
         versions = []
+        unnumbered: set[str] = set()
         for n, id, payload in said:
             if "subject" in payload:
                 continue
@@ -88,12 +90,17 @@ class RowCheck:
                     self._demotions[id] = (n, float(payload.get("demotion", 1.0)))
             elif "demotion" in payload:
                 self._demotions[id] = (n, float(payload["demotion"]))
+            else:
+                unnumbered.add(id)  # as older entries tell of what was merged
         ids = list(dict.fromkeys(id for _, id, _ in versions))
         current = {memory.id: memory for memory in await self._current(ids)}
         self._demoted |= {id for id, memory in current.items() if memory.demotion != 1.0}
         for n, id, payload in versions:
+            row = current.get(id)
+            (self._ahead.add if row is not None and row.version > payload["version"] else self._ahead.discard)(id)
             if self.problem is None:
-                await self._compare(n, id, payload, current.get(id))
+                await self._compare(n, id, payload, row)
+        self._ahead -= unnumbered
 
     def _state(self, entry: AuditEntry, id: str, payload: Document) -> None:
         """What is said of a statement: all of it when it is made, later when it ends."""
@@ -121,12 +128,20 @@ class RowCheck:
 
     async def finish(self) -> None:
         """What no single entry tells: demotions, statements, and rows that no entry is about."""
-        for check in (self._check_demotions, self._check_statements, self._check_strangers):
+        for check in (self._check_versions, self._check_demotions, self._check_statements, self._check_strangers):
             if self.problem is None:
                 try:
                     self.problem = await check()
                 except Unavailable as fault:
                     self.problem = RowProblem(f"rows cannot be read: {fault.message}")
+
+    async def _check_versions(self) -> RowProblem | None:
+        ids = list(self._ahead)
+        for start in range(0, len(ids), _AT_ONCE):
+            for memory in await self._store.get(self._tenant, ids[start : start + _AT_ONCE]):
+                if not await self._said_since(memory.id):
+                    return RowProblem(f"version {memory.version} of memory {memory.id} is in no entry of the ledger")
+        return None
 
     async def _check_demotions(self) -> RowProblem | None:
         ids = list(self._demotions.keys() | self._demoted)
