@@ -157,3 +157,10 @@ def test_a_fact_is_stated_in_the_graph_with_the_nearest_confidence(
     run(subject.engine.palaces.assert_fact(WHO, "garden", ("Alice", "likes", "roses"), confidence, ""))
     (fact,) = run(subject.engine.graph.query(WHO, "garden", "Alice"))
     assert (fact.predicate, fact.object, fact.confidence, fact.provenance) == ("likes", "roses", kept, None)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31mb", "\x7f"])
+def test_no_palace_is_made_under_a_name_with_control_characters(subject: Subject, run: Any, name: str) -> None:
+    for work in (subject.engine.palaces.create(WHO, name), subject.engine.palaces.set_identity(WHO, name, "I")):
+        with pytest.raises(ValidationError, match="control characters"):
+            run(work)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from commonplace.engine.core import Core
+from commonplace.engine.core import Core, check_agent_name
 from commonplace.engine.graph.graph import Graph
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE
@@ -67,6 +67,8 @@ class Palaces:
     def _check(self, who: Principal, name: str, role: Role) -> None:
         self._core.check_names(palace=name)  # first, because the refusal of what is no name repeats it
         check_name(name)
+        if role != "reader":
+            check_agent_name(name)
         self._core.require(who, name, role)
 
     async def get(self, who: Principal, name: str) -> Palace:
