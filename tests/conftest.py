@@ -6,9 +6,10 @@ Every test that starts a process carries the mark `process`: tests/spawning.py f
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
@@ -22,13 +23,21 @@ from commonplace.testing.subject import FakeClock, Subject, open_subject
 
 # No deadline: it is a wall clock, and a busy machine would fail tests.
 settings.register_profile("commonplace", max_examples=50, deadline=None)
-settings.load_profile("commonplace")
+settings.register_profile("quick", max_examples=15, deadline=None)
 
 collected_key = pytest.StashKey[dict[str, bool]]()
 
 
-def pytest_configure() -> None:
+# Where tests put their files if it is there: a file system in memory, on which no commit waits for a disk.
+IN_MEMORY = Path("/dev/shm")
+ENOUGH_BYTES = 4 << 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
     watch_spawns()
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "commonplace")
+    if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ENOUGH_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m takes any away
@@ -87,7 +96,7 @@ def over(
     if request.param == "memory":
         store: Any = InMemory(clock)
     else:
-        copytree(request.getfixturevalue("empty_store"), tmp_path, dirs_exist_ok=True)
+        shutil.copytree(request.getfixturevalue("empty_store"), tmp_path, dirs_exist_ok=True)
         store = SqliteStore(tmp_path / "commonplace.db", clock)
     with open_subject(store, clock) as pair:
         yield pair

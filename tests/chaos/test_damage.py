@@ -74,6 +74,7 @@ def test_a_whole_store_is_found_whole(whole: Path, tmp_path: Path, ask: Ask) -> 
         assert code == OK, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_damage_breaks_a_command(whole: Path, tmp_path: Path, ask: Ask, seed: int) -> None:
     break_and_ask(whole, tmp_path / "data", seed, ask)

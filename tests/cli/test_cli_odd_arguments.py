@@ -31,6 +31,7 @@ ODD = {
 CASES = [(command, *args) for command, rows in ODD.items() for args in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [HALF, LONG], ids=["half a pair", "300 characters"])
 @pytest.mark.parametrize("args", CASES, ids=" ".join)
 def test_an_odd_argument_is_no_failure_of_ours(cli, remember, args: tuple[str, ...], odd: str) -> None:

@@ -425,6 +425,7 @@ def test_list(amp: Caller, request_: dict[str, Any], found: str, total: int, mor
     assert (answer["total"], answer["has_more"]) == (total, more)
 
 
+@pytest.mark.slow
 def test_list_pages_through_more_than_a_thousand(amp: Caller) -> None:
     amp.run(amp.subject.remember_all([Draft("alice", "semantic", f"note {n}") for n in range(1000)]))
     amp.run(amp.subject.remember_all([Draft("alice", "semantic", f"note {n}") for n in range(1000, 1050)]))

@@ -73,6 +73,7 @@ def as_memory(document: dict[str, Any], agent: str = "alice") -> Memory:
     return memory
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(attestations())
 def test_what_was_received_goes_out_as_it_came(document: dict[str, Any]) -> None:

@@ -54,6 +54,7 @@ def test_newest_come_first(host: Host) -> None:
     assert host.contents(limit=2) == ["three", "two"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, 0, 501, 10**9])
 def test_a_list_has_at_most_500_entries(host: Host, limit: int | None) -> None:
     from commonplace.engine.types import Draft

@@ -556,6 +556,7 @@ async def run_steps(
         await engine.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(STEPS)
 def test_any_interleaving_shows_each_run_its_start_in_memory(steps: list[tuple[str, int]]) -> None:

@@ -141,6 +141,7 @@ OPERATIONS: dict[str, Callable[[StoredMemory], Awaitable[None]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_the_answer_is_what_happened_whichever_write_fails(tmp_path: Path, operation: str, fault: str) -> None:

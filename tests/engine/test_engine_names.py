@@ -270,6 +270,7 @@ def left_behind(place: Place, secret: str, log: str) -> list[str]:
     return [path.name for path in files if secret.encode() in path.read_bytes()] + (["log"] if secret in log else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["token", "registered"])
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_name_that_holds_a_secret_is_refused_and_not_repeated(

@@ -429,6 +429,7 @@ JSON = st.recursive(
 PARTS = st.sampled_from(["type", "version", "header", "requester", "query", "response_preferences", "signature"])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(forged=st.lists(st.dictionaries(PARTS, JSON, max_size=4), min_size=1, max_size=6))
 def test_no_forged_file_ends_the_watch_or_stores_anything(exchange: ExchangeFolder, forged: list[Document]) -> None:

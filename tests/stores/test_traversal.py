@@ -59,6 +59,7 @@ def distances(memories: list[Memory], statements: list[tuple[str, str]]) -> dict
     return between
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SHAPES, st.integers(1, 3))
 def test_every_store_finds_the_shortest_ways(shape: Shape, steps: int) -> None:

@@ -125,6 +125,7 @@ class Table:
         return [m.id for m in self._tx.find(Reach("t", ("agent",), where))]
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.tuples(memories(), st.integers(0, 2)), min_size=1, max_size=4),

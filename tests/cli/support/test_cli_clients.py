@@ -86,6 +86,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), VALUES), st.sampled_from([None, 0, 1, 2, "\t"]), st.booleans())
 def test_adding_and_taking_out_gives_back_the_very_text(settings: dict[str, Any], indent: Any, ascii: bool) -> None:
     client = CLIENTS["cursor"]

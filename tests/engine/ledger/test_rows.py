@@ -100,6 +100,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "what"), CHANGES, ids=[what for _, what in CHANGES])
 def test_a_row_changed_behind_our_back_is_found(path: Path, clock: FakeClock, sql: str, what: str) -> None:
     db = apsw.Connection(str(path))

@@ -48,6 +48,7 @@ def test_what_a_hit_must_have_beside_the_others(relevances: list[float | None], 
     assert least_relevance([hit(each) for each in relevances]) == pytest.approx(least)
 
 
+@pytest.mark.slow
 def test_what_lies_far_behind_the_best_is_left_out(tmp_path: Path) -> None:
     async def ask(limit: int) -> tuple[set[str], int]:
         async with Memory("alice", data=tmp_path, embedder="minilm") as memory:

@@ -233,6 +233,7 @@ def test_fits_are_read_per_embedder() -> None:
     assert relevance.parse_fit(entry) == fitted(NAME)
 
 
+@pytest.mark.slow
 def test_a_few_questions_of_the_corpus_end_to_end() -> None:
     model_files.build()
     embedder, judge = MiniLM(), MiniLMJudge()

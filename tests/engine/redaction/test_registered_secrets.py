@@ -293,6 +293,7 @@ def test_what_nobody_sees_hides_nothing(between: str) -> None:
     assert ON.text(escaped, Secrets.of({"x": "plainletters"}))[1] == ["x"]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.text(), st.text(alphabet=ALNUM, min_size=8, max_size=20), st.text(), st.data())
 def test_no_mixture_of_escapes_hides_a_value(before: str, value: str, after: str, data: st.DataObject) -> None:
@@ -313,6 +314,7 @@ def test_escapes_of_something_else_are_left_alone(text: str) -> None:
     assert ON.text(text, Secrets.of({"x": "QQQQQQQQ-never"})) == ON.text(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["\\u005a", "%5a", "&#90;", "&amp;", "\\\\", "%25", "\u200b", "&", "\\u", "&#"])
 def test_undoing_escapes_is_linear_in_the_text(unit: str) -> None:
     """Seconds at most, where what reads the rest again at every unit would take minutes."""

@@ -98,6 +98,7 @@ def pieces() -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(triggers + secrets + said) | st.text(max_size=8), max_size=12).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(pieces(), st.sampled_from(["angle", "square"]))
 @example("password: pw: hunter22 pw hunter22", "angle")

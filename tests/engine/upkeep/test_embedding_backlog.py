@@ -101,6 +101,7 @@ def test_what_waited_is_taken_up_by_the_next_process(tmp_path: Path, clock: Fake
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_vectors_reach_segments_on_disk_and_other_processes(tmp_path: Path, clock: FakeClock) -> None:
     """More rows than a tail holds, so that the row without a vector lies in a segment already."""
 

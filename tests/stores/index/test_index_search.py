@@ -66,6 +66,7 @@ def test_the_expired_are_invisible(built_index: SegmentIndex, many_rows: Rows) -
     assert any(hit.mid % 2 for hit in earlier)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "clusters"), [(64, 20_000), (384, 400)])
 def test_bits_find_nearly_all_of_the_nearest(dimension: int, clusters: int) -> None:
     rng = np.random.default_rng(2)
