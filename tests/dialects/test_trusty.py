@@ -305,11 +305,11 @@ def test_the_identity_is_layer_zero_and_only_there_when_set(trusty: Caller) -> N
 
 
 def test_nothing_is_cut_off_for_being_irrelevant(trusty: Caller) -> None:
-    for i in range(30):
-        trusty.remember(f"xylophone {i}")
+    every = {trusty.remember(f"xylophone {i}") for i in range(30)}
     for deep, layer in ((False, 2), (True, 3)):
-        results = trusty.recall("quantum chromodynamics", deep=deep, top_k=25)
-        assert [r["layer"] for r in results] == [layer] * 25
+        results = trusty.recall("quantum chromodynamics", deep=deep, top_k=30)
+        assert {r["drawer_id"] for r in results} == every
+        assert [r["layer"] for r in results] == [layer] * 30
 
 
 def test_recall_reads_exactly_its_palace(trusty: Caller) -> None:
