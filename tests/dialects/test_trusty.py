@@ -32,6 +32,10 @@ from commonplace.wire.validate import check, portable_schema, schema, schema_nam
 
 GATEWAY = "The API gateway validates JWT tokens using RS256."
 NOBODYS = "a3f1c2d4-1234-5678-9abc-def012345678"
+#: As the guide names them.
+NAMED_ROOMS = (
+    "Frontend", "Backend", "Testing", "Planning", "Documentation", "Research", "Configuration", "Meetings", "General",
+)  # fmt: skip
 PALACE_TOOLS = [name for name, (_, properties, _) in TOOLS.items() if "palace" in properties]
 #: Each tool with arguments that are right but for the palace.
 RIGHT: dict[str, dict[str, Any]] = {
@@ -155,7 +159,7 @@ def test_what_waits_for_approval_says_pending_and_cannot_be_seen(
     assert review["memory_id"] == answer["drawer_id"]
 
 
-@pytest.mark.parametrize("room", records.ROOMS)
+@pytest.mark.parametrize("room", NAMED_ROOMS)
 def test_known_rooms_are_stored_by_their_name(trusty: Caller, room: str) -> None:
     id = trusty.remember(room=room)
     assert trusty.run(trusty.subject.get(id, "my-project")).metadata == {"room": room}
@@ -301,9 +305,11 @@ def test_the_identity_is_layer_zero_and_only_there_when_set(trusty: Caller) -> N
 
 
 def test_nothing_is_cut_off_for_being_irrelevant(trusty: Caller) -> None:
-    for i in range(30):
-        trusty.remember(f"xylophone {i}")
-    assert len(trusty.recall("quantum chromodynamics", deep=True, top_k=25)) == 25
+    every = {trusty.remember(f"xylophone {i}") for i in range(30)}
+    for deep, layer in ((False, 2), (True, 3)):
+        results = trusty.recall("quantum chromodynamics", deep=deep, top_k=30)
+        assert {r["drawer_id"] for r in results} == every
+        assert [r["layer"] for r in results] == [layer] * 30
 
 
 def test_recall_reads_exactly_its_palace(trusty: Caller) -> None:
@@ -657,6 +663,8 @@ def test_a_fact_is_asserted_and_read(trusty: Caller) -> None:
 
 
 def test_a_new_fact_closes_the_one_before(trusty: Caller) -> None:
+    began = records.timestamp(trusty.subject.clock.now)
+    trusty("kg_assert", subject="billing", predicate="version", object="7")
     for version in ("1", "2"):
         trusty("kg_assert", subject="auth", predicate="version", object=version)
         trusty("kg_assert", subject="auth", predicate="owner", object="Alice")
@@ -665,6 +673,12 @@ def test_a_new_fact_closes_the_one_before(trusty: Caller) -> None:
     assert {(t["predicate"], t["object"], t["valid_to"]) for t in triples} == {
         ("owner", "Alice", None), ("version", "2", None),
     }  # fmt: skip
+    changed = next(t["valid_from"] for t in triples if t["predicate"] == "version")
+    assert changed == records.timestamp(trusty.subject.clock.now - 1000)
+    # What held before ended when the new one began, and is kept.
+    before = {t["predicate"]: t for t in trusty("kg_query", subject="auth", as_of=began)["triples"]}
+    assert (before["version"]["object"], before["version"]["valid_from"]) == ("1", began)
+    assert before["version"]["valid_to"] == changed
 
 
 def test_a_fact_has_confidence_one_and_no_provenance_unless_said(trusty: Caller) -> None:

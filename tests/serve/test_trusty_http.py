@@ -13,8 +13,9 @@ import pytest
 from server_process import SECONDS, Answer, cli, token
 from trusty_process import SIGNALS, Client, http_call, run_trusty
 
-from commonplace.serve.companion import Events, parse_address
-from commonplace.wire.errors import ValidationError
+from commonplace import config
+from commonplace.serve.companion import Companion as CompanionServer, Events, parse_address
+from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.record import Principal
 
 NOBODYS = "a3f1c2d4-1234-5678-9abc-def012345678"
@@ -347,6 +348,14 @@ def test_the_end_of_the_loop_is_the_end_of_the_server(tmp_path: Path, number: in
         connection.close()
         with pytest.raises(ConnectionRefusedError):
             companion("GET", "/health")
+
+
+def test_it_listens_where_it_was_told(companion: Companion, tmp_path: Path) -> None:
+    assert f"listening on http://127.0.0.1:{companion.port}\n" in "".join(companion.client.err)
+    # At another port it would find a place.
+    port = companion.port
+    with pytest.raises(Unavailable, match=f"cannot listen on 127.0.0.1 port {port}: .*--http"):
+        CompanionServer(config.load(data=tmp_path), f"127.0.0.1:{port}", None)
 
 
 def test_an_address_that_is_taken_ends_it_with_a_sentence(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 import trusty_guide as guide
 from mcp_process import MODERN, enveloped, greeting
-from trusty_process import SIGNALS, Client, parsed, prefill, run_trusty
+from server_process import SECONDS, environment
+from trusty_process import SIGNALS, Client, mcp, parsed, prefill, run_trusty
 
 from commonplace.engine.types import Draft
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
@@ -164,8 +166,12 @@ def test_a_session_without_a_handshake_is_answered(free: Client) -> None:
     assert len(free.request("tools/list")["result"]["tools"]) == 10
 
 
-@pytest.mark.parametrize("method", ["notifications/initialized", "notifications/cancelled", "notifications/nonsense"])
+@pytest.mark.parametrize(
+    "method",
+    ["notifications/initialized", "notifications/cancelled", "notifications/nonsense", "ping", "tools/list", "foo"],
+)
 def test_a_notification_is_never_answered(bound: Client, method: str) -> None:
+    """Whatever it is called: what has no id is one."""
     bound.send(json.dumps({"jsonrpc": "2.0", "method": method, "params": {"requestId": 77}}))
     assert "result" in bound.request("ping")
 
@@ -178,7 +184,37 @@ def test_a_notification_is_never_answered(bound: Client, method: str) -> None:
 )
 def test_only_six_methods_are_known(bound: Client, method: str) -> None:
     answer = bound.request(method)
-    assert answer["error"] == {"code": NO_METHOD, "message": f"Method not found: {method}"}
+    error = {"code": NO_METHOD, "message": f"Method not found: {method}"}
+    assert answer == {"jsonrpc": "2.0", "id": bound._id, "error": error}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "id"),
+    [
+        ({"jsonrpc": None}, INVALID_REQUEST, 7),
+        ({"jsonrpc": "1.0"}, INVALID_REQUEST, 7),
+        ({"jsonrpc": 2.0}, INVALID_REQUEST, 7),
+        ({"method": None}, INVALID_REQUEST, 7),
+        ({"method": 5}, INVALID_REQUEST, 7),
+        ({"id": None}, INVALID_REQUEST, None),
+        ({"id": True}, INVALID_REQUEST, None),
+        ({"id": [7]}, INVALID_REQUEST, None),
+        ({"params": [1]}, INTERNAL, 7),
+        ({"params": "all"}, INTERNAL, 7),
+    ],
+)
+def test_a_request_has_the_members_of_json_rpc_2(bound: Client, wrong: dict[str, Any], code: int, id: Any) -> None:
+    answer = bound.ask(json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}} | wrong))
+    assert (answer["id"], answer["error"]["code"]) == (id, code)
+    assert "result" in bound.request("ping")
+
+
+@pytest.mark.parametrize("missing", ["jsonrpc", "method"])
+def test_a_request_without_its_version_or_method_is_refused(bound: Client, missing: str) -> None:
+    whole = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}}
+    answer = bound.ask(json.dumps({name: value for name, value in whole.items() if name != missing}))
+    assert (answer["id"], answer["error"]["code"]) == (7, INVALID_REQUEST)
+    assert "result" in bound.request("ping")
 
 
 def test_a_client_of_the_stateless_era_is_sent_back_to_the_handshake(free: Client) -> None:
@@ -198,6 +234,16 @@ def test_what_is_not_json_is_a_parse_error_and_the_loop_lives_on(bound: Client, 
     answer = bound.ask(line)
     assert (answer["id"], answer["error"]["code"]) == (None, PARSE_ERROR)
     assert "result" in bound.request("ping")
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_text_of_any_script_is_utf_8_both_ways(tmp_path: Path, escaped: bool) -> None:
+    text = "Zürich, 東京, δοκιμή and 🦊"
+    with run_trusty(tmp_path, "--palace", "p") as client:
+        call = {"name": "memory_remember", "arguments": {"text": text}}
+        stored = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        parsed(client.ask(json.dumps(stored, ensure_ascii=escaped).encode("utf-8") + b"\n"))
+        assert [drawer["content"] for drawer in client.call("memory_list")["drawers"]] == [text]
 
 
 def test_a_batch_is_refused_as_a_whole(bound: Client) -> None:
@@ -313,6 +359,28 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
         client.call("memory_recall", query="x")
         assert client.end() == 0
         assert client.rest() == []
+        assert client.told() == [], "nothing happened that is worth a line in a log"
+
+
+def test_requests_are_read_from_stdin_and_answered_on_stdout(tmp_path: Path) -> None:
+    sent = f"{guide.INITIALIZE}\n{guide.INITIALIZED}\nno json\n{guide.LIST}\n"
+    done = subprocess.run(
+        mcp(), env=environment(tmp_path), input=sent.encode(), capture_output=True, timeout=SECONDS, check=True
+    )
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, None, 2]
+    assert done.stderr == b""
+
+
+def test_what_goes_wrong_is_logged_on_stderr(tmp_path: Path) -> None:
+    (tmp_path / "commonplace.db").write_bytes(b"this is not a database, whatever its name says" * 100)
+    with run_trusty(tmp_path, "--palace", "p") as client:
+        client.ask(guide.INITIALIZE)
+        assert client.error("palace_list")["code"] == INTERNAL
+        assert client.end() == 0
+        assert client.rest() == []
+        logged = [json.loads(line) for line in client.told()]
+    assert {line["level"] for line in logged} == {"warning"}
+    assert any("commonplace.db" in line["message"] for line in logged)
 
 
 # the end

@@ -71,6 +71,12 @@ class Client:
             found.append(json.loads(line))
         return found
 
+    def told(self) -> list[str]:
+        """Every line of stderr, once the server has ended."""
+        for thread in self.threads:
+            thread.join(SECONDS)
+        return self.err
+
     def ask(self, line: str | bytes) -> dict[str, Any]:
         self.send(line)
         return self.receive()
