@@ -16,6 +16,7 @@ import pytest
 from commonplace.cli import main as commonplace
 from commonplace.cli.amp import main
 from commonplace.cli.amp.client import route
+from commonplace.embedders import model_files
 
 LESSON = (
     "store", "--type", "lesson", "--title", "PostgreSQL connection pooling",
@@ -54,8 +55,6 @@ def test_appendix_a_ends_as_it_shows(amp: AmpCli) -> None:
 
 @pytest.mark.slow
 def test_appendix_a_typed_into_a_shell_with_the_default_model(tmp_path: Path) -> None:
-    from commonplace.embedders import model_files
-
     if model_files.verify():
         pytest.skip("the embedding model is not installed: run `make model`")
     command = f"{sys.executable} -m commonplace.cli.amp"
@@ -78,6 +77,19 @@ def test_appendix_a_typed_into_a_shell_with_the_default_model(tmp_path: Path) ->
     lines = ran.stdout.splitlines()
     assert re.fullmatch(r'"PostgreSQL connection pooling" \(score: [01]\.\d\d\)', lines[2])
     assert "Debugging auth flow" in lines[-1]
+
+
+def test_search_finds_by_meaning_what_shares_no_word_with_the_question(
+    amp: AmpCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_files.build()
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "minilm")
+    texts = ("The cat sleeps on the sofa.", "Invoices are due within thirty days.", "Berlin has many lakes.")
+    for text in texts:
+        amp("store", "--type", "note", "--content", text)
+    for question, answer in (("where do pets nap", texts[0]), ("when must customers pay", texts[1])):
+        found = amp("search", question, "--min-score", "0", "--json").json["results"]
+        assert found[0]["record"]["content"] == answer
 
 
 def test_every_verb_and_flag_of_the_document_is_there(amp: AmpCli) -> None:
@@ -243,6 +255,25 @@ def test_a_failing_backend_is_exit_2(amp: AmpCli, tmp_path: Path) -> None:
     ran = amp("status")
     assert ran.code == 2
     assert "Traceback" not in ran.err
+
+
+def test_no_verb_speaks_to_a_server_unless_told_which(amp: AmpCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Any] = []
+
+    def refuse(_: Any, address: Any) -> None:
+        tried.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setenv("COMMONPLACE_TOKEN", "a token for when a server is named")
+    for verb in (
+        (*LESSON, "--id", "pooling"), ("search", "pooling"), ("get", "pooling"), ("list",), ("status",),
+        ("agent-status", "radarr"), ("delete", "pooling"),
+    ):  # fmt: skip
+        assert amp(*verb).code == 0, verb
+    assert tried == []
+    assert amp("status", "--url", "http://127.0.0.1:9").code == 2
+    assert tried == [("127.0.0.1", 9)]
 
 
 def test_what_is_printed_cannot_move_the_cursor(amp: AmpCli) -> None:

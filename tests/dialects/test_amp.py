@@ -20,9 +20,10 @@ from commonplace.serve.routes import STATUS
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, Subject, open_subject
 from commonplace.wire import errors
+from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.models import RecallRequest, RememberRequest
-from commonplace.wire.record import MAX_CONTENT_CHARS, Principal
+from commonplace.wire.record import Principal
 from commonplace.wire.validate import check, portable_schema, schema, schema_names
 
 LESSON = {
@@ -131,7 +132,11 @@ def test_unknown_types_and_fields_round_trip(amp: Caller) -> None:
         ({**LESSON, "expires_at": "soon"}, "record.expires_at must be a whole number"),
         ({**LESSON, "expires_at": 5}, "expires_at must be in the future"),
         ({**LESSON, "content": " \n"}, "content must not be blank"),
-        ({**CHECKPOINT, "state": {"flags": "IDLE"}}, "record.state.flags must be a list"),
+        ({**CHECKPOINT, "state": []}, "record.state must be an object"),
+        *(
+            ({**CHECKPOINT, "state": {name: "IDLE"}}, f"record.state.{name} must be a list")
+            for name in ("decisions", "blockers", "artifacts", "flags")
+        ),
         ("text", "record must be an object"),
     ],
 )
@@ -142,15 +147,22 @@ def test_a_record_that_is_wrong_is_refused_and_nothing_is_written(amp: Caller, r
 
 
 def test_content_has_a_documented_limit(amp: Caller) -> None:
-    amp.store(content="x" * MAX_CONTENT_CHARS)
+    amp.store(content="x" * 262_144)
     with pytest.raises(PayloadTooLarge):
-        amp.store(content="x" * (MAX_CONTENT_CHARS + 1))
-    assert amp("status")["capabilities"]["max_content_length"] == MAX_CONTENT_CHARS
+        amp.store(content="x" * 262_145)
+    assert amp("status")["capabilities"]["max_content_length"] == 262_144
 
 
 def test_a_checkpoint_without_content_is_found_by_its_task_and_state(amp: Caller) -> None:
-    id = amp.store(CHECKPOINT, state={"blockers": ["Missing API key"], "flags": ["BLOCKED"]})
-    assert amp.get(id)["content"] == "Debugging the auth flow\nBlockers: Missing API key\nFlags: BLOCKED"
+    state = {"blockers": ["Missing API key"], "flags": ["BLOCKED"], "artifacts": ["auth.py"]}
+    id = amp.store(CHECKPOINT, state={**state, "decisions": ["use OIDC", "no cookies"]})
+    assert amp.get(id)["content"].splitlines() == [
+        "Debugging the auth flow",
+        "Decisions: use OIDC; no cookies",
+        "Blockers: Missing API key",
+        "Artifacts: auth.py",
+        "Flags: BLOCKED",
+    ]
     assert amp("search", query="API key missing", agent="radarr")["results"][0]["id"] == id
     assert amp.get(amp.store(CHECKPOINT, content="in my words"))["content"] == "in my words"
 
@@ -171,6 +183,8 @@ def test_an_unknown_id_creates_and_a_known_one_replaces_everything(amp: Caller) 
 def test_every_form_of_a_given_id_names_the_record(amp: Caller, form: str) -> None:
     shown = amp.store()
     uuid = shown.removeprefix("lesson_")
+    assert is_uuid(uuid)
+    assert shown == f"lesson_{uuid}"
     ref = form.format(shown=shown, uuid=uuid, upper=uuid.upper())
     assert amp.get(ref)["id"] == shown
     answer = amp("store", record={**LESSON, "id": ref, "title": "New"})
@@ -343,6 +357,10 @@ def test_search_finds_the_right_one_first_and_counts_before_the_limit(amp: Calle
     scores = [r["score"] for r in amp("search", query="postgres vacuum")["results"]]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
+    assert scores[0] > scores[-1]
+    for result in answer["results"]:
+        assert result["id"] == result["record"]["id"]
+        assert result["record"] == amp.get(result["id"])
 
 
 def test_min_score_cuts_at_the_scores_that_are_shown(amp: Caller) -> None:
@@ -352,6 +370,9 @@ def test_min_score_cuts_at_the_scores_that_are_shown(amp: Caller) -> None:
     above = amp("search", query="postgres vacuum", min_score=round(second + 0.0001, 4))
     assert [r["id"] for r in above["results"]] == [every["results"][0]["id"]]
     assert above["total"] == 1
+    assert every["results"][1] in amp("search", query="postgres vacuum", min_score=second)["results"]
+    at_least = len([result for result in every["results"] if result["score"] >= second])
+    assert amp("search", query="postgres vacuum", min_score=second, limit=1)["total"] == at_least >= 2
     assert amp("search", query="postgres vacuum", min_score=1)["total"] in (0, 1)
 
 
@@ -425,6 +446,15 @@ def test_list(amp: Caller, request_: dict[str, Any], found: str, total: int, mor
     assert (answer["total"], answer["has_more"]) == (total, more)
 
 
+def test_a_replaced_record_keeps_its_place_in_a_list(amp: Caller) -> None:
+    for id in ("first", "second", "third"):
+        amp.store(id=id)
+        amp.subject.clock.advance(10)
+    amp.store(id="second", title="Replaced")
+    assert [record["id"] for record in amp("list")["records"]] == ["third", "second", "first"]
+    assert [record["id"] for record in amp("list", order="asc")["records"]] == ["first", "second", "third"]
+
+
 @pytest.mark.slow
 def test_list_pages_through_more_than_a_thousand(amp: Caller) -> None:
     amp.run(amp.subject.remember_all([Draft("alice", "semantic", f"note {n}") for n in range(1000)]))
@@ -434,7 +464,8 @@ def test_list_pages_through_more_than_a_thousand(amp: Caller) -> None:
     seen = {r["id"] for offset in (0, 1000) for r in amp("list", offset=offset, limit=1000)["records"]}
     assert len(seen) == 1050
     assert len(amp("list")["records"]) == 20
-    assert amp("search", query="note", limit=1000)["total"] <= 1000
+    assert amp("search", query="note", limit=1000)["total"] == 1000
+    assert amp("search", query="note", limit=1)["total"] == 1000
 
 
 @pytest.mark.parametrize(
@@ -446,8 +477,12 @@ def test_list_pages_through_more_than_a_thousand(amp: Caller) -> None:
         ("search", {}, "query is required"),
         ("search", {"query": "x", "limit": 0}, "limit must be a whole number from 1 to 1000"),
         ("search", {"query": "x", "min_score": 2}, "min_score must be a number from 0 to 1"),
+        ("search", {"query": "x", "min_score": -0.1}, "min_score must be a number from 0 to 1"),
         ("search", {"query": "x", "tags": [f"t{n}" for n in range(65)]}, "at most 64"),
         ("search", {"query": "x", "operation": "list"}, "operation must be 'search'"),
+        ("list", {"verbose": 1}, "unknown field 'verbose'"),
+        ("get", {"id": "x", "verbose": 1}, "unknown field 'verbose'"),
+        ("agent_status", {"agent": "x", "verbose": 1}, "unknown field 'verbose'"),
         ("list", {"order": "up"}, "order must be one of desc, asc"),
         ("list", {"offset": -1}, "offset must be a whole number of at least 0"),
         ("get", {}, "id is required"),
@@ -507,6 +542,15 @@ def test_agent_status_comes_from_the_newest_checkpoint(amp: Caller, state: Any, 
         "success": True, "agent": "radarr", "status": status, "checkpoint_count": 2,
         "current_task": "Debugging the auth flow", "last_updated": now,
     }  # fmt: skip
+
+
+def test_a_replaced_checkpoint_was_updated_when_it_was_replaced(amp: Caller) -> None:
+    amp.store(CHECKPOINT, id="auth")
+    now = amp.subject.clock.advance(10)
+    amp.store(CHECKPOINT, id="auth", working_on="Reviewing the auth flow")
+    status = amp("agent_status", agent="radarr")
+    assert (status["checkpoint_count"], status["current_task"]) == (1, "Reviewing the auth flow")
+    assert status["last_updated"] == now
 
 
 def test_a_checkpoint_of_another_protocol_has_no_state_to_read() -> None:
@@ -714,6 +758,23 @@ def test_each_schema_is_valid_says_where_it_lives_and_is_portable(name: str) -> 
     portable = portable_schema(name)
     jsonschema_rs.meta.validate(portable)
     assert portable["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (kind, field)
+        for kind in ("record", "lesson", "checkpoint", "snippet")
+        for field in ("id", "content", "created_at")
+    ]
+    + [("lesson", "title"), ("checkpoint", "agent"), ("checkpoint", "working_on")],
+)
+def test_a_record_without_a_field_its_type_needs_is_none_by_its_schema(kind: str, field: str) -> None:
+    type = "note" if kind == "record" else kind
+    record = {"id": "x", "content": "x", "created_at": 1, "title": "x", "agent": "a", "working_on": "x", "type": type}
+    check(f"amp/types/{kind}", record)
+    with pytest.raises(ValidationError, match=f"{field} is required"):
+        check(f"amp/types/{kind}", {name: value for name, value in record.items() if name != field})
 
 
 def test_the_documents_own_examples_are_accepted(amp: Caller) -> None:

@@ -19,7 +19,8 @@ from commonplace.engine import Expire, Forget
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.serve.routes import STATUS
-from commonplace.testing.subject import DAY_MS, START, Subject
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import DAY_MS, START, FakeClock, Subject, open_subject
 from commonplace.wire import errors
 from commonplace.wire.errors import Forbidden, PayloadTooLarge, ValidationError
 from commonplace.wire.models import RecallRequest, UpdateRequest
@@ -204,6 +205,19 @@ def test_a_ref_is_opaque_and_always_the_same(host: Host) -> None:
     assert "alice" not in first
     entry = host.put(ref=first)
     assert host.list("alice") == host.list(first) == [entry]
+    assert host.as_("ada", "acme").ref() != first, "nothing of it follows from the names"
+
+
+def test_a_ref_of_another_host_is_unknown(host: Host) -> None:
+    own = host.ref()
+    host.put("of this host", ref=own)
+    clock = FakeClock()
+    with open_subject(InMemory(clock), clock) as (subject, wait):
+        foreign = Host(subject, wait).ref()
+    assert host.contents(foreign) == []
+    with pytest.raises(Forbidden):
+        host.put(ref=foreign)
+    assert host.contents(own) == ["of this host"]
 
 
 def test_a_namespace_is_a_project(host: Host) -> None:
@@ -310,6 +324,7 @@ def test_a_token_budget_keeps_the_first_that_fit(host: Host) -> None:
         host.put(content)
         host.subject.clock.advance(1000)
     assert [c[0] for c in host.contents(tokenBudget=20)] == ["d", "c"]
+    assert [c[0] for c in host.contents(tokenBudget=19)] == ["d"], "38 characters are ten tokens"
     assert [c[0] for c in host.contents(tokenBudget=30)] == ["d", "c", "a"]
     assert [c[0] for c in host.contents(tokenBudget=30, limit=1)] == ["d"]
     assert host.contents(tokenBudget=1) == []

@@ -220,11 +220,11 @@ def test_a_run_ends_after_seven_idle_days(host: Host) -> None:
     run = host.start()
     host.put("jotted", run=run, backend="scratchpad")
     for _ in range(4):  # every use counts
-        host.subject.clock.advance(IDLE_MS - 1)
+        host.subject.clock.advance(7 * DAY_MS - 1)
         run = host.wait(host.engine.runs.use(host.who, run.id))
         assert host.contents(run=run) == ["before"]
     assert host.contents(run=run, backend="scratchpad") == ["jotted"]
-    host.subject.clock.advance(IDLE_MS)
+    host.subject.clock.advance(7 * DAY_MS)
     with pytest.raises(NotFound):
         host.wait(host.engine.runs.use(host.who, run.id))
     assert remaining_records(host, run.id) == []

@@ -9,10 +9,12 @@ import pytest
 from openwop_host import Host
 
 from commonplace.config import RedactionConfig
+from commonplace.dialects.openwop import MemoryAdapter, workflows
 from commonplace.dialects.openwop.workflows import AGENT, ELSEWHERE, WORKFLOWS, perform, state_of
 from commonplace.engine import Engine, Forget
 from commonplace.testing.subject import FakeClock, Subject
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
+from commonplace.wire.times import iso
 from commonplace.wire.validate import check
 
 BASE = "conformance-agent-memory-"
@@ -40,6 +42,39 @@ def test_what_was_written_is_read_back_by_a_later_run(host: Host) -> None:
     assert found["memoryReadback"] == found["memoryWritten"]
     assert found["memoryReadback"] in host.list(AGENT)
     assert (found["sameRunReadback"], found["sameRunList"]) == (None, [])
+
+
+def test_what_a_workflow_tells_is_what_the_adapter_said(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = {"id": "another", "content": "something else", "tags": [], "createdAt": iso(0)}
+
+    class Lying(MemoryAdapter):
+        async def get(self, *_: Any, **__: Any) -> Any:
+            return entry
+
+        async def list(self, *_: Any, **__: Any) -> Any:
+            return [entry, entry]
+
+        async def delete(self, *_: Any, **__: Any) -> bool:
+            return True
+
+    monkeypatch.setattr(workflows, "MemoryAdapter", Lying)
+    single = {
+        "roundtrip": {"memoryReadback", "sameRunReadback"},
+        "redaction": {"memoryReadback"},
+        "ttl": {"expiredReadback"},
+        "cross-tenant": {"crossTenantGet", "crossTenantGetById"},
+    }
+    lists = {
+        "roundtrip": {"memoryList", "sameRunList"},
+        "redaction": set(),
+        "ttl": {"memoryList", "memoryListBefore", "memoryListOfEarlierRun"},
+        "cross-tenant": {"ownerProbe", "crossTenantProbe"},
+    }
+    for workflow in single:
+        told = perform_workflow(host, workflow)["variables"]
+        assert {name for name, value in told.items() if value == entry} == single[workflow]
+        assert {name for name, value in told.items() if value == [entry, entry]} == lists[workflow]
+    assert (told["crossTenantDelete"], told["otherTenantEntries"]) == (True, 2)
 
 
 def test_the_secret_is_not_kept(host: Host) -> None:
@@ -89,8 +124,6 @@ def test_a_workflow_that_fails_says_why(host: Host) -> None:
 def test_a_clock_that_stands_still_fails_the_workflow_instead_of_waiting_for_ever(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from commonplace.dialects.openwop import workflows
-
     monkeypatch.setattr(workflows, "_PATIENCE", 0)
     state = host.wait(perform(host.engine, host.who, BASE + "ttl"))
     assert (state["status"], state["variables"]["error"]) == ("failed", "unavailable")

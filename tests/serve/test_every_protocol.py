@@ -377,9 +377,18 @@ def test_until_it_is_approved_nobody_finds_it(deployment: Deployment, writer: st
     at.transcript.clear()
     assert found_by(at, kept) == set()
     assert not [said for said in at.transcript if kept.content in _answered(said)]
-    assert at.call("POST", "/v0/forget", {"agent_id": at.agent, "ids": [kept.id]}).json["forgotten_ids"] == []
+    for hard in (False, True):
+        request = {"agent_id": at.agent, "ids": [kept.id], "hard_delete": hard}
+        assert at.call("POST", "/v0/forget", request).json["forgotten_ids"] == []
+        assert at.tool("/mcp", "forget", request)["forgotten_ids"] == []
+    at.tool("/mcp/trusty", "memory_forget", {"palace": at.agent, "drawer_id": kept.id})  # which tells nobody
     assert at.call("DELETE", f"/amp/records/{kept.id}").json["deleted"] is False
     assert at.call("DELETE", f"/openwop/memory/{kept.id}?memoryRef={at.agent}").json["removed"] is False
+    other = memorywire(at, {"type": "semantic", "content": "another timetable"})
+    for canonical, duplicate in ((other.id, kept.id), (kept.id, other.id)):
+        merge = {"agent_id": at.agent, "canonical": canonical, "duplicates": [duplicate]}
+        assert at.call("POST", "/v0/merge", merge).status == 404
+    assert at.call("POST", "/v0/forget", {"agent_id": at.agent, "ids": [other.id]}).json["forgotten_ids"] == [other.id]
     assert at.call("POST", f"/v0/reviews/{review['id']}", {"approved": True}).status == 200
     assert wrong_with(at, complete(at, kept)) == {}
     assert openwop_list(at, kept, runId=run) is None, "the run began before it was a memory"

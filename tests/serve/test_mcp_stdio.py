@@ -216,6 +216,11 @@ def test_a_cancelled_call_is_not_answered(tmp_path: Path) -> None:
         assert 77 not in [json.loads(line).get("id") for line in one.lines]
 
 
+def _with_modules_of(folder: Path) -> str:
+    """The package that is tested stays where this process found it."""
+    return os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+
+
 def test_stdout_carries_messages_only(tmp_path: Path) -> None:
     """What a library prints, in Python or below it, goes to stderr."""
     (tmp_path / "sitecustomize.py").write_text(
@@ -229,7 +234,7 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
         "    threading.Thread(target=shout, daemon=True).start()\n"
     )
     now = tmp_path / "now"
-    with run_mcp(tmp_path / "data", PYTHONPATH=str(tmp_path), SHOUT=str(now)) as one:
+    with run_mcp(tmp_path / "data", PYTHONPATH=_with_modules_of(tmp_path), SHOUT=str(now)) as one:
         one.greet()
         one.call("remember", content="Alice is allergic to peanuts")
         now.touch()
@@ -389,7 +394,7 @@ def test_it_ends_while_the_model_is_at_work(tmp_path: Path) -> None:
         "        time.sleep(60)\n"
         "    return np.ones((len(texts), 8), np.float32)\n"
     )
-    settings = {"PYTHONPATH": str(tmp_path), "COMMONPLACE_EMBEDDER": "callable:slow_embedder:embed"}
+    settings = {"PYTHONPATH": _with_modules_of(tmp_path), "COMMONPLACE_EMBEDDER": "callable:slow_embedder:embed"}
     with run_mcp(tmp_path / "data", **settings) as one:
         one.greet()
         one.call("remember", content="quick")

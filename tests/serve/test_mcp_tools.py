@@ -272,6 +272,7 @@ def test_amp_through_its_tools(tmp_path: Path) -> None:
 
 def test_memory_can_be_read_as_resources(talk: ToolSession) -> None:
     id = talk.call("remember", content="Alice is allergic to peanuts")["structuredContent"]["id"]
+    other = talk.call("remember", content="The staging port is 5433")["structuredContent"]["id"]
 
     def read(uri: str) -> Any:
         content = talk.ask("resources/read", {"uri": uri})["contents"]
@@ -281,7 +282,10 @@ def test_memory_can_be_read_as_resources(talk: ToolSession) -> None:
     assert read(f"memory://default/{id}")["content"] == "Alice is allergic to peanuts"
     found = read("memory://default/recall?q=peanuts%20for%20Alice&k=3")
     assert (found["results"][0]["id"], found["fusion_used"]) == (id, "rrf")
-    assert read("memory://status")["memories"] == 1
+    assert {"results", "fusion_used", "stores_queried", "latency_ms"} <= found.keys()
+    assert [hit["id"] for hit in read("memory://default/recall?q=staging%20port&k=2")["results"]] == [other, id]
+    assert [hit["id"] for hit in read("memory://default/recall?q=staging%20port&k=1")["results"]] == [other]
+    assert read("memory://status")["memories"] == 2
     listed = talk.ask("resources/list")["resources"]
     assert [each["uri"] for each in listed] == ["memory://status"]
     templates = talk.ask("resources/templates/list")["resourceTemplates"]

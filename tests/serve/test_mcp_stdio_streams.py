@@ -1,0 +1,38 @@
+"""Whole messages on a pipe whose reader is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+
+from server_process import SECONDS
+
+from commonplace.serve.mcp.stdio_streams import OutputStream
+
+
+def test_messages_are_whole_and_in_order_while_the_reader_is_slow() -> None:
+    messages = [b"a" * 300_000 + b"\n", b"b\n", b"c" * 100_000 + b"\n", b"d\n"]
+
+    async def run() -> bytes:
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        broken: list[bool] = []
+        output = OutputStream(writing, asyncio.get_running_loop(), lambda: broken.append(True))
+        for message in messages:
+            output.send(message)
+        assert not output.is_drained, "more than a pipe holds"
+        received = b""
+        async with asyncio.timeout(SECONDS):
+            while not output.is_drained:
+                with suppress(BlockingIOError):
+                    received += os.read(reading, 4096)
+                await asyncio.sleep(0)
+        os.close(writing)
+        while data := os.read(reading, 65_536):
+            received += data
+        os.close(reading)
+        assert broken == []
+        return received
+
+    assert asyncio.run(run()) == b"".join(messages)
