@@ -90,6 +90,20 @@ def test_the_five_operations_answer_by_their_schemas(client: Client) -> None:
     assert gone["erased"]["descendants"] == [first["id"]]
 
 
+def test_every_field_of_a_remember_is_kept(client: Client) -> None:
+    given = {
+        "type": "episodic", "user_id": "alice", "metadata": {"k": [1, {"x": None}]}, "confidence": 0.25,
+        "source": "chat", "expires_at": client.s.clock() + DAY_MS,
+    }  # fmt: skip
+    kept = client.remember("Alice played the violin", **given)["id"]
+    shown = client.run(client.wire.get("agent", kept))
+    (hit,) = client.recall()["results"]
+    for document in (shown, hit):
+        assert {name: document[name] for name in given} == given
+    assert (shown["agent_id"], shown["content"]) == ("agent", "Alice played the violin")
+    assert client.run(client.wire.get("agent", client.remember("plain")["id"]))["confidence"] == 1.0
+
+
 def test_what_waits_for_approval_says_so(client: Client) -> None:
     client.s.engine._core.settings.review_url = "http://localhost:8420/reviews"
     kept = client.remember("kept")
