@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from commonplace.dialects.memorywire.dispatch import prepare
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.models import ExpireRequest, ForgetRequest, MergeRequest, Message, RecallRequest, RememberRequest
 from commonplace.wire.validate import parse
@@ -93,3 +94,15 @@ def test_a_value_that_a_field_cannot_have_is_refused_by_its_name(operation: str,
 def test_a_forget_must_say_what(scope: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="needs a non-empty ids or filter"):
         parse(ForgetRequest, {"agent_id": "agent", **scope})
+
+
+@pytest.mark.parametrize("operation", ["recall", "expire"])
+def test_recall_and_expire_know_no_approval(operation: str) -> None:
+    with pytest.raises(ValidationError, match="approval_required"):
+        parse(MODELS[operation], {**NEEDED[operation], "approval_required": True})
+
+
+@pytest.mark.parametrize("operation", MODELS)
+def test_a_mistake_opens_no_store(operation: str) -> None:
+    with pytest.raises(ValidationError, match="unheard_of"):
+        prepare(operation, {**NEEDED[operation], "unheard_of": 1})
