@@ -65,7 +65,8 @@ class StorageScenarios(Contract):
             assert (memory.content, memory.metadata) == (text, {"i": i})
             assert (await s.recall(text, k=1))[0].id == id
             (nearest,) = await s.store.search(Search(Reach("local", ("agent",)), None, vectors[i], limit=1))
-            assert (nearest.memory.id, nearest.dense) == (id, pytest.approx(1.0, abs=1e-3))
+            assert nearest.memory.id == id
+            assert nearest.dense == pytest.approx(1.0, abs=1e-3)
         assert sorted([(await s.get(id)).seq for id in ids]) == list(range(1, 201))
 
     @scenario()
