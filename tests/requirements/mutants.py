@@ -163,10 +163,13 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, help="write the verdicts there")
     given = parser.parse_args()
-    manifests = [path for path in sorted(HERE.glob("*.toml")) if not given.manifest or path.stem in given.manifest]
-    wanted = [m for m in mutants(manifests) if not given.only or m.id in given.only]
-    have = {m.id for m in mutants(manifests)}
-    missing = [row["id"] for row in rows(manifests) if needs_mutant(row) and row["id"] not in have]
+    manifests = sorted(HERE.glob("*.toml"))
+    chosen = {path.stem for path in manifests if not given.manifest or path.stem in given.manifest}
+    made = [m for m in mutants(manifests) if m.manifest in chosen]
+    wanted = [m for m in made if not given.only or m.id in given.only]
+    have = {m.id for m in made}
+    due = [row["id"] for row in rows(manifests) if row["manifest"] in chosen and needs_mutant(row)]
+    missing = [id for id in due if id not in have]
     verdicts = run_all(wanted, given.jobs)
     bad = [verdict for verdict in verdicts if verdict.outcome != "killed"]
     for verdict in sorted(bad, key=lambda v: v.id):
