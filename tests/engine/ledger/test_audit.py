@@ -99,7 +99,7 @@ def test_removed_added_and_swapped_entries_and_parts_are_named() -> None:
 
 @pytest.mark.parametrize("place", range(len(ENTRIES) - 1))
 def test_an_entry_that_was_forged_with_its_hashes_is_found_by_the_next(place: int) -> None:
-    """Whoever can write the file can also hash: only that every later entry would have to change, too, gives it away."""
+    """Whoever can write the file can also hash; but every later entry would have to change, too."""
     entries = deepcopy(ENTRIES)
     forged = entries[place]
     forged.principal = "nobody"

@@ -48,7 +48,7 @@ def test_credentials_of_every_family_are_found_in_every_surrounding() -> None:
 
 KINDS = {
     "github_token": [f"{'gh'}{kind}_" for kind in "pousr"] + ["github" + "_pat_"],
-    "gitlab_token": [f"{'gl'}{kind}-" for kind in "pat dt rt rtr ptt ft soat imt agent oas cbt ffct".split()],
+    "gitlab_token": [f"{'gl'}{kind}-" for kind in ("pat", "dt", "rt", "rtr", "ptt", "ft", "soat", "imt", "agent")],
     "slack_token": [f"{'xox'}{kind}-" for kind in "abceoprs"],
     "openai_key": [f"{'sk'}-{kind}-" for kind in ("proj", "svcacct", "admin", "None")],
     "huggingface_token": ["hf" + "_", "api" + "_org_"],
