@@ -47,11 +47,17 @@ def test_eight_processes_write_at_once(tmp_path: Path) -> None:
     asked: dict[tuple[str, str], int] = {}
     turns: list[tuple[int, int]] = []
     tickets: list[int] = []
+    holder: list[str] | None = None
     for place, line in enumerate(events.read_text().splitlines()):
         event, name, number, *ticket = line.split()
         if event == "asked":
             asked[name, number] = place
+        elif event == "released":
+            assert holder == [name, number]
+            holder = None
         else:
+            assert holder is None, f"{name} was served while {holder} was at work"
+            holder = [name, number]
             turns.append((asked[name, number], place))
             tickets += map(int, ticket)
     assert len(turns) >= PROCESSES

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.dialects.memorywire.records import lift
 from commonplace.engine.types import Draft
-from commonplace.testing.subject import DAY_MS, WHO, Subject
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 from commonplace.wire.models import (
     ExpireRequest,
@@ -88,6 +91,20 @@ def test_the_five_operations_answer_by_their_schemas(client: Client) -> None:
     gone = client.forget(ids=[second["id"]], hard_delete=True)
     assert (gone["forgotten_ids"], gone["hard_delete"]) == ([second["id"]], True)
     assert gone["erased"]["descendants"] == [first["id"]]
+
+
+def test_every_field_of_a_remember_is_kept(client: Client) -> None:
+    given = {
+        "type": "episodic", "user_id": "alice", "metadata": {"k": [1, {"x": None}]}, "confidence": 0.25,
+        "source": "chat", "expires_at": client.s.clock() + DAY_MS,
+    }  # fmt: skip
+    kept = client.remember("Alice played the violin", **given)["id"]
+    shown = client.run(client.wire.get("agent", kept))
+    (hit,) = client.recall()["results"]
+    for document in (shown, hit):
+        assert {name: document[name] for name in given} == given
+    assert (shown["agent_id"], shown["content"]) == ("agent", "Alice played the violin")
+    assert client.run(client.wire.get("agent", client.remember("plain")["id"]))["confidence"] == 1.0
 
 
 def test_what_waits_for_approval_says_so(client: Client) -> None:
@@ -313,6 +330,43 @@ def test_recall_finds_the_types_that_are_asked_for_and_no_other(client: Client, 
     assert best["type"] == types[0], "before the cut to k"
 
 
+@pytest.mark.parametrize("fusion", ["rrf", "max", "weighted"])
+def test_the_fusion_that_is_asked_for_is_used_and_named(client: Client, fusion: str) -> None:
+    """Of one store: by its rank, or by its own score."""
+    for text in ("Alice plays the violin", "Bob mends violins", "Carol sells cellos"):
+        client.remember(text)
+    found = client.recall("who plays the violin", fusion=fusion, explain=True)
+    assert found["fusion_used"] == fusion
+    for rank, hit in enumerate(found["results"]):
+        assert hit["score"] == pytest.approx(1 / (60 + rank) if fusion == "rrf" else hit["explain"]["blend"])
+
+
+def test_the_type_is_pinned_when_it_is_written(client: Client) -> None:
+    kept = client.remember(type="episodic")["id"]
+    with pytest.raises(ValidationError, match="type"):
+        client.update(kept, type="semantic")
+    assert client.update(kept, metadata={"type": "semantic"})["type"] == "episodic"
+
+
+OF_TYPES = {
+    "episodic": {"event_time": "2026-05-20", "location": "Rome", "participants": ["Bob", "Carol"]},
+    "emotional": {"sentiment": "negative", "valence": -0.5, "arousal": 0.9, "emotion": "fear", "target": "flights"},
+}
+
+
+def test_what_only_one_type_has_survives_in_metadata_and_filters(client: Client) -> None:
+    ids = {type: client.remember("the flight", type=type, metadata=fields)["id"] for type, fields in OF_TYPES.items()}
+    client.remember("the flight of a bird")
+    for type, fields in OF_TYPES.items():
+        assert client.run(client.wire.get("agent", ids[type]))["metadata"] == fields
+    for filter, type in [
+        ({"location": "Rome"}, "episodic"), ({"participants": "Carol"}, "episodic"),
+        ({"participants": {"$contains": "Bob"}}, "episodic"), ({"valence": {"$lt": 0}}, "emotional"),
+        ({"sentiment": ["negative", "mixed"]}, "emotional"), ({"target": {"$exists": True}}, "emotional"),
+    ]:  # fmt: skip
+        assert [hit["id"] for hit in client.recall("flight", filter=filter)["results"]] == [ids[type]], filter
+
+
 def test_forget_honours_the_user(client: Client) -> None:
     ids = {user: client.remember("plays the violin", user_id=user)["id"] for user in ("alice", "bob")}
     both = list(ids.values())
@@ -321,6 +375,14 @@ def test_forget_honours_the_user(client: Client) -> None:
     assert client.forget(user_id="alice", filter={"type": "semantic"})["forgotten_ids"] == [ids["alice"]]
     assert [hit["user_id"] for hit in client.recall("violin")["results"]] == ["bob"]
     assert client.forget(user_id="bob", ids=both, hard_delete=True)["forgotten_ids"] == [ids["bob"]]
+
+
+def test_every_remember_is_in_the_audit(client: Client) -> None:
+    kept = [client.remember(text)["id"] for text in ("one", "two")]
+    batch = client.run(client.wire.remember_many(requests({"content": "three"})))
+    entries = client.run(client.wire.audit(operation="remember"))["entries"]
+    assert [(e["agent_id"], e["principal"]) for e in entries] == [("agent", WHO.name)] * 3
+    assert [e["payload"][0]["memory_id"] for e in entries] == [*kept, batch[0].id]
 
 
 def test_every_recall_is_in_the_audit(client: Client) -> None:
@@ -333,3 +395,23 @@ def test_every_recall_is_in_the_audit(client: Client) -> None:
     assert kept in json.dumps(entries[0]["payload"])
     assert kept not in json.dumps(entries[1]["payload"])
     assert "violin" not in json.dumps(entries)
+
+
+def test_a_damaged_chain_is_told_with_its_first_bad_entry(tmp_path: Path) -> None:
+    clock = FakeClock()
+    path = tmp_path / "commonplace.db"
+    with open_subject(SqliteStore(path, clock), clock) as over:
+        client = Client(over)
+        for i in range(3):
+            client.remember(f"fact {i}")
+        told = client.run(client.wire.verify_audit())
+        assert (told["ok"], told["entries"], len(told["head"]), "first_bad" in told) == (True, 3, 64, False)
+    db = apsw.Connection(str(path))
+    db.execute("UPDATE audit SET principal = 'nobody' WHERE n = 2")
+    db.close()
+    with open_subject(SqliteStore(path, clock), clock) as over:
+        client = Client(over)
+        told = client.run(client.wire.verify_audit())
+        check("memorywire/operations/audit.verify.response", told)
+        assert (told["ok"], told["first_bad"]) == (False, 2)
+        assert "header was changed" in told["problem"]

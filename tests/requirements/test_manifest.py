@@ -74,6 +74,13 @@ def test_every_named_test_exists(manifest: Path, every_test: frozenset[str]) -> 
     assert missing == []
 
 
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.stem)
+def test_every_must_that_is_done_has_a_mutant(manifest: Path) -> None:
+    """A change to the product that breaks the sentence, so that its tests can be shown to notice."""
+    without = [row["id"] for row in rows(manifest) if mutants.needs_mutant(row) and "mutant" not in row]
+    assert without == []
+
+
 def test_every_mutant_can_be_applied() -> None:
     """`make mutants` runs them; here only that none has been left behind by the code it changes."""
     problems = {mutant.id: problem for mutant in mutants.mutants(MANIFESTS) if (problem := mutant.problem())}

@@ -48,8 +48,24 @@ def test_a_memory_lives(open_server: ServerProcess) -> None:
     assert open_server.get(f"/v0/memories/{kept['id']}?agent_id=life").status == 404
 
 
+def test_merge_and_expire_do_over_http_what_they_say(open_server: ServerProcess) -> None:
+    keep, lose = (remember(open_server, text, "five")["id"] for text in ("Bob likes tea", "Bob likes green tea"))
+    faint = remember(open_server, "Bob may like coffee", "five", confidence=0.1)["id"]
+    merge = {"agent_id": "five", "canonical": keep, "duplicates": [lose], "strategy": "merge_content"}
+    merged = ok(open_server.post("/v0/merge", merge), OPERATIONS + "merge.response")
+    assert (merged["canonical"], merged["merged_count"], merged["strategy_used"]) == (keep, 1, "merge_content")
+    expire = {"agent_id": "five", "policy": {"confidence_below": 0.5}}
+    expired = ok(open_server.post("/v0/expire", expire), OPERATIONS + "expire.response")
+    assert (expired["matched_count"], expired["action_taken"]) == (1, "forget")
+    left = open_server.get("/v0/memories?agent_id=five").json["memories"]
+    assert [(m["id"], m["content"]) for m in left] == [(keep, "Bob likes tea\nBob likes green tea")]
+    assert open_server.get(f"/v0/memories/{faint}?agent_id=five").status == 404
+
+
 def test_pages_follow_each_other(open_server: ServerProcess) -> None:
     ids = [remember(open_server, f"page fact {i}", "pages", metadata={"tags": ["p"], "n": i})["id"] for i in range(5)]
+    remember(open_server, "of another tag", "pages", metadata={"tags": ["q"]})
+    remember(open_server, "of another type", "pages", type="episodic", metadata={"tags": ["p"]})
     seen, cursor = [], ""
     while True:
         path = f"/v0/memories?agent_id=pages&tag=p&type=semantic&limit=2{cursor}"
@@ -152,6 +168,18 @@ def test_the_audit_trail_is_whole(open_server: ServerProcess) -> None:
     page = ok(open_server.get("/v0/audit?agent_id=audited&limit=10"), OPERATIONS + "audit.response")
     assert [(e["operation"], e["payload"][0]["memory_id"]) for e in page["entries"]] == [("remember", id)]
     assert ok(open_server.get("/v0/audit/verify"), OPERATIONS + "audit.verify.response")["ok"] is True
+    change = {"agent_id": "audited", "confidence": 0.5}
+    assert open_server.call("PATCH", f"/v0/memories/{id}", change).status == 200
+    open_server.post("/v0/forget", {"agent_id": "audited", "ids": [id]})
+    seen, cursor = [], ""
+    for _ in range(3):
+        page = ok(open_server.get(f"/v0/audit?agent_id=audited&limit=1{cursor}"), OPERATIONS + "audit.response")
+        seen += [e["operation"] for e in page["entries"]]
+        cursor = f"&cursor={page['next_cursor']}"
+    assert page["next_cursor"] is None
+    assert seen == ["remember", "update", "forget"]
+    (only,) = open_server.get("/v0/audit?agent_id=audited&operation=update").json["entries"]
+    assert only["payload"][0]["memory_id"] == id
 
 
 def test_idempotency_keys_give_the_first_answer_again(open_server: ServerProcess) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from server_process import PROTOCOLS, Answer, ServerProcess
 
+from commonplace.serve.routes import error_reply
+from commonplace.wire.errors import Fault
 from commonplace.wire.validate import check
 
 REMEMBER = {"agent_id": "bad", "type": "semantic", "content": "must never be kept"}
@@ -24,6 +26,19 @@ def refused(answer: Answer, status: int, code: str) -> str:
     assert "Traceback" not in message
     assert ".py" not in message
     return message
+
+
+def test_each_fault_has_its_status() -> None:
+    statuses = {
+        "validation_error": 400, "unauthenticated": 401, "forbidden": 403, "not_found": 404, "conflict": 409,
+        "payload_too_large": 413, "secret_leakage": 422, "rate_limited": 429, "unavailable": 503,
+    }  # fmt: skip
+    for kind in Fault.__subclasses__():
+        reply = error_reply(PROTOCOLS, "/v0/remember", kind("it went wrong"))
+        if kind.code in statuses:
+            assert (kind.code, reply.status) == (kind.code, statuses.pop(kind.code))
+            check("memorywire/error", reply.document)
+    assert statuses == {}
 
 
 BODIES: list[tuple[str, Any, int, str, str]] = [

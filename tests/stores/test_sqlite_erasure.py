@@ -145,6 +145,18 @@ def test_two_stores_on_one_file_see_each_other(path: Path, clock: FakeClock) -> 
             assert run_b(b.engine.ledger.verify(WHO)).first_bad is None
 
 
+def test_what_one_store_erased_takes_no_place_in_anothers_answers(path: Path, clock: FakeClock) -> None:
+    """As it would if the other went on comparing the question with what is gone."""
+    nearest = [Draft("agent", "semantic", f"the harbour report {i}", tags=["old"]) for i in range(60)]
+    with open_subject(SqliteStore(path, clock), clock) as (a, run):
+        run(a.remember_all(nearest))
+        kept = set(run(a.remember_all([Draft("agent", "semantic", f"boats leave the harbour {i}") for i in range(3)])))
+        with open_subject(SqliteStore(path, clock), clock) as (b, run_b):
+            assert not kept & {m.id for m in run_b(b.recall("the harbour report", k=3))}
+            run(a.forget(filter={"tags": "old"}, hard_delete=True))
+            assert {m.id for m in run_b(b.recall("the harbour report", k=3))} == kept
+
+
 def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: FakeClock) -> None:
     """Rows of all sizes, changed and erased in no order, so that every kind of page is moved about."""
     dice = random.Random(3)

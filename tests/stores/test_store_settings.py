@@ -87,3 +87,19 @@ def test_an_opener_may_leave_the_settings_out(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(plugins, "_installed", lambda scheme, opener=opener: opener)
         plugins.open_store("theirs://x", FakeClock(), StoreSettings(index_mb=7))
     assert given == [("theirs://x",), ("theirs://x", 7)]
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
+@pytest.mark.parametrize("form", ["relative", "absolute", "three slashes", "memory"])
+def test_a_url_names_the_file_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = {"relative": "./kept.db", "absolute": f"{tmp_path}/kept.db", "three slashes": f"//{tmp_path}/kept.db"}
+    store = plugins.open_store(f"{scheme}://{here.get(form, ':memory:')}", FakeClock())
+    assert isinstance(store, SqliteStore)
+    place = store.files.database
+    assert place.is_file()
+    assert (tmp_path / "kept.db").exists() is (form != "memory")
+    asyncio.run(store.close())
+    assert place.exists() is (form != "memory"), "what is in memory goes when it is closed"

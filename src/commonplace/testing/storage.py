@@ -54,14 +54,19 @@ class StorageScenarios(Contract):
 
     @scenario()
     async def test_two_hundred_writers_at_once(self, s: Subject) -> None:
-        """Each row has its own words and its own vector: asking with its text finds it first."""
+        """Each row has its own words and its own vector: asking with its text finds it first, and so does its vector
+        alone."""
         texts = [f"entry {i:03} {mint_id(i)[-12:]} on the {'odd' if i % 2 else 'even'} side" for i in range(200)]
         ids = await asyncio.gather(*(s.remember(text, metadata={"i": i}) for i, text in enumerate(texts)))
         assert len(set(ids)) == 200
+        vectors = HashingEmbedder().embed(texts)
         for i, (id, text) in enumerate(zip(ids, texts, strict=True)):
             memory = await s.get(id)
             assert (memory.content, memory.metadata) == (text, {"i": i})
             assert (await s.recall(text, k=1))[0].id == id
+            (nearest,) = await s.store.search(Search(Reach("local", ("agent",)), None, vectors[i], limit=1))
+            assert nearest.memory.id == id
+            assert nearest.dense == pytest.approx(1.0, abs=1e-3)
         assert sorted([(await s.get(id)).seq for id in ids]) == list(range(1, 201))
 
     @scenario()

@@ -97,6 +97,20 @@ def test_removed_added_and_swapped_entries_and_parts_are_named() -> None:
     assert first_bad([ENTRIES[0], *ENTRIES]) == 1
 
 
+@pytest.mark.parametrize("place", range(len(ENTRIES) - 1))
+def test_an_entry_that_was_forged_with_its_hashes_is_found_by_the_next(place: int) -> None:
+    """Whoever can write the file can also hash; but every later entry would have to change, too."""
+    entries = deepcopy(ENTRIES)
+    forged = entries[place]
+    forged.principal = "nobody"
+    forged.parts = [audit.part(None, {"reason": "made up"})]
+    forged.payload_hash = audit._payload_hash(forged.parts)
+    forged.hash = audit._header_hash(forged)
+    verifier = audit.Verifier()
+    verifier.feed(entries)
+    assert (verifier.first_bad, verifier.problem) == (place + 2, "it does not follow from the entry before it")
+
+
 def test_erased_payloads_still_verify() -> None:
     entries = deepcopy(ENTRIES)
     for entry in entries:

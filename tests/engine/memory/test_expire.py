@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -50,6 +51,30 @@ def test_what_a_policy_means(policy: dict[str, Any], fields: dict[str, Any], due
     assert (
         matches(candidate, expire.conditions(asked, NOW)) and expire.not_recalled_lately(candidate, asked, NOW)
     ) is due
+
+
+MET: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {  # a condition, what meets it, what does not
+    "older_than_days": (30, {"created_at": NOW - 31 * DAY_MS}, {"created_at": NOW - 29 * DAY_MS}),
+    "type": ("episodic", {"type": "episodic"}, {"type": "semantic"}),
+    "confidence_below": (0.5, {"confidence": 0.4}, {"confidence": 0.6}),
+    "no_recall_in_days": (7, {"last_recalled_at": NOW - 8 * DAY_MS}, {"last_recalled_at": NOW - 6 * DAY_MS}),
+}
+
+
+@pytest.mark.parametrize("names", [n for size in (1, 2, 3, 4) for n in combinations(MET, size)])
+def test_every_condition_of_a_policy_must_hold(names: tuple[str, ...]) -> None:
+    asked = Expire("agent", **{name: MET[name][0] for name in names})
+
+    def due(unmet: str | None) -> bool:
+        fields: dict[str, Any] = {"type": "semantic"}
+        for name in names:
+            fields |= MET[name][2 if name == unmet else 1]
+        candidate = Memory("a", "t", "agent", content="x", **fields)
+        lately = expire.not_recalled_lately(candidate, asked, NOW)
+        return matches(candidate, expire.conditions(asked, NOW)) and lately
+
+    assert due(None)
+    assert not any(due(name) for name in names)
 
 
 KEPT = {"privacy": {"retain": 30}}

@@ -168,7 +168,8 @@ def test_one_survives_and_everyone_else_loses(everyone: list[Memory], strategy: 
 def test_merging_into_what_is_not_there_touches_nothing(subject: Subject, run: Any) -> None:
     a, b = run(subject.remember("a")), run(subject.remember("b"))
     for canonical, duplicates, fault in (
-        ("nobody", [a], NotFound), (a, ["nobody"], NotFound), (a, [a], ValidationError), (a, [a, b], ValidationError),
+        ("nobody", [a], NotFound), ("nobody", [a, b], NotFound), (a, ["nobody"], NotFound),
+        (a, [a], ValidationError), (a, [a, b], ValidationError),
     ):  # fmt: skip
         with pytest.raises(fault):
             run(subject.merge(canonical, *duplicates))

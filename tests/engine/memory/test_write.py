@@ -15,7 +15,8 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.ledger.rows import row_hash
 from commonplace.engine.memory.write import MAX_BATCH, idempotency_slot, new_memory
-from commonplace.engine.types import Draft, Query, Receipt
+from commonplace.engine.types import Draft, Receipt
+from commonplace.stores.base import Reach, Search
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Conflict, Fault, NotFound, PayloadTooLarge, ValidationError
@@ -127,12 +128,24 @@ def test_what_an_odd_agent_has_can_still_be_erased(subject: Subject, run: Any, m
 
 
 def test_an_embedding_given_is_the_one_searched(subject: Subject, run: Any) -> None:
-    far = [0.0] * 255 + [3e38]
-    id = run(subject.remember("unrelated words entirely", embedding=far))
-    (hit,) = run(subject.engine.recall(WHO, Query(("agent",), "zzz", explain=True))).hits
-    assert hit.memory.id == id
-    assert hit.explain["dense"] is not None
-    assert abs(hit.explain["dense"]) <= 1.0
+    """By meaning alone: the one that was given is there, and that of the text is not."""
+    id = run(subject.remember("unrelated words entirely", embedding=[0.0] * 255 + [3e38]))
+    of_text = HashingEmbedder().embed(["unrelated words entirely"])[0]
+    given = np.eye(256, dtype=np.float32)[255]
+    reach = Reach("local", ("agent",))
+    for vector, alike in ((given, 1.0), (of_text, float(of_text @ given))):
+        (found,) = run(subject.store.search(Search(reach, None, vector, limit=1)))
+        assert (found.memory.id, found.dense) == (id, pytest.approx(alike, abs=1e-3))
+    assert float(of_text @ given) < 0.9
+
+
+def test_content_may_have_262144_characters_and_no_more(subject: Subject, run: Any) -> None:
+    kept = run(subject.remember("x" * 262_144))
+    assert len(run(subject.get(kept)).content) == 262_144
+    with pytest.raises(PayloadTooLarge):
+        run(subject.remember("x" * 262_145))
+    with pytest.raises(PayloadTooLarge):
+        run(subject.update(kept, content="x" * 262_145))
 
 
 def test_updates_do_not_overwrite_what_they_have_not_seen(subject: Subject, run: Any) -> None:

@@ -50,6 +50,24 @@ def test_a_recall_is_counted_and_told_without_its_question(subject: Subject, run
     assert run(subject.engine.ledger.verify(WHO)).first_bad is None
 
 
+WAYS: dict[str, Any] = {
+    "recall": lambda engine: engine.recall(WHO, Query(("agent",), QUESTION)),
+    "search": lambda engine: engine.search(WHO, Query(("agent",), QUESTION), limit=5),
+    "palace": lambda engine: engine.palaces.recall(WHO, "agent", QUESTION, 5),
+    "deep palace": lambda engine: engine.palaces.recall(WHO, "agent", QUESTION, 5, deep=True),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_ask_is_told_and_counted(subject: Subject, run: Any, way: str) -> None:
+    id = run(subject.remember("what Alice does play is the violin"))
+    run(WAYS[way](subject.engine))
+    run(subject.engine.flush())
+    (told,) = recalls(subject, run)
+    assert (told["results"], told["ids"]) == (1, [id])
+    assert run(subject.get(id)).recalls == 1
+
+
 def test_the_same_question_hashes_differently_each_time(subject: Subject, run: Any) -> None:
     for _ in range(2):
         run(subject.recall(QUESTION))

@@ -46,6 +46,25 @@ def test_credentials_of_every_family_are_found_in_every_surrounding() -> None:
     assert len(left) <= 0.02 * seen.total(), Counter(left)
 
 
+KINDS = {
+    "github_token": [f"{'gh'}{kind}_" for kind in "pousr"] + ["github" + "_pat_"],
+    "gitlab_token": [f"{'gl'}{kind}-" for kind in ("pat", "dt", "rt", "rtr", "ptt", "ft", "soat", "imt", "agent")],
+    "slack_token": [f"{'xox'}{kind}-" for kind in "abceoprs"],
+    "openai_key": [f"{'sk'}-{kind}-" for kind in ("proj", "svcacct", "admin", "None")],
+    "huggingface_token": ["hf" + "_", "api" + "_org_"],
+}
+
+
+@pytest.mark.parametrize(("family", "prefix"), [(family, each) for family, kinds in KINDS.items() for each in kinds])
+def test_every_kind_of_a_family_is_found(family: str, prefix: str) -> None:
+    """None of them may be among the few that are missed elsewhere."""
+    secret = prefix + some(Random(prefix), ALNUM, 82)
+    for text in (secret, f"the old one was {secret}, change it", f'{{"value": "{secret}"}}'):
+        clean, labels = ON.text(text)
+        assert not leaked(secret, clean), text
+        assert family in labels
+
+
 def test_awkward_surroundings_hide_nothing() -> None:
     seen, left = find_missed(held_out())
     assert len(left) <= 0.02 * seen.total(), Counter(left)
