@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -246,13 +247,21 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
 # the end
 
 
-def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever hangs: from the moment it is told to stop, a watchdog is set that ends the process, once."""
-    watchdogs: list[Any] = []
+@pytest.fixture
+def watchdogs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Those that were set, none of which ends this process."""
+    found: list[Any] = []
 
     class RecordedTimer(threading.Timer):
         def start(self) -> None:
-            watchdogs.append(self)
+            found.append(self)
+
+    monkeypatch.setattr(stdio.threading, "Timer", RecordedTimer)
+    return found
+
+
+def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, watchdogs: list[Any]) -> None:
+    """Whatever hangs: from the moment it is told to stop, a watchdog is set that ends the process, once."""
 
     async def stop_twice() -> None:
         reading, writing = os.pipe()
@@ -263,12 +272,42 @@ def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, monkeypatch: pyt
         os.close(reading)
         os.close(writing)
 
-    monkeypatch.setattr(stdio.threading, "Timer", RecordedTimer)
     asyncio.run(stop_twice())
     (watchdog,) = watchdogs
     assert watchdog.daemon
     assert (watchdog.function, watchdog.args) == (os._exit, (0,))
     assert stdio.GRACE_SECONDS < watchdog.interval < 2
+
+
+@pytest.mark.parametrize("tools", ["commonplace", "trusty"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_read_after_a_signal(
+    tmp_path: Path, watchdogs: list[Any], number: signal.Signals, tools: str
+) -> None:
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    (stdin, client_out), (client_in, stdout) = os.pipe(), os.pipe()
+
+    async def serve() -> None:
+        server = stdio.StdioServer(configure(data=tmp_path), load_tool_set(tools), stdio.Options(), stdin, stdout)
+        running = asyncio.create_task(server.run())
+        os.write(client_out, ping)
+        while not select.select([client_in], [], [], 0)[0]:
+            await asyncio.sleep(0)
+        assert json.loads(os.read(client_in, 1000))["result"] == {}
+        os.kill(os.getpid(), number)
+        await running
+        os.write(client_out, ping)
+        for _ in range(10):  # turns of the loop, in each of which it would read what is there
+            await asyncio.sleep(0)
+
+    try:
+        asyncio.run(serve())
+        assert os.read(stdin, 1000) == ping
+        assert not select.select([client_in], [], [], 0)[0], "it was answered"
+        assert len(watchdogs) == 1
+    finally:
+        for descriptor in (stdin, client_out, client_in, stdout):
+            os.close(descriptor)
 
 
 def _in_flight(one: McpProcess) -> None:
@@ -374,8 +413,6 @@ def _until_it_runs(pid: int) -> None:
 
 
 def _wait_for_end(pidfd: int) -> None:
-    import select
-
     assert select.select([pidfd], [], [], SECONDS)[0], "the process outlived its client"
 
 
