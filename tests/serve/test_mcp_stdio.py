@@ -302,6 +302,7 @@ def test_nothing_is_read_after_a_signal(
 
     try:
         asyncio.run(serve())
+        assert select.select([stdin], [], [], 0)[0], "it was read"
         assert os.read(stdin, 1000) == ping
         assert not select.select([client_in], [], [], 0)[0], "it was answered"
         assert len(watchdogs) == 1
