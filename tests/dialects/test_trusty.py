@@ -19,7 +19,7 @@ from commonplace.dialects.trusty.operations import Trusty, uuid_of
 from commonplace.dialects.trusty.tools import TOOLS, input_schema
 from commonplace.embedders.minilm import NAME
 from commonplace.engine.engine import Engine
-from commonplace.engine.palaces import palace_recall, palaces
+from commonplace.engine.palaces import palace_recall
 from commonplace.engine.palaces.palace_recall import effective_importance
 from commonplace.engine.recall import relevance
 from commonplace.engine.types import Draft, Hit
@@ -29,7 +29,7 @@ from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge,
 from commonplace.wire.filters import matches
 from commonplace.wire.models import RecallRequest
 from commonplace.wire.palace_names import valid
-from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
+from commonplace.wire.record import Memory, Principal
 from commonplace.wire.validate import check, portable_schema, schema, schema_names
 
 GATEWAY = "The API gateway validates JWT tokens using RS256."
@@ -192,7 +192,7 @@ def test_a_memory_lies_in_the_room_it_was_put_in(room: str) -> None:
 
 
 def test_a_text_has_a_documented_limit(trusty: Caller) -> None:
-    assert isinstance(trusty.refused("memory_remember", text="x" * (MAX_CONTENT_CHARS + 1)), PayloadTooLarge)
+    assert isinstance(trusty.refused("memory_remember", text="x" * 262_145), PayloadTooLarge)
     assert trusty.refused("memory_remember", text="  ").message.startswith("memory_remember: content must not be blank")
     assert trusty.listed() == []
 
@@ -328,6 +328,9 @@ def test_recall_reads_exactly_its_palace(trusty: Caller) -> None:
     trusty.important("something shared", 1.0, palace="shared")
     trusty.remember()
     assert [r["content"] for r in trusty.recall("secret shared", top_k=50)] == [GATEWAY]
+    assert [r["content"] for r in trusty.recall("secret shared", deep=True, top_k=50)] == [GATEWAY]
+    assert [d["content"] for d in trusty.listed()] == [GATEWAY]
+    assert trusty("palace_info")["drawer_count"] == 1
 
 
 @given(
@@ -634,10 +637,13 @@ def test_a_named_palace_wins_over_the_default(trusty: Caller) -> None:
 
 
 def test_identity_and_description_have_a_limit(trusty: Caller) -> None:
-    long = "x" * (palaces.LONGEST_TEXT + 1)
-    assert isinstance(trusty.refused("palace_create", name="p", description=long), PayloadTooLarge)
+    longest = "x" * 16_384
+    assert isinstance(trusty.refused("palace_create", name="p", description=longest + "x"), PayloadTooLarge)
     with pytest.raises(PayloadTooLarge):
-        trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "p", long))
+        trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "p", longest + "x"))
+    trusty("palace_create", name="p", description=longest)
+    kept = trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "p", longest))
+    assert (kept.description, kept.identity) == (longest, longest)
 
 
 def test_the_data_directory_is_told_to_whoever_looks_after_it(trusty: Caller, tmp_path: Path) -> None:
