@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from server_process import SECONDS, cli, command, environment
 
 from commonplace.config import load as configure
 from commonplace.serve.mcp import stdio
+from commonplace.serve.mcp.tools import Session, ToolSet
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.protocols import load_tool_set
 
@@ -279,36 +281,95 @@ def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, watchdogs: list[
     assert stdio.GRACE_SECONDS < watchdog.interval < 2
 
 
+class Pipes:
+    """Both ends of stdin and stdout, for a server in this process."""
+
+    def __init__(self) -> None:
+        (self.stdin, self.client_out), (self.client_in, self.stdout) = os.pipe(), os.pipe()
+
+    def server(self, data: Path, tools: ToolSet) -> stdio.StdioServer:
+        return stdio.StdioServer(configure(data=data), tools, stdio.Options(), self.stdin, self.stdout)
+
+    def ask(self, method: str, **params: Any) -> bytes:
+        asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
+        os.write(self.client_out, asked)
+        return asked
+
+    def hang_up(self) -> None:
+        os.close(self.client_out)
+        self.client_out = -1
+
+    @property
+    def answer(self) -> Any:
+        """None while there is none."""
+        return json.loads(os.read(self.client_in, 10_000)) if select.select([self.client_in], [], [], 0)[0] else None
+
+    def close(self) -> None:
+        for descriptor in (self.stdin, self.client_out, self.client_in, self.stdout):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+@pytest.fixture
+def pipes(watchdogs: list[Any]) -> Iterator[Pipes]:
+    made = Pipes()
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("tools", ["commonplace", "trusty"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_nothing_is_read_after_a_signal(
-    tmp_path: Path, watchdogs: list[Any], number: signal.Signals, tools: str
-) -> None:
-    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
-    (stdin, client_out), (client_in, stdout) = os.pipe(), os.pipe()
-
-    async def serve() -> None:
-        server = stdio.StdioServer(configure(data=tmp_path), load_tool_set(tools), stdio.Options(), stdin, stdout)
-        running = asyncio.create_task(server.run())
-        os.write(client_out, ping)
-        while not select.select([client_in], [], [], 0)[0]:
+def test_nothing_is_read_after_a_signal(tmp_path: Path, pipes: Pipes, number: signal.Signals, tools: str) -> None:
+    async def serve() -> bytes:
+        running = asyncio.create_task(pipes.server(tmp_path, load_tool_set(tools)).run())
+        pipes.ask("ping")
+        while (answer := pipes.answer) is None:
             await asyncio.sleep(0)
-        assert json.loads(os.read(client_in, 1000))["result"] == {}
+        assert answer["result"] == {}
         os.kill(os.getpid(), number)
         await running
-        os.write(client_out, ping)
+        asked = pipes.ask("ping")
         for _ in range(10):  # turns of the loop, in each of which it would read what is there
             await asyncio.sleep(0)
+        return asked
 
-    try:
-        asyncio.run(serve())
-        assert select.select([stdin], [], [], 0)[0], "it was read"
-        assert os.read(stdin, 1000) == ping
-        assert not select.select([client_in], [], [], 0)[0], "it was answered"
-        assert len(watchdogs) == 1
-    finally:
-        for descriptor in (stdin, client_out, client_in, stdout):
-            os.close(descriptor)
+    asked = asyncio.run(serve())
+    assert select.select([pipes.stdin], [], [], 0)[0], "it was read"
+    assert os.read(pipes.stdin, 1000) == asked
+    assert pipes.answer is None
+
+
+@pytest.mark.parametrize("tools", ["commonplace", "trusty"])
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGINT], ids=["EOF", "SIGTERM", "SIGINT"])
+def test_a_call_that_was_begun_is_finished_and_answered(
+    tmp_path: Path, pipes: Pipes, watchdogs: list[Any], number: signal.Signals | None, tools: str
+) -> None:
+    async def serve() -> None:
+        begun, may_end = asyncio.Event(), asyncio.Event()
+
+        async def work(session: Session, arguments: Any) -> Any:
+            begun.set()
+            await may_end.wait()
+            return {"kept": True}
+
+        offered = load_tool_set(tools)
+        slow = offered.tools[0]._replace(name="slow", handler=work)
+        running = asyncio.create_task(pipes.server(tmp_path, offered._replace(tools=(slow,))).run())
+        pipes.ask("tools/call", name="slow", arguments={})
+        await begun.wait()
+        if number is None:
+            pipes.hang_up()
+        else:
+            os.kill(os.getpid(), number)
+        while not watchdogs:  # which is set by the first step of stopping
+            await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        may_end.set()
+        await running
+
+    asyncio.run(serve())
+    assert json.loads(pipes.answer["result"]["content"][0]["text"]) == {"kept": True}
 
 
 def _in_flight(one: McpProcess) -> None:
