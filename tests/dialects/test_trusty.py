@@ -589,6 +589,7 @@ def test_every_agent_with_a_memory_and_a_valid_name_is_a_palace(trusty: Caller) 
     trusty.important("x", 0.5, palace="team/one")
     assert trusty("palace_list")["palaces"] == ["assistant", "emptied", "my-project"]
     assert trusty("palace_info", palace="assistant")["drawer_count"] == 1
+    assert trusty("palace_info", palace="emptied")["drawer_count"] == 0
 
 
 def test_an_unknown_palace_is_an_error_for_every_tool(trusty: Caller) -> None:
