@@ -333,7 +333,7 @@ def test_nothing_is_read_after_a_signal(tmp_path: Path, pipes: Pipes, number: si
             await asyncio.sleep(0)
         return asked
 
-    asked = asyncio.run(serve())
+    asked = asyncio.run(asyncio.wait_for(serve(), SECONDS))
     assert select.select([pipes.stdin], [], [], 0)[0], "it was read"
     assert os.read(pipes.stdin, 1000) == asked
     assert pipes.answer is None
@@ -368,7 +368,7 @@ def test_a_call_that_was_begun_is_finished_and_answered(
         may_end.set()
         await running
 
-    asyncio.run(serve())
+    asyncio.run(asyncio.wait_for(serve(), SECONDS))
     assert json.loads(pipes.answer["result"]["content"][0]["text"]) == {"kept": True}
 
 
