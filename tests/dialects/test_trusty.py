@@ -313,14 +313,14 @@ def test_nothing_is_cut_off_for_being_irrelevant(
     if calibrated:  # as for the embedder that ships: only then is there a cut-off at all
         fit = relevance.fitted(NAME)
         monkeypatch.setattr(relevance, "fitted", lambda name: fit)
-    for i in range(30):
-        trusty.remember(f"xylophone {i}")
+    every = {trusty.remember(f"xylophone {i}") for i in range(30)}
     wire = Memorywire(trusty.subject.engine, Principal())
     elsewhere = trusty.run(wire.recall(RecallRequest(agent_id="my-project", query="quantum chromodynamics")))
     assert (elsewhere.results == []) is calibrated
-    for deep in (False, True):
-        results = trusty.recall("quantum chromodynamics", deep=deep, top_k=25)
-        assert [r["layer"] for r in results] == [3 if deep else 2] * 25
+    for deep, layer in ((False, 2), (True, 3)):
+        results = trusty.recall("quantum chromodynamics", deep=deep, top_k=30)
+        assert {r["drawer_id"] for r in results} == every
+        assert [r["layer"] for r in results] == [layer] * 30
 
 
 def test_recall_reads_exactly_its_palace(trusty: Caller) -> None:
