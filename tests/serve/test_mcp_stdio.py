@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from server_process import SECONDS, cli, command, environment
 
 from commonplace.config import load as configure
 from commonplace.serve.mcp import stdio
+from commonplace.serve.mcp.tools import Session, ToolSet
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.protocols import load_tool_set
 
@@ -251,13 +254,21 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
 # the end
 
 
-def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever hangs: from the moment it is told to stop, a watchdog is set that ends the process, once."""
-    watchdogs: list[Any] = []
+@pytest.fixture
+def watchdogs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Those that were set, none of which ends this process."""
+    found: list[Any] = []
 
     class RecordedTimer(threading.Timer):
         def start(self) -> None:
-            watchdogs.append(self)
+            found.append(self)
+
+    monkeypatch.setattr(stdio.threading, "Timer", RecordedTimer)
+    return found
+
+
+def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, watchdogs: list[Any]) -> None:
+    """Whatever hangs: from the moment it is told to stop, a watchdog is set that ends the process, once."""
 
     async def stop_twice() -> None:
         reading, writing = os.pipe()
@@ -268,12 +279,102 @@ def test_stopping_is_cut_off_before_two_seconds(tmp_path: Path, monkeypatch: pyt
         os.close(reading)
         os.close(writing)
 
-    monkeypatch.setattr(stdio.threading, "Timer", RecordedTimer)
     asyncio.run(stop_twice())
     (watchdog,) = watchdogs
     assert watchdog.daemon
     assert (watchdog.function, watchdog.args) == (os._exit, (0,))
     assert stdio.GRACE_SECONDS < watchdog.interval < 2
+
+
+class Pipes:
+    """Both ends of stdin and stdout, for a server in this process."""
+
+    def __init__(self) -> None:
+        (self.stdin, self.client_out), (self.client_in, self.stdout) = os.pipe(), os.pipe()
+
+    def server(self, data: Path, tools: ToolSet) -> stdio.StdioServer:
+        return stdio.StdioServer(configure(data=data), tools, stdio.Options(), self.stdin, self.stdout)
+
+    def ask(self, method: str, **params: Any) -> bytes:
+        asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
+        os.write(self.client_out, asked)
+        return asked
+
+    def hang_up(self) -> None:
+        os.close(self.client_out)
+        self.client_out = -1
+
+    @property
+    def answer(self) -> Any:
+        """None while there is none."""
+        return json.loads(os.read(self.client_in, 10_000)) if select.select([self.client_in], [], [], 0)[0] else None
+
+    def close(self) -> None:
+        for descriptor in (self.stdin, self.client_out, self.client_in, self.stdout):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+@pytest.fixture
+def pipes(watchdogs: list[Any]) -> Iterator[Pipes]:
+    made = Pipes()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("tools", ["commonplace", "trusty"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_read_after_a_signal(tmp_path: Path, pipes: Pipes, number: signal.Signals, tools: str) -> None:
+    async def serve() -> bytes:
+        running = asyncio.create_task(pipes.server(tmp_path, load_tool_set(tools)).run())
+        pipes.ask("ping")
+        while (answer := pipes.answer) is None:
+            await asyncio.sleep(0)
+        assert answer["result"] == {}
+        os.kill(os.getpid(), number)
+        await running
+        asked = pipes.ask("ping")
+        for _ in range(10):  # turns of the loop, in each of which it would read what is there
+            await asyncio.sleep(0)
+        return asked
+
+    asked = asyncio.run(asyncio.wait_for(serve(), SECONDS))
+    assert select.select([pipes.stdin], [], [], 0)[0], "it was read"
+    assert os.read(pipes.stdin, 1000) == asked
+    assert pipes.answer is None
+
+
+@pytest.mark.parametrize("tools", ["commonplace", "trusty"])
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGINT], ids=["EOF", "SIGTERM", "SIGINT"])
+def test_a_call_that_was_begun_is_finished_and_answered(
+    tmp_path: Path, pipes: Pipes, watchdogs: list[Any], number: signal.Signals | None, tools: str
+) -> None:
+    async def serve() -> None:
+        begun, may_end = asyncio.Event(), asyncio.Event()
+
+        async def work(session: Session, arguments: Any) -> Any:
+            begun.set()
+            await may_end.wait()
+            return {"kept": True}
+
+        offered = load_tool_set(tools)
+        slow = offered.tools[0]._replace(name="slow", handler=work)
+        running = asyncio.create_task(pipes.server(tmp_path, offered._replace(tools=(slow,))).run())
+        pipes.ask("tools/call", name="slow", arguments={})
+        await begun.wait()
+        if number is None:
+            pipes.hang_up()
+        else:
+            os.kill(os.getpid(), number)
+        while not watchdogs:  # which is set by the first step of stopping
+            await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        may_end.set()
+        await running
+
+    asyncio.run(asyncio.wait_for(serve(), SECONDS))
+    assert json.loads(pipes.answer["result"]["content"][0]["text"]) == {"kept": True}
 
 
 def _in_flight(one: McpProcess) -> None:
@@ -379,8 +480,6 @@ def _until_it_runs(pid: int) -> None:
 
 
 def _wait_for_end(pidfd: int) -> None:
-    import select
-
     assert select.select([pidfd], [], [], SECONDS)[0], "the process outlived its client"
 
 

@@ -1,4 +1,4 @@
-"""Whole messages on a pipe whose reader is slow."""
+"""Bytes as they arrive on stdin, cut into lines; whole messages on a stdout whose reader is slow."""
 
 from __future__ import annotations
 
@@ -6,9 +6,26 @@ import asyncio
 import os
 from contextlib import suppress
 
+from hypothesis import given, strategies as st
 from server_process import SECONDS
 
-from commonplace.serve.mcp.stdio_streams import OutputStream
+from commonplace.serve.mcp.stdio_streams import LineSplitter, OutputStream
+
+TOO_LONG = None
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"bc", b" ", b"\n", b"\r\n", b"a\nb", b"xxxxx"]), max_size=30), st.integers(1, 8)
+)
+def test_lines_are_the_same_however_they_arrive(pieces: list[bytes], limit: int) -> None:
+    """What is too long is said once, wherever its end comes, and the next line is whole."""
+    seen: list[bytes | None] = []
+    splitter = LineSplitter(seen.append, lambda: seen.append(TOO_LONG), limit)
+    for piece in pieces:
+        splitter.feed(piece)
+    splitter.end()
+    lines = b"".join(pieces).split(b"\n")
+    assert seen == [line if len(line) <= limit else TOO_LONG for line in lines if len(line) > limit or line.strip()]
 
 
 def test_messages_are_whole_and_in_order_while_the_reader_is_slow() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,12 @@ from server_process import SECONDS, Answer, cli, token
 from trusty_process import SIGNALS, Client, http_call, run_trusty
 
 from commonplace import config
+from commonplace.engine import Engine
+from commonplace.engine.types import Draft
 from commonplace.serve.companion import Companion as CompanionServer, Events, parse_address
+from commonplace.serve.protocols.trusty import companion_protocol
+from commonplace.serve.routes import Call
+from commonplace.testing.subject import Subject
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.record import Principal
 
@@ -74,15 +80,20 @@ def test_health_is_ok(companion: Companion) -> None:
 
 
 def test_status_and_config(companion: Companion) -> None:
-    companion.remember("home", "something")
+    for palace in ("home", "annexe"):
+        companion("POST", "/api/v1/palaces", {"name": palace})
+        companion.remember(palace, "something")
+    companion("POST", "/api/v1/palaces/annexe/kg", {"subject": "it", "predicate": "is", "object": "counted"})
     status = companion.get("/api/v1/status")
     assert list(status) == [
         "version", "palace_count", "default_palace", "data_root", "total_drawers", "total_vectors", "total_kg_triples",
     ]  # fmt: skip
     assert (status["version"], status["default_palace"]) == ("0.1.10", "home")
     assert status["data_root"] == str(companion.data)  # type: ignore[attr-defined]
-    assert status["palace_count"] == len(companion.get("/api/v1/palaces"))
-    assert status["total_drawers"] == status["total_vectors"] > 0
+    palaces = companion.get("/api/v1/palaces")
+    assert status["palace_count"] == len(palaces) > 1
+    for name in ("drawer", "vector", "kg_triple"):
+        assert status[f"total_{name}s"] == sum(palace[f"{name}_count"] for palace in palaces) > 0
     assert companion.get("/api/v1/config") == {
         "openrouter_configured": False, "model": "", "data_root": status["data_root"],
     }  # fmt: skip
@@ -96,8 +107,12 @@ def test_palaces_are_made_listed_and_shown(companion: Companion) -> None:
     assert list(shown) == [
         "id", "name", "description", "drawer_count", "vector_count", "kg_triple_count", "wing_count", "created_at",
     ]  # fmt: skip
-    assert (shown["id"], shown["description"], shown["drawer_count"]) == ("acme", "A client", 0)
-    assert {"home", "acme"} <= {palace["id"] for palace in companion.get("/api/v1/palaces")}
+    assert (shown["id"], shown["name"], shown["description"]) == ("acme", "acme", "A client")
+    assert [shown[f"{name}_count"] for name in ("drawer", "vector", "kg_triple", "wing")] == [0] * 4
+    assert abs(datetime.fromisoformat(shown["created_at"]) - datetime.now(UTC)).total_seconds() < 600
+    listed = companion.get("/api/v1/palaces")
+    assert shown in listed
+    assert "home" in [palace["id"] for palace in listed]
     assert companion.client.call("palace_info", palace="acme")["drawer_count"] == 0
 
 
@@ -126,6 +141,33 @@ def test_a_drawer_is_stored_listed_and_deleted(companion: Companion) -> None:
     assert [d["id"] for d in companion.get("/api/v1/palaces/drawers/drawers")] == [other]
 
 
+def test_a_list_has_fifty_drawers_unless_said(companion: Companion) -> None:
+    companion("POST", "/api/v1/palaces", {"name": "full"})
+    for i in range(51):
+        companion.remember("full", f"note {i}")
+    assert len(companion.get("/api/v1/palaces/full/drawers")) == 50
+    assert len(companion.get("/api/v1/palaces/full/drawers?limit=51")) == 51
+
+
+def test_what_waits_for_approval_is_accepted_and_not_shown(
+    over: tuple[Subject, Callable[[Any], Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plainly = Engine.remember
+
+    async def staged(engine: Engine, who: Principal, draft: Draft) -> Any:
+        return await plainly(engine, who, draft, approval={"agent_id": draft.agent_id, "content": draft.content})
+
+    monkeypatch.setattr(Engine, "remember", staged)
+    routes = {(route.method, route.path): route.handler for route in companion_protocol("home", Events()).routes}
+    drawers = "/api/v1/palaces/{id}/drawers"
+    subject, run = over
+    call = Call(subject.engine, Principal(), {"content": "x"}, {"id": "home"})
+    answer = run(routes["POST", drawers](call))
+    assert (answer.status, answer.document["status"]) == (202, "pending")
+    assert list(answer.document) == ["id", "status"]
+    assert run(routes["GET", drawers](call)).document == []
+
+
 def test_recall_gives_drawers_with_scores_and_layers(companion: Companion) -> None:
     companion("POST", "/api/v1/palaces", {"name": "recalled"})
     for i in range(16):
@@ -137,8 +179,27 @@ def test_recall_gives_drawers_with_scores_and_layers(companion: Companion) -> No
         assert all(list(result) == ["drawer", "score", "layer"] for result in found)
         (hit,) = (result for result in found if result["layer"] == layer and result["drawer"]["id"] == id)
         assert 0 < hit["score"] <= 1
+        tool = "memory_recall_deep" if deep == "true" else "memory_recall"
+        told = companion.client.call(tool, palace="recalled", query="gateway tokens", top_k=4)["results"]
+        assert [(r["drawer"]["id"], r["score"], r["layer"]) for r in found] == [
+            (r["drawer_id"], r["score"], r["layer"]) for r in told
+        ]
     assert len(companion.get("/api/v1/palaces/recalled/recall?q=lunch")) == 10
-    assert companion.get("/api/v1/palaces/recalled/drawers?limit=100")[-1]["access_count"] == 2
+    assert companion.get("/api/v1/palaces/recalled/drawers?limit=100")[-1]["access_count"] == 4
+
+
+def test_a_recall_begins_with_the_identity(companion: Companion, tmp_path: Path) -> None:
+    companion.remember("home", "something")
+    (tmp_path / "identity.txt").write_text("I am the project.", "utf-8")
+    data: Path = companion.data  # type: ignore[attr-defined]
+    cli(data, "palace", "identity", "home", "--file", str(tmp_path / "identity.txt"))
+    try:
+        first, second = companion.get("/api/v1/palaces/home/recall?q=something&top_k=2")
+    finally:
+        cli(data, "palace", "identity", "home", "--clear")
+    assert (first["drawer"]["id"], first["drawer"]["room_id"], first["score"], first["layer"]) == (NIL, NIL, 1.0, 0)
+    assert first["drawer"]["content"] == "I am the project."
+    assert second["layer"] == 2
 
 
 def test_facts_are_stated_and_read(companion: Companion) -> None:
@@ -149,6 +210,9 @@ def test_facts_are_stated_and_read(companion: Companion) -> None:
     assert {name: triple[name] for name in body} == body
     assert (triple["valid_to"], triple["valid_from"][-1]) == (None, "Z")
     assert companion.get("/api/v1/palaces/home")["kg_triple_count"] == 1
+    assert companion.get("/api/v1/palaces/home/kg?subject=auth&as_of=2001-01-01") == []
+    companion("POST", "/api/v1/palaces/home/kg", {"subject": "plain", "predicate": "is", "object": "certain"})
+    assert companion.get("/api/v1/palaces/home/kg?subject=plain")[0]["confidence"] == 1.0
 
 
 def test_dreaming_says_that_it_never_ran_and_cannot(companion: Companion) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -17,7 +18,11 @@ from server_process import SECONDS, environment
 from trusty_process import SIGNALS, Client, mcp, parsed, prefill, run_trusty
 
 from commonplace.engine.types import Draft
+from commonplace.serve.mcp.handler import McpHandler
+from commonplace.serve.mcp.messages import JsonRpcError
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
+from commonplace.serve.protocols.trusty import TOOLS
+from commonplace.wire.record import Principal
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INTERNAL = -32700, -32600, -32601, -32603
 
@@ -148,14 +153,17 @@ def test_clients_of_the_first_era_see_the_guides_list_and_later_ones_hints(bound
     ):
         bound.request("initialize", protocolVersion=era)
         tools = bound.request("tools/list")["result"]["tools"]
-        assert [tool["name"] for tool in tools] == [tool["name"] for tool in guide.TOOLS["tools"]]
-        for tool in tools:
+        for tool, listed in zip(tools, guide.TOOLS["tools"], strict=True):
             assert ("annotations" in tool) is hints
             assert ("outputSchema" in tool) is structured
             if hints:
                 assert {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} <= set(
                     tool["annotations"]
                 )
+            ours = {key: tool[key] for key in tool if key not in ("annotations", "outputSchema")}
+            required = listed["inputSchema"].get("required")
+            kept = {} if required is None else {"required": [name for name in required if name != "palace"]}
+            assert ours == {**listed, "inputSchema": {**listed["inputSchema"], **kept}}
         result = bound.request("tools/call", name="palace_list", arguments={})["result"]
         assert ("structuredContent" in result) is structured
         assert "isError" not in result or result["isError"] is False
@@ -309,6 +317,25 @@ def test_every_failure_of_a_tool_is_an_error_and_never_a_result(bound: Client) -
         assert bound.request("tools/call", **wrong)["error"]["code"] == INTERNAL
 
 
+def test_a_tool_that_breaks_is_an_error_like_any_other() -> None:
+    """Also when what breaks is the opening of the store, without which no secret can be taken out of an answer."""
+    reported: list[str] = []
+
+    class Broken:
+        who, agent, palace = Principal(), "default", "p"
+
+        async def engine(self) -> Any:
+            raise RuntimeError("the disk is gone")
+
+    handler = McpHandler(TOOLS, lambda operation, error: reported.append(f"{operation}: {error}"))
+    params = {"name": "palace_list", "arguments": {}}
+    with pytest.raises(JsonRpcError) as refused:
+        asyncio.run(handler.answer(Broken(), "2024-11-05", "tools/call", params))
+    said = "palace_list: internal error; the server's log says where"
+    assert refused.value.document() == {"code": INTERNAL, "message": said}
+    assert reported == ["palace_list: the disk is gone"]
+
+
 # the pipe
 
 
@@ -322,11 +349,13 @@ def test_answers_come_in_the_order_of_the_requests(free: Client) -> None:
         lines.append(json.dumps({"jsonrpc": "2.0", "id": 3 * i + 1, "method": "tools/call", "params": {
             "name": "palace_info", "arguments": {"palace": "ordered"}}}))  # fmt: skip
         lines.append(json.dumps({"jsonrpc": "2.0", "id": 3 * i + 2, "method": "ping"}))
+        lines.append("what is no request is refused in its turn, too")
     free.send("\n".join(lines))
     answers = [free.receive() for _ in lines]
-    assert [answer["id"] for answer in answers] == list(range(30))
+    expected = [id for i in range(10) for id in (3 * i, 3 * i + 1, 3 * i + 2, None)]
+    assert [answer["id"] for answer in answers] == expected
     # Each call finds what the one before it wrote.
-    assert [parsed(answer)["drawer_count"] for answer in answers[1::3]] == list(range(1, 11))
+    assert [parsed(answer)["drawer_count"] for answer in answers[1::4]] == list(range(1, 11))
 
 
 def test_a_palace_may_be_named_although_there_is_a_default(bound: Client) -> None:
