@@ -221,7 +221,7 @@ def vouch(
 
     async def send() -> tuple[Document, Any]:
         made = client.vouch_for(run.memory.agent_id, subject, now=system_clock(), private=private, **claim)
-        async with client.Peer(url, token) as peer:
+        async with client.PeerServer(url, token) as peer:
             return made, await peer.vouch(made)
 
     with request_to(url, token):
