@@ -12,7 +12,7 @@ from typing import Any
 
 from commonplace.stores.sqlite.index import compaction, verify as checks
 from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder, disk_usage
-from commonplace.stores.sqlite.index.query import Hit, IndexQuery, IndexSource
+from commonplace.stores.sqlite.index.query import IndexHit, IndexQuery, IndexSource
 from commonplace.stores.sqlite.index.scope import ScopeRows
 from commonplace.stores.sqlite.index.search import search
 from commonplace.stores.sqlite.index.segment import Identity, IndexDamage, Segment, erase_rows
@@ -58,7 +58,7 @@ class SegmentIndex:
             with held.lock:
                 held.prefetched = ScopeFolder(self._root, scope).raw()
 
-    def search(self, source: IndexSource, scope: int, query: IndexQuery) -> list[Hit]:
+    def search(self, source: IndexSource, scope: int, query: IndexQuery) -> list[IndexHit]:
         held = self._scope(scope)
         with held.lock:
             self._catch_up(held, source)
