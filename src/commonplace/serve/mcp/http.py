@@ -21,7 +21,7 @@ from commonplace.serve.mcp.handler import McpHandler
 from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, JsonRpcError, decode
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.protocols import DEFAULT_TOOLS, load_tool_set, tool_set_names
-from commonplace.serve.routes import Protocol, Reply
+from commonplace.serve.routes import ProtocolRoutes, Reply
 from commonplace.serve.telemetry import log_bug
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
@@ -39,7 +39,7 @@ def _error(fault: Fault) -> Any:
 
 
 #: It has no routes: the body is a conversation of its own, which the SDK reads.
-PROTOCOL = Protocol("/mcp", (), _error)
+PROTOCOL = ProtocolRoutes("/mcp", (), _error)
 
 
 def endpoints(context: AppContext) -> dict[str, McpEndpoint]:

@@ -11,7 +11,7 @@ from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.prompts import PROMPTS
 from commonplace.serve.mcp.tools import ADDS, CHANGES, READS, Document, Resource, Session, without_nulls
 from commonplace.serve.query import parameters
-from commonplace.serve.routes import NOTHING, Call, NdjsonLines, Protocol, Reply, Route, dialect_handler
+from commonplace.serve.routes import NOTHING, Call, NdjsonLines, ProtocolRoutes, Reply, Route, dialect_handler
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check, parse
 
@@ -125,7 +125,7 @@ ROUTES = (
            "operations/kg.response"),
 )  # fmt: skip
 
-PROTOCOLS = (Protocol("/v0", ROUTES),)
+PROTOCOLS = (ProtocolRoutes("/v0", ROUTES),)
 
 
 # tools

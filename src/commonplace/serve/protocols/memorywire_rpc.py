@@ -6,7 +6,7 @@ from typing import Any
 
 from commonplace.serve.protocols import memorywire
 from commonplace.serve.query import parse_query
-from commonplace.serve.routes import Call, MalformedBody, Protocol, Reply, Route
+from commonplace.serve.routes import Call, MalformedBody, ProtocolRoutes, Reply, Route
 from commonplace.wire import strict_json
 from commonplace.wire.errors import Fault, ValidationError
 
@@ -149,4 +149,4 @@ _ROUTE = Route(
     response="memorywire/rpc.response",
     batch=MAX_CALLS,
 )
-PROTOCOLS = (Protocol("/v0/rpc", (_ROUTE,), _error_of_no_call),)
+PROTOCOLS = (ProtocolRoutes("/v0/rpc", (_ROUTE,), _error_of_no_call),)

@@ -12,7 +12,7 @@ from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, Session
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.query import Parameter
-from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
+from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import LOCAL_TENANT, Principal
@@ -220,7 +220,7 @@ def _body(call: Call, schema: str) -> Document:
     return body
 
 
-def companion_protocol(palace: str | None, events: Events) -> Protocol:
+def companion_protocol(palace: str | None, events: Events) -> ProtocolRoutes:
     handlers = _Handlers(palace, events)
     api, one = "/api/v1", "/api/v1/palaces/{id}"
     text, count = Parameter({"type": "string"}), Parameter({"type": "integer", "minimum": 0, "maximum": MAX_INTEGER})
@@ -256,4 +256,4 @@ def companion_protocol(palace: str | None, events: Events) -> Protocol:
         route("POST", f"{one}/kg", handlers.assert_fact, "State a fact.", role="writer", status=204,
               request="trusty/http/triple"),
     )  # fmt: skip
-    return Protocol("", routes, lambda fault: {"error": fault.message})
+    return ProtocolRoutes("", routes, lambda fault: {"error": fault.message})
