@@ -21,7 +21,7 @@ from server_process import SECONDS, command, environment
 from commonplace import Memory
 from commonplace.dialects.mrp import Mrp
 from commonplace.dialects.mrp.signatures import attestation_hash
-from commonplace.serve.mrp_files import LOOKS, MOST_BYTES, AnswerSummary, Folder, watch
+from commonplace.serve.mrp_files import LOOKS, MOST_BYTES, AnswerSummary, RequestFolder, watch
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
@@ -77,7 +77,9 @@ class ExchangeFolder:
             answered: list[AnswerSummary] = []
             async with Memory(data=self.data, embedder="hashing") as memory:
                 mrp = Mrp(await memory.engine(), Principal(), agent="keeper", authenticated=trusted)
-                with Folder(self.folder, mrp.handle, responder="keeper", report=self.said.append, **more) as folder:
+                with RequestFolder(
+                    self.folder, mrp.handle, responder="keeper", report=self.said.append, **more
+                ) as folder:
                     await watch(folder, LimitedPause(looks, between), answered.append)
             return answered
 
@@ -372,7 +374,7 @@ def test_answering_once_waits_for_those_who_asked_too_often(exchange: ExchangeFo
         raise Unavailable("done")
 
     exchange.ask()
-    with Folder(exchange.folder, busy, responder="keeper", report=exchange.said.append) as folder:
+    with RequestFolder(exchange.folder, busy, responder="keeper", report=exchange.said.append) as folder:
         asyncio.run(watch(folder, LimitedPause(9), lambda answered: None, once=True))
     assert len(asked) == 4
     assert len(exchange.said) == 1, "the same thing is said once"
@@ -408,7 +410,7 @@ def test_a_planted_link_is_not_written_through(exchange: ExchangeFolder, tmp_pat
 
 def test_one_process_at_a_time(exchange: ExchangeFolder) -> None:
     with (
-        Folder(exchange.folder, None, responder="keeper", report=exchange.said.append),  # type: ignore[arg-type]
+        RequestFolder(exchange.folder, None, responder="keeper", report=exchange.said.append),  # type: ignore[arg-type]
         pytest.raises(Unavailable, match="another process already answers"),
     ):
         exchange.watch()

@@ -137,14 +137,16 @@ def watch(
         raise ValidationError("--interval takes 0.01 to 3600 seconds", field="interval")
     gc.enable()  # commands run without; this one lives longer
     from commonplace.dialects.mrp import Mrp
-    from commonplace.serve.mrp_files import Folder, watch as watch_folder
+    from commonplace.serve.mrp_files import RequestFolder, watch as watch_folder
 
     engine, agent = run.engine, run.agent
     mrp = Mrp(engine, _caller(engine, trust_folder), agent=agent, authenticated=trust_folder)
     settings = engine.settings.mrp
 
     async def answer_requests() -> None:
-        with Folder(folder, mrp.handle, responder=agent or settings.agent or settings.name, report=note) as requests:
+        with RequestFolder(
+            folder, mrp.handle, responder=agent or settings.agent or settings.name, report=note
+        ) as requests:
             pause = _Pause(interval)
             if not once and not run.as_json:
                 note(f"answering requests in {folder}; stop with Ctrl-C")

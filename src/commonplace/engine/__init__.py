@@ -27,7 +27,7 @@ from commonplace.engine.peers.peers import (
     Requester as Requester,
     TrustContext as TrustContext,
 )
-from commonplace.engine.peers.request_dedup import RequestIdReused as RequestIdReused, slot as slot
+from commonplace.engine.peers.request_dedup import RequestIdReused as RequestIdReused
 from commonplace.engine.peers.trust import Peer as Peer, author_level as author_level
 from commonplace.engine.peers.vouches import VouchedTrust as VouchedTrust
 from commonplace.engine.rate_limit import TokenBucket as TokenBucket, rate_limited as rate_limited

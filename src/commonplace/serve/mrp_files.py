@@ -95,7 +95,7 @@ class _RequestFile:
         return f"{ANSWERS[self.kind]}-{self.id}.json"
 
 
-class Folder:
+class RequestFolder:
     """The requests of one folder. Only one process at a time answers them."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Folder:
         """Whether another look would find nothing that this one has not answered or given up."""
         return not self._unread and not self._postponed
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> RequestFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ValidationError(f"{self.path} is not a folder; give the folder that requests come to", field="dir")
         if not self.path.is_dir():
@@ -295,7 +295,7 @@ class Folder:
 
 
 async def watch(
-    folder: Folder, pause: Pause, on_answer: Callable[[AnswerSummary], None], *, once: bool = False
+    folder: RequestFolder, pause: Pause, on_answer: Callable[[AnswerSummary], None], *, once: bool = False
 ) -> None:
     """Answers requests until told to stop, or once everything that is there is answered or given up."""
     while not pause.stopped:

@@ -11,7 +11,14 @@ import pytest
 from commonplace import Memory
 from commonplace.embedders import model_files
 from commonplace.engine.peers import asking
-from commonplace.engine.peers.asking import FAINT, PeerAnswer, PeerQuery, in_domain, keywords_in, least_relevance
+from commonplace.engine.peers.asking import (
+    MIN_SHARE_OF_BEST,
+    PeerAnswer,
+    PeerQuery,
+    in_domain,
+    keywords_in,
+    least_relevance,
+)
 from commonplace.engine.types import Hit
 from commonplace.testing.subject import Subject
 from commonplace.wire import record
@@ -37,8 +44,8 @@ def hit(relevance: float | None) -> Hit:
     ("relevances", "least"),
     [
         ([], 0.0),
-        ([0.5], 0.5 * FAINT),
-        ([0.02, 0.9, 0.5], 0.9 * FAINT),
+        ([0.5], 0.5 * MIN_SHARE_OF_BEST),
+        ([0.02, 0.9, 0.5], 0.9 * MIN_SHARE_OF_BEST),
         ([None, None], 0.0),
         ([0.9, None], 0.0),
         ([0.0], 0.0),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commonplace.engine.peers import request_dedup
-from commonplace.engine.peers.request_dedup import ANSWER, SEEN, RequestDedup, RequestIdReused, slot
+from commonplace.engine.peers.request_dedup import ANSWER, SEEN, RequestDedup, RequestIdReused, request_key
 from commonplace.testing.subject import START, Subject
 
 UNTIL = START + 1000
@@ -24,14 +24,14 @@ def dedup(subject: Subject) -> RequestDedup:
 
 
 def keep(dedup: RequestDedup, run: Any, response: dict[str, Any] = ANSWERED, **changes: Any) -> dict[str, Any]:
-    fields = {"slot": "s", "asked": ASKED, "under": UNDER, "until": UNTIL, "versions": {}, **changes}
+    fields = {"key": "s", "asked": ASKED, "under": UNDER, "until": UNTIL, "versions": {}, **changes}
     given: dict[str, Any] = run(dedup.keep("local", response=response, **fields))
     return given
 
 
 def earlier(dedup: RequestDedup, run: Any, **changes: Any) -> dict[str, Any] | None:
     found: dict[str, Any] | None = run(
-        dedup.earlier(**{"tenant": "local", "slot": "s", "asked": ASKED, "under": UNDER, **changes})
+        dedup.earlier(**{"tenant": "local", "key": "s", "asked": ASKED, "under": UNDER, **changes})
     )
     return found
 
@@ -42,7 +42,7 @@ def test_the_same_question_gets_the_same_answer_until_its_time_is_over(
     assert earlier(dedup, run) is None
     assert keep(dedup, run) == ANSWERED
     assert earlier(dedup, run) == ANSWERED
-    for other in ({"tenant": "acme"}, {"slot": "t"}, {"under": {"level": 2}}):
+    for other in ({"tenant": "acme"}, {"key": "t"}, {"under": {"level": 2}}):
         assert earlier(dedup, run, **other) is None
     subject.clock.advance(999)
     assert earlier(dedup, run) == ANSWERED
@@ -96,12 +96,12 @@ def test_an_answer_stands_only_while_what_it_shows_is_as_it_was(
 
     for n, act in enumerate((change, lambda id: run(subject.forget(id)), expire)):
         id = run(subject.remember(f"memory {n}"))
-        keep(dedup, run, slot=str(n), versions={id: 1})
-        assert earlier(dedup, run, slot=str(n)) == ANSWERED
+        keep(dedup, run, key=str(n), versions={id: 1})
+        assert earlier(dedup, run, key=str(n)) == ANSWERED
         act(id)
-        assert earlier(dedup, run, slot=str(n)) is None
+        assert earlier(dedup, run, key=str(n)) is None
         fresh = {"answer": "as it is now"}
-        assert keep(dedup, run, fresh, slot=str(n), versions={id: 2}) == fresh
+        assert keep(dedup, run, fresh, key=str(n), versions={id: 2}) == fresh
 
 
 def test_erasing_a_memory_takes_answers_that_quote_it_along(subject: Subject, run: Any, dedup: RequestDedup) -> None:
@@ -132,7 +132,7 @@ def test_without_versions_only_the_question_is_remembered(subject: Subject, run:
 
 def test_what_is_remembered_of_a_question_is_a_salted_hash(subject: Subject, run: Any, dedup: RequestDedup) -> None:
     for name in ("s", "t"):
-        keep(dedup, run, slot=name)
+        keep(dedup, run, key=name)
     one, other = (record.value for record in run(subject.store.records("local", SEEN)))
     assert one["hash"] != other["hash"]
     assert "pruning" not in json.dumps([one, other])
@@ -143,10 +143,10 @@ def test_what_is_over_is_dropped_now_and_then(
 ) -> None:
     monkeypatch.setattr(request_dedup, "_AT_ONCE", 2)
     for n in range(5):
-        keep(dedup, run, slot=str(n))
+        keep(dedup, run, key=str(n))
     assert len(run(subject.store.records("local", SEEN))) == 5
     subject.clock.advance(60_000)
-    keep(dedup, run, slot="late", until=subject.clock() + 1000)
+    keep(dedup, run, key="late", until=subject.clock() + 1000)
     for kind in (SEEN, ANSWER):
         assert [record.key for record in run(subject.store.records("local", kind))] == ["late"]
 
@@ -156,12 +156,13 @@ def test_of_too_many_those_that_end_soonest_are_forgotten_first(
 ) -> None:
     monkeypatch.setattr(request_dedup, "MOST", 2)
     for n in range(4):
-        keep(dedup, run, slot=str(n), until=START + 10**6 + n)
+        keep(dedup, run, key=str(n), until=START + 10**6 + n)
     subject.clock.advance(60_000)
-    keep(dedup, run, slot="4", until=START + 10**6 + 4)
+    keep(dedup, run, key="4", until=START + 10**6 + 4)
     assert {record.key for record in run(subject.store.records("local", SEEN))} == {"3", "4"}
 
 
-def test_a_slot_is_of_all_its_parts_in_order() -> None:
-    assert slot("a", "b") == slot("a", "b")
-    assert len({slot("a", "b"), slot("b", "a"), slot("ab"), slot("a", ["b"]), slot()}) == 5
+def test_a_request_key_is_of_all_its_parts_in_order() -> None:
+    assert request_key("a", "b") == request_key("a", "b")
+    parts: list[tuple[object, ...]] = [("a", "b"), ("b", "a"), ("ab",), ("a", ["b"]), ()]
+    assert len({request_key(*each) for each in parts}) == 5

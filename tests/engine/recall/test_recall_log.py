@@ -168,7 +168,7 @@ def test_a_transaction_that_is_made_anyway_takes_its_tenants_recalls_along(subje
         run(log.note(entry([id], who=who)))
 
     async def take_along() -> None:
-        with log.taken_along("local") as write_recalls:
+        with log.flush_with("local") as write_recalls:
             assert [len(log.unwritten(tenant)) for tenant in ("local", "acme")] == [1, 1]
             await subject.store.transact("local", write_recalls)
 
@@ -187,7 +187,7 @@ def test_what_a_failed_transaction_took_along_waits_again(subject: Subject, run:
         raise Unavailable("the disk is full")
 
     async def fail() -> None:
-        with log.taken_along("local") as write_recalls:
+        with log.flush_with("local") as write_recalls:
             await subject.store.transact("local", lambda tx: work(tx, write_recalls))
 
     with pytest.raises(Unavailable):

@@ -99,7 +99,7 @@ class Graph:
             )
             parts = [] if held is None else [_end(tx, held, start)]
             tx.put_triple(triple)
-            said = {**_spoken(triple), "valid_from": start, "valid_to": triple.valid_to, "confidence": confidence}
+            said = {**_as_payload(triple), "valid_from": start, "valid_to": triple.valid_to, "confidence": confidence}
             said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
             parts.append(audit.part(triple.id, said if source is None else {**said, "provenance": source}))
             audit.append(tx, who, ASSERT, agent_id, parts)
@@ -184,7 +184,7 @@ class Graph:
         )
 
         def work(tx: Transaction) -> Triple:
-            triple = _by_id(tx, agent_id, asked) if isinstance(asked, str) else _that_holds(tx, agent_id, *asked)
+            triple = _by_id(tx, agent_id, asked) if isinstance(asked, str) else _current_triple(tx, agent_id, *asked)
             end = max(tx.now, triple.valid_from)
             audit.append(tx, who, RETRACT, agent_id, [_end(tx, triple, end)])
             return replace(triple, valid_to=end)
@@ -233,10 +233,10 @@ def apply_erase(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
 
 def _end(tx: Transaction, triple: Triple, at: int) -> AuditPart:
     tx.put_triple(replace(triple, valid_to=at))
-    return audit.part(triple.id, {**_spoken(triple), "valid_to": at})
+    return audit.part(triple.id, {**_as_payload(triple), "valid_to": at})
 
 
-def _spoken(triple: Triple) -> dict[str, Any]:
+def _as_payload(triple: Triple) -> dict[str, Any]:
     return {"subject": triple.subject, "predicate": triple.predicate, "object": triple.object}
 
 
@@ -249,7 +249,7 @@ def _by_id(tx: Transaction, agent_id: str, id: str) -> Triple:
     return triple
 
 
-def _that_holds(tx: Transaction, agent_id: str, subject: str, predicate: str) -> Triple:
+def _current_triple(tx: Transaction, agent_id: str, subject: str, predicate: str) -> Triple:
     subject, predicate = _checked("subject", subject), _checked("predicate", predicate)
     found = tx.triple_at(agent_id, subject, predicate, tx.now)
     if found is None:

@@ -15,7 +15,7 @@ from commonplace.wire.filters import Condition, Where, any_of
 from commonplace.wire.record import Memory, Principal
 
 MOST_ASKED = recall.MOST_COUNTED  # memories looked at closely for one question
-FAINT = 0.1  # of the best one's relevance: what has less does not answer the question
+MIN_SHARE_OF_BEST = 0.1  # of the best one's relevance: what has less does not answer the question
 
 
 @dataclass(slots=True, frozen=True)
@@ -74,7 +74,7 @@ def least_relevance(hits: Sequence[Hit]) -> float:
     """What a hit must have beside these: by meaning everything is found, nearer or further. Nothing where relevance is
     not calibrated and so cannot be compared."""
     known = [hit.relevance for hit in hits if hit.relevance is not None]
-    return FAINT * max(known) if known and len(known) == len(hits) else 0.0
+    return MIN_SHARE_OF_BEST * max(known) if known and len(known) == len(hits) else 0.0
 
 
 async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> PeerAnswer:

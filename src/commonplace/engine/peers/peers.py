@@ -15,7 +15,7 @@ from commonplace.engine.peers import asking, trust, vouches
 from commonplace.engine.peers.asking import PeerAnswer, PeerQuery
 from commonplace.engine.peers.audience import Address, is_own
 from commonplace.engine.peers.identity import Identity
-from commonplace.engine.peers.request_dedup import RequestDedup, slot
+from commonplace.engine.peers.request_dedup import RequestDedup, request_key
 from commonplace.engine.peers.trust import Peer, RequesterTrust
 from commonplace.engine.peers.vouches import StoredVouch, Vouched, VouchedTrust
 from commonplace.engine.recall.recall import Recaller
@@ -190,7 +190,7 @@ class Peers:
         trust, who = requester.trust, requester.who
         # Whose message it is belongs to its id: what one may see is never another's to hear again.
         held = [who.name, *who.agents] if requester.authenticated else ["", trust.agent_id]
-        key = slot(kind, requester.authenticated, held, id.lower())
+        key = request_key(kind, requester.authenticated, held, id.lower())
         sight = [trust.level, trust.named, trust.sees]
         if (earlier := await self.dedup.earlier(who.tenant, key, body, sight)) is not None:
             return earlier
@@ -354,7 +354,7 @@ class Peers:
         value = {"vouch": vouch, "sent_in": kept.sent_in, "at": now}
 
         def work(tx: Transaction) -> None:
-            place = slot(kept.voucher, vouch["id"])
+            place = request_key(kept.voucher, vouch["id"])
             earlier = tx.record(VOUCH, place)
             if earlier is not None and earlier.value["vouch"] != vouch:
                 sentence = f"{kept.voucher} has given another vouch under the id {vouch['id']!r:.300}; use a new id"

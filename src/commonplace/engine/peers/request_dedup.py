@@ -32,21 +32,21 @@ class RequestDedup:
         self._recaller = recaller
         self._tidied: dict[str, int] = {}
 
-    async def earlier(self, tenant: str, slot: str, asked: bytes, under: Any) -> dict[str, Any] | None:
+    async def earlier(self, tenant: str, key: str, asked: bytes, under: Any) -> dict[str, Any] | None:
         """The answer given before, if it still stands for someone of the same standing (`under`)."""
-        seen = await self._core.primary.record(tenant, SEEN, slot)
+        seen = await self._core.primary.record(tenant, SEEN, key)
         if seen is None or seen.value["until"] <= self._core.clock():
             return None
         if _hash(seen.value["salt"], asked) != seen.value["hash"]:
             raise RequestIdReused
-        answer = await self._core.primary.record(tenant, ANSWER, slot)
+        answer = await self._core.primary.record(tenant, ANSWER, key)
         if answer is None or answer.value["under"] != under or not await self._stands(tenant, answer.value["versions"]):
             return None
         document: dict[str, Any] = answer.value["response"]
         return document
 
     async def keep(
-        self, tenant: str, slot: str, asked: bytes, under: Any, until: int, response: dict[str, Any],
+        self, tenant: str, key: str, asked: bytes, under: Any, until: int, response: dict[str, Any],
         versions: Mapping[str, int] | None,
     ) -> dict[str, Any]:  # fmt: skip
         """What to answer: of several that asked at once, the first one's. Without `versions`, those of the memories it
@@ -57,7 +57,7 @@ class RequestDedup:
 
         def work(tx: Transaction, write_recalls: Callable[[Transaction], None]) -> dict[str, Any]:
             write_recalls(tx)
-            seen, answer = tx.record(SEEN, slot), tx.record(ANSWER, slot)
+            seen, answer = tx.record(SEEN, key), tx.record(ANSWER, key)
             if seen is not None and seen.value["until"] > tx.now:
                 if _hash(seen.value["salt"], asked) != seen.value["hash"]:
                     raise RequestIdReused
@@ -65,13 +65,13 @@ class RequestDedup:
                 if answer is not None and same and answer.value["versions"] == value["versions"]:
                     first: dict[str, Any] = answer.value["response"]
                     return first
-            tx.put_record(Record(SEEN, slot, known))
+            tx.put_record(Record(SEEN, key, known))
             # A memory erased since it was read must not live on in what is kept here.
             if versions is not None and all(_at(tx, id) == version for id, version in versions.items()):
-                tx.put_record(Record(ANSWER, slot, value, tuple(versions)))
+                tx.put_record(Record(ANSWER, key, value, tuple(versions)))
             return response
 
-        with self._recaller.written_along(tenant) as write_recalls:
+        with self._recaller.flush_with(tenant) as write_recalls:
             given = await self._core.transact(tenant, lambda tx: work(tx, write_recalls))
         await self._tidy(tenant)
         return given
@@ -95,10 +95,10 @@ class RequestDedup:
             await self._core.transact(tenant, lambda tx, some=some: _drop(tx, some))  # type: ignore[misc]
 
 
-def _drop(tx: Transaction, slots: Sequence[str]) -> None:
-    for slot in slots:
-        tx.drop_record(SEEN, slot)
-        tx.drop_record(ANSWER, slot)
+def _drop(tx: Transaction, keys: Sequence[str]) -> None:
+    for key in keys:
+        tx.drop_record(SEEN, key)
+        tx.drop_record(ANSWER, key)
 
 
 def _at(tx: Transaction, id: str) -> int | None:
@@ -106,7 +106,7 @@ def _at(tx: Transaction, id: str) -> int | None:
     return None if memory is None else memory.version
 
 
-def slot(*parts: Any) -> str:
+def request_key(*parts: Any) -> str:
     return sha256_hex(canonical(list(parts)))
 
 

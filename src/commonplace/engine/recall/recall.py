@@ -173,11 +173,11 @@ class Recaller:
         await self._log.note(self._entry(who, agents, text, ids, counted))
 
     def log_with_next_write(self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str]) -> None:
-        """As `log`, for whoever writes something of its own before it answers: `written_along`."""
+        """As `log`, for whoever writes something of its own before it answers: `flush_with`."""
         self._log.hold([self._entry(who, agents, text, ids, True)])
 
-    def written_along(self, tenant: str) -> AbstractContextManager[Callable[[Transaction], None]]:
-        return self._log.taken_along(tenant)
+    def flush_with(self, tenant: str) -> AbstractContextManager[Callable[[Transaction], None]]:
+        return self._log.flush_with(tenant)
 
     def _entry(
         self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], counted: bool

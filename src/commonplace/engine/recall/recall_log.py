@@ -61,7 +61,7 @@ class RecallLog:
             self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._due)
 
     @contextmanager
-    def taken_along(self, tenant: str) -> Iterator[Callable[[Transaction], None]]:
+    def flush_with(self, tenant: str) -> Iterator[Callable[[Transaction], None]]:
         """What a unit of work of this tenant's calls to write all that waits; if the work fails, it waits again."""
         recalls = [recalled for recalled in self._waiting if recalled.who.tenant == tenant]
         self._waiting = [recalled for recalled in self._waiting if recalled.who.tenant != tenant]
