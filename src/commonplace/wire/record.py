@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Literal
 
+from commonplace.wire.errors import PayloadTooLarge
+
 MemoryType = Literal["semantic", "episodic", "procedural", "emotional"]
 Status = Literal["live", "pending", "archived", "deleted"]
 Role = Literal["reader", "writer", "reviewer", "admin"]
@@ -29,6 +31,14 @@ Clock = Callable[[], int]
 
 def system_clock() -> int:
     return time.time_ns() // 1_000_000
+
+
+def check_content_size(content: str) -> None:
+    if len(content) > MAX_CONTENT_CHARS:
+        raise PayloadTooLarge(
+            f"content has {len(content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
+            field="content",
+        )
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from commonplace.engine import MOST_ASKED, Match, PeerQuery, Requester, RequestI
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.filters import Condition, Where
+from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import Memory
 from commonplace.wire.times import iso, milliseconds
 from commonplace.wire.validate import check
@@ -109,8 +110,8 @@ def _query(query: Document) -> PeerQuery:
             "query needs natural, or structured with keywords, domain or time_range", field="query.natural"
         )
     text = query.get("natural")
-    if text is not None and not text.strip():
-        raise ValidationError("query.natural must not be blank", field="query.natural")
+    if text is not None:
+        check_not_blank(text, "query.natural")
     return PeerQuery((), text, keywords, where)
 
 

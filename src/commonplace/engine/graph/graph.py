@@ -21,7 +21,7 @@ from commonplace.stores.base import AuditPart, Reach, Transaction
 from commonplace.stores.graph import Instant, Triple
 from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
-from commonplace.wire.plain import check_json
+from commonplace.wire.plain import check_field, check_not_blank
 from commonplace.wire.record import MAX_TERM_CHARS, Principal
 from commonplace.wire.times import LAST_INSTANT
 
@@ -286,10 +286,6 @@ def _check_steps(field: str, steps: int, least: int, most: int) -> None:
 def _checked(field: str, text: str) -> str:
     if not isinstance(text, str):
         raise ValidationError(f"{field} must be text", field=field)
-    try:
-        check_json(text)
-    except ValueError as why:
-        raise ValidationError(f"{field} {why}", field=field) from None
-    if not text.strip():
-        raise ValidationError(f"{field} must not be blank", field=field)
+    check_field(text, field)
+    check_not_blank(text, field)
     return text.strip()

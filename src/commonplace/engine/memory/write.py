@@ -27,8 +27,9 @@ from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
-from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, Unavailable, ValidationError
-from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altered
+from commonplace.wire.errors import Conflict, Fault, Unavailable, ValidationError
+from commonplace.wire.plain import check_not_blank
+from commonplace.wire.record import Memory, Principal, altered, check_content_size
 
 log = logging.getLogger("commonplace.engine")
 
@@ -292,10 +293,5 @@ def check_change(core: Core, current: Memory, changed: Memory) -> None:
 
 
 def _check_content(content: str) -> None:
-    if len(content) > MAX_CONTENT_CHARS:
-        raise PayloadTooLarge(
-            f"content has {len(content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
-            field="content",
-        )
-    if not content.strip():
-        raise ValidationError("content must not be blank", field="content")
+    check_content_size(content)
+    check_not_blank(content, "content")

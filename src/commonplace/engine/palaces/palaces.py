@@ -15,10 +15,10 @@ from commonplace.engine.palaces.palace_recall import DECAY, PalaceRecall
 from commonplace.engine.recall.recall import Recaller
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.stores.base import Reach, Record, Transaction
-from commonplace.wire.errors import NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.errors import NotFound, PayloadTooLarge
 from commonplace.wire.filters import Where
 from commonplace.wire.palace_names import check_name, valid
-from commonplace.wire.plain import check_json
+from commonplace.wire.plain import check_field
 from commonplace.wire.record import Memory, Principal, Role, Status
 
 PALACE = "palace"
@@ -132,10 +132,7 @@ class Palaces:
     def _clean(self, field: str, text: str | None) -> str | None:
         """What is kept of a text, secrets taken out as everywhere; None when nothing is left."""
         kept = (text or "").strip()
-        try:
-            check_json(kept)
-        except ValueError as why:
-            raise ValidationError(f"{field} {why}", field=field) from None
+        check_field(kept, field)
         kept = self._core.redact_text(kept, field) if kept else kept
         if len(kept) > LONGEST_TEXT:
             sentence = f"{field} has {len(kept):,} characters; at most {LONGEST_TEXT:,} are kept"

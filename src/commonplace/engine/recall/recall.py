@@ -19,6 +19,7 @@ from commonplace.engine.recall.understanding import ALL, Parts
 from commonplace.engine.types import Hit, Query, RecallResult, SearchResult
 from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import Memory, Principal
 
 MAX_QUERY_CHARS = 32_768
@@ -32,8 +33,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -
     for agent in query.agents:
         core.require(who, agent, "reader")
     text = query.text.strip()
-    if not text:
-        raise ValidationError("query must not be blank", field="query")
+    check_not_blank(text, "query")
     if len(text) > MAX_QUERY_CHARS:
         raise ValidationError(
             f"query has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for", field="query"

@@ -13,8 +13,8 @@ from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import registered_secrets
 from commonplace.engine.redaction.registered_secrets import Secrets
 from commonplace.engine.types import Draft
-from commonplace.wire.errors import Fault, PayloadTooLarge, SecretLeakage
-from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
+from commonplace.wire.errors import Fault, SecretLeakage
+from commonplace.wire.record import Memory, check_content_size
 
 log = logging.getLogger("commonplace.engine")
 
@@ -98,11 +98,7 @@ class Redactor:
         """A draft or a version as it may be kept. `before` is the version whose names are kept as they were."""
         if not self.active:
             return record, []
-        if len(record.content) > MAX_CONTENT_CHARS:
-            raise PayloadTooLarge(
-                f"content has {len(record.content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
-                field="content",
-            )
+        check_content_size(record.content)
         changes: dict[str, Any] = {}
         content, labels = self.text(record.content, extra)
         if labels:

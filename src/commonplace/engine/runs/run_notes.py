@@ -12,7 +12,7 @@ from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.runs import Run, kind, require_open
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import is_uuid, mint_id
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import Principal
 
 
@@ -45,8 +45,7 @@ class RunNotes:
     ) -> RunNote:  # fmt: skip
         core = self._core
         core.require(who, scope.agent, "writer")
-        if not content.strip():
-            raise ValidationError("content must not be blank", field="content")
+        check_not_blank(content, "content")
         check_expiry(expires_at, core.clock())
         core.redactor.check_name(scope.agent, "memoryRef", secrets)
         content = core.redact_text(content, "content", secrets)
