@@ -26,7 +26,7 @@ from commonplace.testing.subject import DAY_MS, Subject, open_subject
 from commonplace.wire.errors import Fault, Forbidden, NotFound, PayloadTooLarge, SecretLeakage, ValidationError
 from commonplace.wire.filters import matches
 from commonplace.wire.models import RecallRequest
-from commonplace.wire.palace_names import LONGEST_NAME, valid
+from commonplace.wire.palace_names import MAX_NAME_CHARS, valid
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
 from commonplace.wire.validate import check, portable_schema, schema, schema_names
 
@@ -542,7 +542,7 @@ def test_a_description_may_come_later_than_the_palace(trusty: Caller) -> None:
     assert trusty.run(trusty.subject.engine.palaces.get(Principal(), "my-project")).description == "what we know"
 
 
-@pytest.mark.parametrize("name", ["", " ", "..", "a..b", "../x", "a/b", "/", "a\0b", "x" * (LONGEST_NAME + 1)])
+@pytest.mark.parametrize("name", ["", " ", "..", "a..b", "../x", "a/b", "/", "a\0b", "x" * (MAX_NAME_CHARS + 1)])
 def test_names_that_reach_elsewhere_are_refused(trusty: Caller, name: str) -> None:
     assert "a palace's name has" in trusty.refused("palace_create", name=name).message
     assert trusty("palace_list") == {"palaces": ["my-project"]}
@@ -551,7 +551,7 @@ def test_names_that_reach_elsewhere_are_refused(trusty: Caller, name: str) -> No
 
 
 def test_a_name_may_be_as_long_as_promised(trusty: Caller) -> None:
-    name = "é" * LONGEST_NAME
+    name = "é" * MAX_NAME_CHARS
     trusty("palace_create", name=name)
     assert name in trusty("palace_list")["palaces"]
 
@@ -617,7 +617,7 @@ def test_a_named_palace_wins_over_the_default(trusty: Caller) -> None:
 
 
 def test_identity_and_description_have_a_limit(trusty: Caller) -> None:
-    long = "x" * (palaces.LONGEST_TEXT + 1)
+    long = "x" * (palaces.MAX_TEXT_CHARS + 1)
     assert isinstance(trusty.refused("palace_create", name="p", description=long), PayloadTooLarge)
     with pytest.raises(PayloadTooLarge):
         trusty.run(trusty.subject.engine.palaces.set_identity(Principal(), "p", long))

@@ -21,7 +21,7 @@ from server_process import SECONDS, command, environment
 from commonplace import Memory
 from commonplace.dialects.mrp import Mrp
 from commonplace.dialects.mrp.signatures import attestation_hash
-from commonplace.serve.mrp_files import LOOKS, MOST_BYTES, AnswerSummary, RequestFolder, watch
+from commonplace.serve.mrp_files import LOOKS, MAX_BYTES, AnswerSummary, RequestFolder, watch
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
@@ -316,7 +316,7 @@ def test_upper_case_is_another_name_and_said_so(exchange: ExchangeFolder) -> Non
 
 
 def test_a_file_that_is_too_large_is_an_error(exchange: ExchangeFolder) -> None:
-    id = exchange.ask("tea " * (MOST_BYTES // 4))
+    id = exchange.ask("tea " * (MAX_BYTES // 4))
     (answered,) = exchange.watch()
     assert answered.status == "error"
     assert "at most 1,048,576 bytes" in exchange.response(id)["status"]["message"]

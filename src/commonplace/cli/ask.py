@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from commonplace.dialects.mrp.client import CheckedAnswer
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
-_LONGEST_SECONDS = 3600
+_MAX_SECONDS = 3600
 
 commands = Commands()
 
@@ -67,8 +67,8 @@ def ask(
     structured = _given(conditions)
     if not question and not structured:
         raise ValidationError(f'say what you want to know: commonplace ask {url} "what about …?"', field="question")
-    if not 0 < timeout <= _LONGEST_SECONDS:
-        raise ValidationError(f"--timeout takes a number of seconds up to {_LONGEST_SECONDS}", field="timeout")
+    if not 0 < timeout <= _MAX_SECONDS:
+        raise ValidationError(f"--timeout takes a number of seconds up to {_MAX_SECONDS}", field="timeout")
     from commonplace.dialects.mrp import Mrp, client
     from commonplace.wire import keys
 

@@ -27,7 +27,7 @@ BATCH = 64
 SLICE_CHARS = 1_000
 IDLE_SECONDS = 600.0
 _BACKGROUND_NICENESS = 15
-_MOST_WAIT_SECONDS = 60
+_MAX_WAIT_SECONDS = 60
 
 _Vector = Vectors  # one row of them
 _Item = tuple[bytes, str]  # a text and its key
@@ -130,7 +130,7 @@ class CachedEmbedder:
             if not self._queue.is_full(tenant, lane):
                 return
             wait = len(self._queue) * self._seconds_per_text
-        seconds = min(max(1, round(wait)), _MOST_WAIT_SECONDS)
+        seconds = min(max(1, round(wait)), _MAX_WAIT_SECONDS)
         raise RateLimited(f"too many texts wait to be embedded; try again in {seconds} s", retry_after=seconds)
 
     def discard(self, texts: Sequence[str], *, tenant: str = "") -> None:

@@ -40,7 +40,7 @@ except ImportError:  # Windows
 
 log = logging.getLogger("commonplace.serve")
 
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 #: How many looks a file that is not JSON must stay the same before it counts as broken, not as still being written.
 LOOKS = 10
 ANSWERS = {"request": "response", "verify": "verify-result"}
@@ -233,9 +233,9 @@ class RequestFolder:
         with os.fdopen(file, "rb") as stream:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise OSError(0, "it is not a regular file")
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise PayloadTooLarge(f"a request may have at most {MOST_BYTES:,} bytes")
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise PayloadTooLarge(f"a request may have at most {MAX_BYTES:,} bytes")
         return content
 
     def _once_settled(self, ask: _RequestFile, problem: str) -> Document | None:

@@ -159,7 +159,7 @@ def test_a_limit_cuts_what_is_shown_and_not_what_is_counted(subject: Subject, ru
 def test_when_only_the_best_were_looked_at_that_is_said(
     subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MOST_ASKED", 3)
+    monkeypatch.setattr(asking, "MAX_ASKED", 3)
     for n in range(5):
         run(subject.remember(f"rose {n}"))
     assert ask(subject, run, keywords=("rose",)).cut == "only the best 3 that hold a keyword were looked at"

@@ -154,7 +154,7 @@ def test_what_is_over_is_dropped_now_and_then(
 def test_of_too_many_those_that_end_soonest_are_forgotten_first(
     subject: Subject, run: Any, dedup: RequestDedup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_dedup, "MOST", 2)
+    monkeypatch.setattr(request_dedup, "MAX_SEEN", 2)
     for n in range(4):
         keep(dedup, run, key=str(n), until=START + 10**6 + n)
     subject.clock.advance(60_000)

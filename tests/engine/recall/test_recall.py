@@ -290,7 +290,7 @@ def test_counting_by_words_goes_on_past_the_limit(clock: FakeClock) -> None:
 
 
 def test_no_more_than_a_thousand_are_counted(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recalling, "MOST_COUNTED", 5)
+    monkeypatch.setattr(recalling, "MAX_COUNTED", 5)
     for n in range(8):
         run(subject.remember(f"note {n} about the harbour"))
     assert run(subject.engine.search(WHO, Query(("agent",), "harbour"), limit=2)).total == 5

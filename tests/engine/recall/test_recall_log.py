@@ -107,7 +107,7 @@ def test_it_is_written_after_a_while_by_itself(subject: Subject, run: Any, monke
 
 
 def test_too_many_to_hold_back_are_written_at_once(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall_log, "_AT_MOST", 3)
+    monkeypatch.setattr(recall_log, "_MAX_WAITING", 3)
     for waiting in (1, 2, 0, 1):
         run(subject.recall(QUESTION))
         assert subject.engine.queues()["recalls"] == waiting

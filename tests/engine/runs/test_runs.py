@@ -15,8 +15,8 @@ from commonplace.engine.core import Settings
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.runs import (
     IDLE_MS,
-    MOST_SECRET_CHARS,
-    MOST_SECRETS,
+    MAX_SECRET_CHARS,
+    MAX_SECRETS,
     RUNS,
     TOUCHED_MS,
     Run,
@@ -255,7 +255,7 @@ def test_where_redaction_is_off_no_secret_could_be_kept_out() -> None:
     [
         ([], "secrets must be an object of labels and values"),
         ("text", "secrets must be an object of labels and values"),
-        ({str(n): "x" * 8 for n in range(MOST_SECRETS + 1)}, "secrets must hold at most 100, not 101"),
+        ({str(n): "x" * 8 for n in range(MAX_SECRETS + 1)}, "secrets must hold at most 100, not 101"),
         ({"": "x" * 8}, "a label in secrets must be 1 to 64 of the characters"),
         ({"a b": "x" * 8}, "a label in secrets must be 1 to 64 of the characters"),
         ({"x" * 65: "x" * 8}, "a label in secrets must be 1 to 64 of the characters"),
@@ -278,8 +278,8 @@ def test_what_is_no_secret_is_refused_without_being_repeated(given: Any, sentenc
 
 
 @pytest.mark.parametrize("given", [
-    {}, {"pin": "x" * 8}, {"A-z_0.9": "x" * 65_536}, {str(n): "x" * 8 for n in range(MOST_SECRETS)},
-    {str(n): "x" * (MOST_SECRET_CHARS // 4) for n in range(4)},
+    {}, {"pin": "x" * 8}, {"A-z_0.9": "x" * 65_536}, {str(n): "x" * 8 for n in range(MAX_SECRETS)},
+    {str(n): "x" * (MAX_SECRET_CHARS // 4) for n in range(4)},
 ])  # fmt: skip
 def test_what_may_be_given_as_secrets(given: dict[str, str]) -> None:
     check_secrets(given)

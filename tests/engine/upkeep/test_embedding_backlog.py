@@ -218,8 +218,8 @@ def test_a_process_that_ends_soon_waits_for_every_vector(tmp_path: Path, clock: 
 def test_a_full_queue_keeps_a_memory_and_refuses_a_question(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(text_queue.MOST_WAITING, Lane.WRITE, (0, 0))
-    monkeypatch.setitem(text_queue.MOST_WAITING, Lane.QUERY, (0, 0))
+    monkeypatch.setitem(text_queue.MAX_WAITING, Lane.WRITE, (0, 0))
+    monkeypatch.setitem(text_queue.MAX_WAITING, Lane.QUERY, (0, 0))
 
     async def run() -> None:
         engine = await opened(tmp_path / "x.db", clock)

@@ -10,7 +10,7 @@ from commonplace.cli.support.command import Answer, argument, option
 from commonplace.cli.support.output import Document, flat, line
 from commonplace.cli.support.values import split_commas
 
-_LONGEST = 100
+_MAX_CELL_CHARS = 100
 
 commands = AmpCommands()
 
@@ -60,4 +60,4 @@ def headline(record: Document) -> str:
 
 def _shortened(text: str) -> str:
     text = flat(text)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_CELL_CHARS else text[: _MAX_CELL_CHARS - 1] + "…"

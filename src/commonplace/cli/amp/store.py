@@ -60,7 +60,7 @@ def store(
     if content_file is not None or content == "-":
         content = values.text_file(content_file or Path("-"), "--content-file").rstrip("\n")
     if record == "-":
-        record = values.text_file(Path("-"), "--record", values.MOST_REQUEST_CHARS)
+        record = values.text_file(Path("-"), "--record", values.MAX_REQUEST_CHARS)
     whole = values.json_object(record, "--record") if record is not None else {}
     whole |= values.pairs(field, "--field")
     given: Document = {"id": id, "type": type or whole.get("type", "lesson"), "title": title, "content": content}

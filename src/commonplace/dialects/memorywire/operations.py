@@ -60,7 +60,7 @@ _GOVERNED: dict[str, type[RememberRequest | ForgetRequest | MergeRequest]] = {
     "forget": ForgetRequest,
     "merge": MergeRequest,
 }
-_MOST_LISTED = 1000
+_MAX_LISTED = 1000
 
 
 class Memorywire:
@@ -271,8 +271,8 @@ class Memorywire:
         """A page {entries, next_cursor} of the audit trail, oldest first."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
             raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
-        if not 1 <= limit <= _MOST_LISTED:
-            raise ValidationError(f"limit must be a whole number from 1 to {_MOST_LISTED}, not {limit}", field="limit")
+        if not 1 <= limit <= _MAX_LISTED:
+            raise ValidationError(f"limit must be a whole number from 1 to {_MAX_LISTED}, not {limit}", field="limit")
         entries = await self._engine.ledger.entries(
             self._who,
             agent_id=agent_id,

@@ -9,7 +9,7 @@ from typing import Any
 
 from commonplace.dialects.mrp import attestations, messages, signatures
 from commonplace.dialects.mrp.messages import Document, Responder
-from commonplace.engine import MOST_ASKED, Match, PeerQuery, Requester, RequestIdReused, in_domain
+from commonplace.engine import MAX_ASKED, Match, PeerQuery, Requester, RequestIdReused, in_domain
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.filters import Condition, Where
@@ -119,7 +119,7 @@ async def _outcome(exchange: Exchange, requester: Requester) -> Outcome:
     peers = exchange.responder.engine.peers
     wanted = int(exchange.preferences.get("max_results", MAX_RESULTS))
     filters = exchange.structured.get("filters", {})
-    limit = MOST_ASKED if filters else wanted
+    limit = MAX_ASKED if filters else wanted
     found = await peers.ask(requester, exchange.query, limit=limit, show=wanted)
     matches, total = found.matches, found.total
     cut = [found.cut] if found.cut else []

@@ -27,7 +27,7 @@ from commonplace.wire.times import LAST_INSTANT
 
 MAX_HOPS = 3  # of neighbours, as in recall
 MAX_PATH = 6
-_MOST_NEIGHBOURS = 1000
+_MAX_NEIGHBOURS = 1000
 _CHUNK = 64  # statements erased per unit of work, so that the write lock is never held for long
 
 ASSERT, RETRACT, ERASE = "graph_assert", "graph_retract", "graph_erase"
@@ -164,7 +164,7 @@ class Graph:
         if hops == 0:
             return {}
         reach = Reach(who.tenant, (agent_id,), now=self._core.clock())
-        found = await self._core.primary.linked(reach, [memory.id], hops, self._at(None), _MOST_NEIGHBOURS)
+        found = await self._core.primary.linked(reach, [memory.id], hops, self._at(None), _MAX_NEIGHBOURS)
         return found[memory.id]
 
     def _at(self, as_of: int | None) -> Instant:

@@ -21,7 +21,7 @@ from commonplace.wire.filters import Condition
 from commonplace.wire.lifted import BLANK, LISTS, lift, with_fields
 from commonplace.wire.record import EVERYONE, Memory, Principal, altered
 
-_MOST_NAMED = 1000  # memories that one entity name covers
+_MAX_NAMED = 1000  # memories that one entity name covers
 
 
 def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: MergeStrategy) -> MergeResult:
@@ -122,7 +122,7 @@ async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, all_n
         found = [m for m in await core.primary.find_alias(who.tenant, [agent_id], ref) if readable(m, now)]
     if not found:
         reach = Reach(who.tenant, (agent_id,), (Condition(("entity_name",), "eq", ref),), now=now)
-        found = (await core.primary.scan(reach, limit=_MOST_NAMED, newest_first=False)).memories
+        found = (await core.primary.scan(reach, limit=_MAX_NAMED, newest_first=False)).memories
     return found if all_named else found[:1]
 
 

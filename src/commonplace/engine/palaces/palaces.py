@@ -22,7 +22,7 @@ from commonplace.wire.plain import check_field
 from commonplace.wire.record import Memory, Principal, Role, Status
 
 PALACE = "palace"
-LONGEST_TEXT = 16_384  # of an identity or a description: an identity is part of every answer
+MAX_TEXT_CHARS = 16_384  # of an identity or a description: an identity is part of every answer
 _ANY: tuple[Status, ...] = ("live", "archived", "pending", "deleted")
 
 
@@ -134,8 +134,8 @@ class Palaces:
         kept = (text or "").strip()
         check_field(kept, field)
         kept = self._core.redact_text(kept, field) if kept else kept
-        if len(kept) > LONGEST_TEXT:
-            sentence = f"{field} has {len(kept):,} characters; at most {LONGEST_TEXT:,} are kept"
+        if len(kept) > MAX_TEXT_CHARS:
+            sentence = f"{field} has {len(kept):,} characters; at most {MAX_TEXT_CHARS:,} are kept"
             raise PayloadTooLarge(sentence, field=field)
         return kept or None
 

@@ -14,7 +14,7 @@ from commonplace.stores.base import Reach, Search
 from commonplace.wire.filters import Condition, Where, any_of
 from commonplace.wire.record import Memory, Principal
 
-MOST_ASKED = recall.MOST_COUNTED  # memories looked at closely for one question
+MAX_ASKED = recall.MAX_COUNTED  # memories looked at closely for one question
 MIN_SHARE_OF_BEST = 0.1  # of the best one's relevance: what has less does not answer the question
 
 
@@ -92,8 +92,8 @@ async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> Pee
 async def _by_keywords(core: Core, who: Principal, asked: PeerQuery, limit: int) -> PeerAnswer:
     """The keyword index finds the holders; words, where there are some, then put those that hold as many in order."""
     reach = Reach(who.tenant, asked.agents, asked.where, now=core.clock())
-    candidates = await core.primary.search(Search(reach, " ".join(asked.keywords), limit=MOST_ASKED))
-    cut = f"only the best {MOST_ASKED:,} that hold a keyword were looked at" if len(candidates) >= MOST_ASKED else None
+    candidates = await core.primary.search(Search(reach, " ".join(asked.keywords), limit=MAX_ASKED))
+    cut = f"only the best {MAX_ASKED:,} that hold a keyword were looked at" if len(candidates) >= MAX_ASKED else None
     candidates.sort(key=lambda c: (-(c.keyword or 0.0), -c.memory.created_at, c.memory.id))
     holders = {c.memory.id: keywords_in(c.memory, asked.keywords) for c in candidates}
     holders = {id: words for id, words in holders.items() if words}

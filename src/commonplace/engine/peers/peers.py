@@ -26,10 +26,10 @@ from commonplace.wire.filters import matches
 from commonplace.wire.record import Memory, Principal
 
 PEER, VOUCH = "peer", "vouch"
-MOST_VOUCHES = 10_000  # kept in one tenant
-MOST_LISTED = 1_000  # vouches in one answer
+MAX_VOUCHES = 10_000  # kept in one tenant
+MAX_LISTED = 1_000  # vouches in one answer
 _KEPT_CHARS = 16_384  # of memories in an answer to a requester nobody knows, for it to be kept for repetition
-_MOST_REPLACED = 100  # by one received memory
+_MAX_REPLACED = 100  # by one received memory
 _NOT_FOR_US = (
     "this message is meant for another server (audience): ask this one itself, at its own address or with its key; "
     "whoever runs it names other addresses of it under origins in [mrp]"
@@ -222,8 +222,8 @@ class Peers:
 
         Whoever says that something replaces a memory of another's must not make it stand behind theirs here.
         """
-        if len(refs) > _MOST_REPLACED:
-            raise ValidationError(f"it supersedes more than {_MOST_REPLACED} others", field="salience.supersedes")
+        if len(refs) > _MAX_REPLACED:
+            raise ValidationError(f"it supersedes more than {_MAX_REPLACED} others", field="salience.supersedes")
         return [ref for ref in refs if await self._replaceable(who, ref, same_author)]
 
     async def _replaceable(self, who: Principal, ref: str, same_author: Callable[[Memory], bool]) -> bool:
@@ -303,7 +303,7 @@ class Peers:
         return [StoredVouch(r.value["vouch"], r.value["sent_in"]) for r in sorted(records, key=_vouch_place)]
 
     async def vouches_for(
-        self, who: Principal, subject: str | None = None, *, limit: int = MOST_LISTED, cursor: str | None = None
+        self, who: Principal, subject: str | None = None, *, limit: int = MAX_LISTED, cursor: str | None = None
     ) -> tuple[list[dict[str, Any]], str | None]:
         """Those about an agent, else all, that are not over, as they were given and in the order they came; and where
         to go on, if there are more."""
@@ -342,8 +342,8 @@ class Peers:
                 f"the signature is not made with the key bound to {kept.voucher}", field="signatures.voucher_signature"
             )
         others = await self.vouches(who.tenant)
-        if len(others) >= MOST_VOUCHES:
-            raise Conflict(f"{MOST_VOUCHES:,} vouches are kept already; no more are taken")
+        if len(others) >= MAX_VOUCHES:
+            raise Conflict(f"{MAX_VOUCHES:,} vouches are kept already; no more are taken")
         own = await self._core.primary.agent_names(who.tenant)
         counted = vouches.counts(kept, others, peers, now, own)
         if not authenticated and not counted:

@@ -17,7 +17,7 @@ from commonplace.wire.canonical import canonical, new_salt, sha256_hex
 
 SEEN = "mrp.seen"
 ANSWER = "mrp.answer"
-MOST = 20_000  # questions remembered in one tenant; beyond that those that end soonest are forgotten first
+MAX_SEEN = 20_000  # questions remembered in one tenant; beyond that those that end soonest are forgotten first
 _TIDY_MS = 60_000
 _AT_ONCE = 256
 
@@ -89,7 +89,7 @@ class RequestDedup:
         self._tidied[tenant] = now
         kept = await self._core.primary.records(tenant, SEEN)
         lasting = sorted((r for r in kept if r.value["until"] > now), key=lambda r: -r.value["until"])
-        over = [r.key for r in kept if r.value["until"] <= now] + [r.key for r in lasting[MOST:]]
+        over = [r.key for r in kept if r.value["until"] <= now] + [r.key for r in lasting[MAX_SEEN:]]
         for start in range(0, len(over), _AT_ONCE):
             some = over[start : start + _AT_ONCE]
             await self._core.transact(tenant, lambda tx, some=some: _drop(tx, some))  # type: ignore[misc]

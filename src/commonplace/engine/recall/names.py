@@ -10,8 +10,8 @@ from commonplace.stores.text import STOPWORDS
 
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
-_SHORTEST_NICKNAME = 3
-_LONGEST_NAME = 4  # words
+_MIN_NICKNAME_CHARS = 3
+_MAX_NAME_WORDS = 4  # words
 
 
 @dataclass(slots=True, frozen=True)
@@ -30,13 +30,13 @@ class _Directory:
         self.whole: dict[tuple[str, ...], list[str]] = {}
         self.parts: dict[str, list[str]] = {}
         for name in sorted(names):
-            words = tuple(w.casefold() for w in _WORD.findall(name))[:_LONGEST_NAME]
+            words = tuple(w.casefold() for w in _WORD.findall(name))[:_MAX_NAME_WORDS]
             self.whole.setdefault(words, []).append(name)
             for word in set(words):
                 self.parts.setdefault(word, []).append(name)
 
     def nicknamed(self, word: str) -> list[str]:
-        if len(word) < _SHORTEST_NICKNAME or len(self.parts) > 200:
+        if len(word) < _MIN_NICKNAME_CHARS or len(self.parts) > 200:
             return []
         found = {name for part, names in self.parts.items() if part.startswith(word) for name in names}
         return list(found) if len(found) == 1 else []
@@ -70,7 +70,7 @@ def match_names(question: str, known: frozenset[str]) -> list[NameMatch]:
 
 
 def _match(directory: _Directory, folded: list[str], i: int, looks: bool) -> tuple[list[str], int]:
-    for size in range(min(_LONGEST_NAME, len(folded) - i), 1, -1):
+    for size in range(min(_MAX_NAME_WORDS, len(folded) - i), 1, -1):
         if names := directory.whole.get(tuple(folded[i : i + size])):
             return names, size
     if looks:

@@ -159,7 +159,7 @@ def _move_duplicates_back(ranked: list[RankedCandidate], closely: int) -> list[R
 
 _WORD = re.compile(r"\w+")
 _ARTICLES = frozenset(("a", "an", "the"))
-_LONGEST = 4_000  # longer texts are compared whole
+_MAX_NORMALISED_CHARS = 4_000  # longer texts are compared whole
 
 Key = tuple[object, ...]
 
@@ -168,7 +168,7 @@ def text_key(memory: Memory) -> Key:
     """Equal keys, equal sayings. A number, a date, a name, a negation or another speaker makes them differ."""
     text = memory.content
     asks = text.rstrip().endswith(("?", "？"))
-    if len(text) <= _LONGEST:
+    if len(text) <= _MAX_NORMALISED_CHARS:
         words = [w for w in _WORD.findall(text.casefold()) if w not in _ARTICLES]
         # Without words (an emoji, a sum) the text itself is what it says.
         text = " ".join(words) if words and _signs(text) == "" else text

@@ -23,7 +23,7 @@ from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import Memory, Principal
 
 MAX_QUERY_CHARS = 32_768
-MOST_COUNTED = 1000  # hits of one counted search
+MAX_COUNTED = 1000  # hits of one counted search
 _WIDER = 8
 
 
@@ -113,15 +113,15 @@ async def counted(core: Core, who: Principal, query: Query, limit: int, at_least
         found = await recall(core, who, replace(query, k=width))
         passing = [hit for hit in found.hits if at_least is None or shown_score(hit) >= at_least]
         total = len(passing)
-        if total < width or width >= MOST_COUNTED:
+        if total < width or width >= MAX_COUNTED:
             break
         if not at_least and (found.explain or {}).get("dense"):
             # By meaning everything is found, nearer or further, so counting it needs no search.
             total = await core.primary.count(Reach(who.tenant, query.agents, query.where, now=core.clock()))
             break
-        width = min(width * _WIDER, MOST_COUNTED)
+        width = min(width * _WIDER, MAX_COUNTED)
     best = sorted(passing[:limit], key=lambda hit: -shown_score(hit))
-    return SearchResult(best, min(total, MOST_COUNTED), found.note)
+    return SearchResult(best, min(total, MAX_COUNTED), found.note)
 
 
 class Recaller:

@@ -17,7 +17,7 @@ from commonplace.stores.base import AgentContext, Reach, Search
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 15
 SURROUNDED = 4
-_MOST_SURROUNDED = 8
+_MAX_SURROUNDED = 8
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ async def _search_once(
     if not question.telling:
         candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
-    if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MOST_SURROUNDED))):
+    if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
     return SearchOutcome(
         question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and vectors is not None else None

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from commonplace.wire.errors import ValidationError
 
-LEAST = 8
+MIN_CHARS = 8
 _LABEL_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
-_LONGEST_LABEL = 64
+_MAX_LABEL_CHARS = 64
 _LABELLED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]{0,63})[ ]?=[ ]?(\S.*)\Z")
 #: What nobody sees between two letters: controls, joiners, marks of direction, variation selectors, tags, fillers.
 _INVISIBLE_RANGES = (
@@ -44,9 +44,9 @@ class Secrets:
         kept: dict[str, str] = {}
         for label, value in pairs:
             value = value.strip()
-            if len(_squeezed(value)) < LEAST:
+            if len(_squeezed(value)) < MIN_CHARS:
                 raise ValidationError(
-                    f"the secret {label!r:.80} is too short to look for: it must have at least {LEAST} characters",
+                    f"the secret {label!r:.80} is too short to look for: it must have at least {MIN_CHARS} characters",
                     field="secrets",
                 )
             if _in_marker(value, NEUTRAL):
@@ -192,8 +192,8 @@ def _utf8_size(c: str) -> int:
 
 def _label(wanted: str, values: Iterable[str], lowered: str) -> str:
     """A label for a marker: it must not tell any part of a secret that is long enough to matter."""
-    label = _LABEL_CHARS.sub("_", wanted).strip("_")[:_LONGEST_LABEL] or NEUTRAL
-    grams = (label[i : i + LEAST].lower() for i in range(len(label) - LEAST + 1))
+    label = _LABEL_CHARS.sub("_", wanted).strip("_")[:_MAX_LABEL_CHARS] or NEUTRAL
+    grams = (label[i : i + MIN_CHARS].lower() for i in range(len(label) - MIN_CHARS + 1))
     return NEUTRAL if any(gram in lowered for gram in grams) or any(_in_marker(v, label) for v in values) else label
 
 
@@ -263,11 +263,12 @@ def from_file(path: Path) -> list[tuple[str, str]]:
         if not line or line == "#" or line.startswith("# "):
             continue
         labelled = _LABELLED.match(line)
-        if labelled and len(labelled[2]) >= LEAST:
+        if labelled and len(labelled[2]) >= MIN_CHARS:
             pairs.append((labelled[1], labelled[2]))
-        elif len(line) < LEAST:
+        elif len(line) < MIN_CHARS:
             raise ValidationError(
-                f"{path}, line {number}: a secret must have at least {LEAST} characters", field="redaction.secrets_file"
+                f"{path}, line {number}: a secret must have at least {MIN_CHARS} characters",
+                field="redaction.secrets_file",
             )
         else:
             pairs.append((NEUTRAL, line))

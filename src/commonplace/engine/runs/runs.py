@@ -29,8 +29,8 @@ _WITHIN = (*BACKENDS, _OUTCOME)  # all that goes when it ends
 IDLE_MS = 7 * DAY_MS
 TOUCHED_MS = 3_600_000  # a use is written down at most this often, and idle runs are looked for as often
 SECRET_CHARS = (8, 65_536)
-MOST_SECRETS = 100
-MOST_SECRET_CHARS = 262_144  # of all together: each is looked for in many spellings
+MAX_SECRETS = 100
+MAX_SECRET_CHARS = 262_144  # of all together: each is looked for in many spellings
 _ID = re.compile(r"run_[0-9a-f]{32}\Z")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _FORGOTTEN = (
@@ -223,8 +223,8 @@ def check_secrets(given: Any) -> None:
     """What may be given as secrets. No message of ours repeats one."""
     if not isinstance(given, Mapping):
         raise ValidationError("secrets must be an object of labels and values", field="secrets")
-    if len(given) > MOST_SECRETS:
-        raise ValidationError(f"secrets must hold at most {MOST_SECRETS}, not {len(given)}", field="secrets")
+    if len(given) > MAX_SECRETS:
+        raise ValidationError(f"secrets must hold at most {MAX_SECRETS}, not {len(given)}", field="secrets")
     least, most = SECRET_CHARS
     for label, value in given.items():
         if not isinstance(label, str) or not _LABEL.match(label):
@@ -234,8 +234,8 @@ def check_secrets(given: Any) -> None:
         if not isinstance(value, str) or not least <= len(value) <= most:
             sentence = f"secrets.{label} must be text of {least} to {most:,} characters"
             raise ValidationError(sentence, field=f"secrets.{label}")
-    if (size := sum(map(len, given.values()))) > MOST_SECRET_CHARS:
-        sentence = f"secrets must hold at most {MOST_SECRET_CHARS:,} characters together, not {size:,}"
+    if (size := sum(map(len, given.values()))) > MAX_SECRET_CHARS:
+        sentence = f"secrets must hold at most {MAX_SECRET_CHARS:,} characters together, not {size:,}"
         raise ValidationError(sentence, field="secrets")
 
 

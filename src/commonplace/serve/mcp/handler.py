@@ -15,7 +15,7 @@ NO_RESOURCE = -32002  # until 2025-11-25; invalid params since
 UNSUPPORTED_VERSION = -32022
 #: Methods that wait for the engine; all others are answered from the tables at once.
 WAITING = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
-MOST_COMPLETIONS = 100  # what the protocol allows
+MAX_COMPLETIONS = 100  # what the protocol allows
 #: How long a client of a stateless version may keep an answer: what a server offers changes only with its version.
 _LISTS = ("server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
 _TTL_MS = {**dict.fromkeys(_LISTS, 300_000), "resources/read": 0}
@@ -218,7 +218,7 @@ class McpHandler:
             values = await self.tool_set.completer(session, ref, name, typed)
         except Fault:
             values = []  # nothing to offer; the call itself will say what is wrong
-        shown = values[:MOST_COMPLETIONS]
+        shown = values[:MAX_COMPLETIONS]
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(shown) < len(values)}}
 
     def _invalid(self, sentence: str) -> JsonRpcError:

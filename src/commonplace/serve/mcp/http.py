@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SESSION = "commonplace.mcp.session"  # where a request's session lies in its ASGI scope
 _PARAMETERS = ("agent", "palace")
-_MOST_CHARS = 256
+_MAX_CHARS = 256
 
 
 def _error(fault: Fault) -> Any:
@@ -98,7 +98,7 @@ class McpEndpoint:
         context.authenticator.spend(who)
         given = dict(QueryParams(scope["query_string"]))
         for name, value in given.items():
-            if name not in _PARAMETERS or not 1 <= len(value) <= _MOST_CHARS:
+            if name not in _PARAMETERS or not 1 <= len(value) <= _MAX_CHARS:
                 raise ValidationError(f"an address ends in ?agent=NAME or ?palace=NAME, not in {name[:80]!r}")
         agent, palace = given.get("agent", context.config.agent), given.get("palace")
         return RequestSession(context.engine, who, agent, palace, named="agent" in given)
