@@ -44,7 +44,6 @@ from commonplace.wire.models import (
     RememberResponse,
     RetractRequest,
     ReviewApply,
-    StoreError,
     StoreOutcome,
     UpdateRequest,
     dump,
@@ -134,7 +133,6 @@ class Memorywire:
             stores_queried=found.stores_queried,
             latency_ms=round(found.latency_ms),
             note=found.note,
-            errors=[StoreError(store=store, error=error) for store, error in found.errors] or None,
             explain=found.explain,
         )
 
