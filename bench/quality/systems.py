@@ -10,7 +10,6 @@ from bench.quality.datasets import Question, Space
 from bench.quality.measures import Outcome
 from bench.quality.stocked import WHO, Stocked, label
 from commonplace.engine.recall import fusion, names
-from commonplace.engine.recall.ranking import WEIGHTS
 from commonplace.engine.recall.recall import recall
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, Parts
@@ -63,10 +62,10 @@ async def linear_blend(held: Stocked, space: Space, question: Question) -> list[
     return [label(r.memory) for r in found.ranked]
 
 
-def shipped(parts: Parts = ALL, weights: Mapping[str, float] = WEIGHTS) -> System:
+def shipped(parts: Parts = ALL, weights: Mapping[str, float] | None = None) -> System:
     async def ask(held: Stocked, space: Space, question: Question) -> list[str]:
         reach = held.reach(space, question)
-        if weights is WEIGHTS:
+        if weights is None:
             query = Query((space.name,), question.text, k=K, where=reach.where)
             return [label(hit.memory) for hit in (await recall(held.core, WHO, query, parts)).hits]
         found = await search(held.core, reach, question.text, K, parts=parts, weights=weights)

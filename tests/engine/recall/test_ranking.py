@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.ranking import WEIGHTS, Shortlist, probability, rank, text_key, total
+from commonplace.engine.recall import ranking
+from commonplace.engine.recall.ranking import (
+    CLOSELY,
+    RankedCandidate,
+    Shortlist,
+    fitted_blend,
+    probability,
+    text_key,
+    total,
+)
 from commonplace.engine.recall.understanding import Parts, analyse
 from commonplace.stores.base import AgentContext, Candidate
 from commonplace.wire.record import Memory
@@ -17,6 +27,13 @@ from commonplace.wire.record import Memory
 
 def memory(id: str, content: str = "x", **fields: Any) -> Memory:
     return Memory(id=id, tenant="t", agent_id="a", type="semantic", content=content, **fields)
+
+
+def rank(candidates: list[Candidate], *asked: Any, runs: Any = (), **options: Any) -> list[RankedCandidate]:
+    """All of them read closely."""
+    shortlist = Shortlist(candidates, *asked, **options)
+    shortlist.add(runs)
+    return shortlist.ranked(max(CLOSELY, 2 * len(candidates)))
 
 
 def order(ranked: list[Any]) -> list[str]:
@@ -125,7 +142,7 @@ def test_without_a_leg_the_other_ranks() -> None:
 
 def test_only_features_with_a_weight_count() -> None:
     assert total({"dense": 0.5, "unknown": 9.0}, {"dense": 2.0, "absent": 7.0}) == 1.0
-    assert total({}, WEIGHTS) == 0.0
+    assert total({}, fitted_blend().weights) == 0.0
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
@@ -134,8 +151,22 @@ def test_a_greater_sum_is_never_less_probable(z: float, more: float) -> None:
 
 
 def test_every_weight_that_ships_is_a_finite_number() -> None:
-    assert all(math.isfinite(weight) for weight in WEIGHTS.values())
-    assert {"dense", "keyword", "coverage"} <= set(WEIGHTS)
+    weights, *line = fitted_blend()
+    assert all(math.isfinite(number) for number in (*weights.values(), *line))
+    assert {"dense", "keyword", "coverage"} <= set(weights)
+
+
+def test_the_weights_are_read_at_first_use_and_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    beside = tmp_path / "weights.json"
+    beside.write_text('{"weights": {"dense": 3.0}, "scale": 1.0, "bias": 0.0}')
+    monkeypatch.setattr(ranking, "WEIGHTS_FILE", beside)
+    fitted_blend.cache_clear()
+    try:
+        assert fitted_blend().weights == {"dense": 3.0}
+        beside.unlink()
+        assert fitted_blend().weights == {"dense": 3.0}
+    finally:
+        fitted_blend.cache_clear()
 
 
 # what says the same

@@ -12,7 +12,7 @@ from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.ranking import WEIGHTS, RankedCandidate
+from commonplace.engine.recall.ranking import RankedCandidate, fitted_blend
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, Parts
@@ -83,7 +83,8 @@ def _demotion(memory: Memory, query: Query) -> float:
 
 
 def _why(store: str, place: int, r: RankedCandidate, fused: float) -> dict[str, Any]:
-    shares = {name: round(WEIGHTS.get(name, 0.0) * value, 4) for name, value in r.features.items()}
+    weights = fitted_blend().weights
+    shares = {name: round(weights.get(name, 0.0) * value, 4) for name, value in r.features.items()}
     features = {name: round(value, 4) for name, value in r.features.items()}
     why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}
     why |= {"stores": {store: {"rank": place, "score": r.score}}}
