@@ -13,9 +13,9 @@ from server_process import SECONDS
 
 from commonplace.config import load as configure
 from commonplace.serve import shared_embedder
+from commonplace.serve.json_rpc import JsonRpcError
 from commonplace.serve.mcp import sessions
 from commonplace.serve.mcp.handler import McpHandler
-from commonplace.serve.mcp.messages import JsonRpcError
 from commonplace.serve.mcp.sessions import StdioSession
 from commonplace.serve.mcp.stdio import Connection
 from commonplace.serve.mcp.tools import Document

@@ -14,8 +14,8 @@ import pytest
 from commonplace.config import load as configure
 from commonplace.embedders.hashing import open_embedder
 from commonplace.sdk import open_engine
+from commonplace.serve.json_rpc import JsonRpcError
 from commonplace.serve.mcp.handler import McpHandler, advice
-from commonplace.serve.mcp.messages import JsonRpcError
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.mcp.tools import Hints, Tool, ToolSet
 from commonplace.serve.mcp.versions import VERSIONS

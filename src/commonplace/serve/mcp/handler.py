@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, JsonRpcError
 from commonplace.serve.mcp import versions
-from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, NO_METHOD, JsonRpcError
 from commonplace.serve.mcp.tools import Document, Prompt, Resource, Session, Tool, ToolSet
 from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError
 from commonplace.wire.strict_json import dumps
@@ -234,7 +234,7 @@ async def _without_secrets(session: Session, said: tuple[Any, ...]) -> Any:
 
 
 def _no_method(method: str) -> JsonRpcError:
-    return JsonRpcError(NO_METHOD, f"Method not found: {method:.80}")
+    return JsonRpcError(METHOD_NOT_FOUND, f"Method not found: {method:.80}")
 
 
 def advice(tool: str, fault: Fault) -> str:

@@ -17,8 +17,9 @@ from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from commonplace.serve.json_rpc import INVALID_REQUEST, JsonRpcError
 from commonplace.serve.mcp.handler import WAITING, McpHandler
-from commonplace.serve.mcp.messages import INVALID_REQUEST, JsonRpcError, decode, is_answer
+from commonplace.serve.mcp.messages import decode, is_answer
 from commonplace.serve.mcp.sessions import StdioSession
 from commonplace.serve.mcp.stdio_streams import InputStream, LineSplitter, OutputStream
 from commonplace.serve.mcp.tools import Document, ToolSet

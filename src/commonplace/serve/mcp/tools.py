@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from commonplace.serve.json_rpc import INVALID_PARAMS
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS, VERSIONS
 from commonplace.wire.validate import portable_schema, rewrite_schema
 
@@ -125,9 +126,9 @@ class ToolSet(NamedTuple):
     #: The version offered to a client that asks for one we do not know.
     fallback: str = HANDSHAKE_VERSIONS[-1]
     #: What a call of a tool that is not there is answered with: code, and a sentence about the name.
-    unknown_tool: Callable[[str], tuple[int, str]] = lambda name: (-32602, f"Unknown tool: {name}")
+    unknown_tool: Callable[[str], tuple[int, str]] = lambda name: (INVALID_PARAMS, f"Unknown tool: {name}")
     #: The code for parameters that are not what a method takes.
-    invalid_params: int = -32602
+    invalid_params: int = INVALID_PARAMS
     #: Whether requests on stdio are done one after the other, each answered before the next is begun.
     in_order: bool = False
 

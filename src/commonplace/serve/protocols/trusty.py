@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commonplace.dialects.trusty.tools import NAME, TOOLS as PUBLISHED, VERSION, input_schema
+from commonplace.serve.json_rpc import INTERNAL_ERROR
 from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, Session
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from commonplace.serve.companion import Events
 
 POSITION = 6
-_INTERNAL_ERROR = -32603
 
 
 # tools
@@ -60,8 +60,8 @@ TOOLS = mcp.ToolSet(
     _server_info,
     versions=HANDSHAKE_VERSIONS,  # its methods are a closed list, without the stateless versions' `server/discover`
     fallback=HANDSHAKE_VERSIONS[0],
-    unknown_tool=lambda name: (_INTERNAL_ERROR, f"unknown tool: {name}"),
-    invalid_params=_INTERNAL_ERROR,
+    unknown_tool=lambda name: (INTERNAL_ERROR, f"unknown tool: {name}"),
+    invalid_params=INTERNAL_ERROR,
     in_order=True,
 )
 
