@@ -22,7 +22,7 @@ from commonplace import Memory
 from commonplace.dialects.mrp import Mrp
 from commonplace.dialects.mrp.signatures import attestation_hash
 from commonplace.serve.mrp_files import LOOKS, MAX_BYTES, AnswerSummary, RequestFolder, watch
-from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
+from commonplace.wire.errors import RateLimited, Unavailable, ValidationError, internal_error
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check
@@ -378,6 +378,18 @@ def test_answering_once_waits_for_those_who_asked_too_often(exchange: ExchangeFo
         asyncio.run(watch(folder, LimitedPause(9), lambda answered: None, once=True))
     assert len(asked) == 4
     assert len(exchange.said) == 1, "the same thing is said once"
+
+
+def test_a_failure_of_ours_is_answered_and_not_quoted(exchange: ExchangeFolder) -> None:
+    async def breaks(document: Document) -> Document:
+        raise RuntimeError("Alice's diary")
+
+    exchange.ask()
+    with RequestFolder(exchange.folder, breaks, responder="keeper", report=exchange.said.append) as folder:
+        asyncio.run(watch(folder, LimitedPause(9), lambda answered: None, once=True))
+    (written,) = [path.read_text("utf-8") for path in exchange.folder.iterdir() if "response" in path.name]
+    assert internal_error().message in written
+    assert "diary" not in written + "".join(exchange.said)
 
 
 def test_where_an_identity_is_required_nobody_in_particular_is_declined(

@@ -23,7 +23,7 @@ from commonplace.serve.mcp.http import PROTOCOL as MCP, endpoints as mcp_endpoin
 from commonplace.serve.query import parse_query
 from commonplace.serve.routes import Call, Reply, Route
 from commonplace.serve.telemetry import access, log_bug
-from commonplace.wire.errors import Fault, NotFound, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, NotFound, ValidationError, internal_error
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _POLICY_VIOLATION = 1008
@@ -137,7 +137,7 @@ class Endpoint:
             raise
         except Exception as error:
             log_bug(route.operation, error, id=id)
-            return context.refusal(scope, Unavailable(f"internal error; the log has it under {id}"))
+            return context.refusal(scope, internal_error(id=id))
 
     async def _call(self, scope: Scope, receive: Receive, route: Route) -> Call:
         authenticator, engine, headers = self._context.authenticator, self._context.engine, Headers(scope=scope)

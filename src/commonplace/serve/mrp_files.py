@@ -28,6 +28,7 @@ from commonplace.wire.errors import (
     Unauthenticated,
     Unavailable,
     ValidationError,
+    internal_error,
 )
 from commonplace.wire.record import Clock, system_clock
 from commonplace.wire.strict_json import InvalidJson, NestedTooDeeply, decode
@@ -226,7 +227,7 @@ class RequestFolder:
             # Only its kind: the text of an exception may hold what the request held.
             self._report_once(ask.name, f"{ask.name}: unexpected {type(error).__name__}; this is a bug in Commonplace")
             log.debug("answering %s failed", ask.name, exc_info=error)
-            return self._refusal(ask, "error", "the request could not be processed")
+            return self._refusal(ask, "error", internal_error().message)
 
     def _content(self, ask: _RequestFile) -> bytes:
         file = os.open(self.path / ask.name, _READ)  # a link that took the file's place since is not followed

@@ -27,7 +27,7 @@ from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
-from commonplace.wire.errors import Conflict, Fault, Unavailable, ValidationError
+from commonplace.wire.errors import Conflict, Fault, ValidationError, internal_error
 from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import Memory, Principal, altered, check_content_size
 
@@ -85,7 +85,7 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
         if isinstance(done, Exception) and not isinstance(done, Fault):
             # Raised, it would hide that other chunks are written.
             log.error("some memories of a batch could not be written", exc_info=done)
-            done = Unavailable("internal error: this was not written; the log says where")
+            done = internal_error("this was not written")
         if isinstance(done, BaseException) and not isinstance(done, Fault):
             raise done
         each = [done] * len(chunk) if isinstance(done, Fault) else done

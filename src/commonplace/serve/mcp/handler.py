@@ -8,7 +8,7 @@ from typing import Any
 from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, JsonRpcError
 from commonplace.serve.mcp import versions
 from commonplace.serve.mcp.tools import Document, Prompt, Resource, Session, Tool, ToolSet
-from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError
+from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError, internal_error
 from commonplace.wire.strict_json import dumps
 
 NO_RESOURCE = -32002  # until 2025-11-25; invalid params since
@@ -82,7 +82,7 @@ class McpHandler:
             raise
         except Exception as error:
             self._report(method, error)
-            raise JsonRpcError(INTERNAL_ERROR, "internal error; the server's log says where") from None
+            raise JsonRpcError(INTERNAL_ERROR, internal_error().message) from None
         if not versions.is_stateless(version):
             return result
         return versions.stateless_result(result, self.tool_set.server_info(session), _TTL_MS.get(method))
@@ -153,7 +153,7 @@ class McpHandler:
             return self._fault_result(tool, fault, version)
         except Exception as error:
             self._report(name, error)
-            return self._fault_result(tool, Fault(f"{name}: internal error; the server's log says where"), version)
+            return self._fault_result(tool, internal_error(name), version)
 
     def _fault_result(self, tool: Tool, fault: Fault, version: str) -> Document:
         text = tool.explain(fault) if tool.explain else None
