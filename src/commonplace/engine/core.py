@@ -32,6 +32,7 @@ log = logging.getLogger("commonplace.engine")
 
 RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
 _RETRIES = 8
+MAX_PAGE = 1000
 #: What is written waits for its vectors up to this length, and this long; then it is kept without, and they follow.
 EMBEDDED_AT_ONCE_CHARS = 64_000
 _EMBEDDING_SECONDS = 5.0
@@ -330,6 +331,12 @@ def require_operator(who: Principal, what: str) -> None:
         raise Forbidden(
             f"{who.name} may not {what}; only an admin of the tenant {LOCAL_TENANT} who may use every agent may"
         )
+
+
+def check_page_size(limit: int) -> None:
+    """Of what is listed page by page."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValidationError(f"limit must be a whole number from 1 to {MAX_PAGE}, not {limit}", field="limit")
 
 
 def check_expiry(expires_at: int | None, now: int) -> None:

@@ -59,7 +59,6 @@ _GOVERNED: dict[str, type[RememberRequest | ForgetRequest | MergeRequest]] = {
     "forget": ForgetRequest,
     "merge": MergeRequest,
 }
-_MAX_LISTED = 1000
 
 
 class Memorywire:
@@ -267,22 +266,10 @@ class Memorywire:
         cursor: str | None = None,
     ) -> Document:
         """A page {entries, next_cursor} of the audit trail, oldest first."""
-        if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
-            raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
-        if not 1 <= limit <= _MAX_LISTED:
-            raise ValidationError(f"limit must be a whole number from 1 to {_MAX_LISTED}, not {limit}", field="limit")
-        entries = await self._engine.ledger.entries(
-            self._who,
-            agent_id=agent_id,
-            operation=operation,
-            since=since,
-            until=until,
-            limit=limit + 1,
-            after=int(cursor or 0),
+        entries, more = await self._engine.ledger.page(
+            self._who, agent_id=agent_id, operation=operation, since=since, until=until, limit=limit, cursor=cursor
         )
-        shown = entries[:limit]
-        more = str(shown[-1].n) if len(entries) > limit else None
-        return {"entries": [entry_to_wire(entry) for entry in shown], "next_cursor": more}
+        return {"entries": [entry_to_wire(entry) for entry in entries], "next_cursor": more}
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
