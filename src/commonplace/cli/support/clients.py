@@ -257,7 +257,7 @@ def _without_table(client: Client, name: str, text: str, path: Path) -> str:
     try:
         known = tomllib.loads(text).get(client.key, {})
     except tomllib.TOMLDecodeError as error:
-        raise Conflict(f"{path} is not valid TOML ({error}); mend it first, or use --print") from None
+        raise Conflict(f"{path} is not valid TOML ({error}); fix it first, or use --print") from None
     if not isinstance(known, dict) or name not in known:
         return text
     lines = text.splitlines(keepends=True)
