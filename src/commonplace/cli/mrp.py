@@ -23,7 +23,7 @@ from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session,
 from commonplace.cli.support.output import Document, emit, flat, line, note, plural
 from commonplace.cli.support.peers import request_to
 from commonplace.wire.errors import Conflict, Fault, ValidationError
-from commonplace.wire.record import Principal, system_clock
+from commonplace.wire.record import ALL_AGENTS, Principal, system_clock
 from commonplace.wire.times import iso
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ async def _reply(
 
     who = _caller(engine, trusted)
     name = engine.settings.mrp.name
-    here = [agent] if agent is not None else [*await engine.agent_names(replace(who, agents=("*",))), name]
+    here = [agent] if agent is not None else [*await engine.agent_names(replace(who, agents=(ALL_AGENTS,))), name]
     named = [each for each in dict.fromkeys(here) if each.casefold() == asked.agent.casefold()]
     if not named:
         return None

@@ -18,6 +18,7 @@ MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "episodic", "procedural", "e
 SHARED_AGENT = "shared"
 LOCAL_TENANT = "local"
 EVERYONE = "*"  # among those a memory is shared with
+ALL_AGENTS = "*"  # whom a principal may use, and whom an audit entry is about that is not about one agent
 MAX_CONTENT_CHARS = 262_144
 MAX_TERM_CHARS = 1024  # of a subject, predicate, object or provenance in the graph
 
@@ -94,7 +95,7 @@ def altered(memory: Memory, **new: Any) -> Memory:
 
 def covers(pattern: str, agent_id: str) -> bool:
     """Whether a name given to a token means this agent: only `*` stands for anything else, and for any text."""
-    if pattern in ("*", agent_id):
+    if pattern in (ALL_AGENTS, agent_id):
         return True
     if "*" not in pattern:
         return False
@@ -117,14 +118,14 @@ class Principal:
     name: str = "local"
     tenant: str = LOCAL_TENANT
     role: Role = "admin"
-    agents: tuple[str, ...] = ("*",)
+    agents: tuple[str, ...] = (ALL_AGENTS,)
 
     def may_use(self, agent_id: str) -> bool:
         return any(covers(pattern, agent_id) for pattern in self.agents)
 
     @property
     def uses_all_agents(self) -> bool:
-        return "*" in self.agents
+        return ALL_AGENTS in self.agents
 
     @property
     def operates(self) -> bool:

@@ -11,7 +11,7 @@ from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.stores.base import AuditEntry, Progress
 from commonplace.wire.errors import Forbidden, ValidationError
-from commonplace.wire.record import Principal
+from commonplace.wire.record import ALL_AGENTS, Principal
 
 _AT_ONCE = 1000
 _CURSOR_DIGITS = 18  # which a number of an entry has at most
@@ -44,8 +44,7 @@ class Ledger:
         found: list[AuditEntry] = []
         while len(found) < limit:
             batch = await self._core.primary.audit(who.tenant, limit=step, after=after, **conditions)
-            # An entry about several agents names memories of all of them.
-            found += [e for e in batch if (who.uses_all_agents if e.agent_id == "*" else who.may_use(e.agent_id))]
+            found += [entry for entry in batch if _may_read(who, entry)]
             if len(batch) < step:
                 break
             after = batch[-1].n
@@ -95,3 +94,8 @@ class Ledger:
             if rows.problem is not None:
                 verifier.problem, verifier.first_bad = rows.problem
         return verifier
+
+
+def _may_read(who: Principal, entry: AuditEntry) -> bool:
+    # An entry about several agents names memories of all of them.
+    return who.uses_all_agents if entry.agent_id == ALL_AGENTS else who.may_use(entry.agent_id)

@@ -23,7 +23,7 @@ from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, SecretLeakage, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import ALL_AGENTS, Memory, Principal
 
 PEER, VOUCH = "peer", "vouch"
 MAX_VOUCHES = 10_000  # kept in one tenant
@@ -84,7 +84,7 @@ class Requester:
         """As whom it reads: itself, or a stranger who is shown only what is shared with it."""
         if self.trust.sees == "all":
             return self.who
-        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", ("*",))
+        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", (ALL_AGENTS,))
 
 
 class Peers:
@@ -104,7 +104,7 @@ class Peers:
         old, fresh = self.identity.keypair().public, self.identity.rotate().public
         said = {"retired": keys.fingerprint(old), "key": keys.fingerprint(fresh)}
         await self._core.transact(
-            SYSTEM, lambda tx: audit.append(tx, who, "rotate_identity", "*", [audit.part(None, said)])
+            SYSTEM, lambda tx: audit.append(tx, who, "rotate_identity", ALL_AGENTS, [audit.part(None, said)])
         )
         return fresh
 
@@ -274,7 +274,7 @@ class Peers:
             said = {"peer": agent_id, "level": level, "voucher": voucher, "key": keys.fingerprint(key) if key else None}
             if declined:
                 said["declined"] = True
-            audit.append(tx, who, "add_peer", "*", [audit.part(None, said)])
+            audit.append(tx, who, "add_peer", ALL_AGENTS, [audit.part(None, said)])
             return peer
 
         return await self._core.transact(who.tenant, work)
@@ -290,7 +290,7 @@ class Peers:
                 sentence = f"{agent_id!r:.300} is not among the agents trusted"
                 raise NotFound(sentence, hint="`commonplace trust list` shows them")
             tx.drop_record(PEER, agent_id)
-            audit.append(tx, who, "remove_peer", "*", [audit.part(None, {"peer": agent_id})])
+            audit.append(tx, who, "remove_peer", ALL_AGENTS, [audit.part(None, {"peer": agent_id})])
             return Peer(**record.value)
 
         return await self._core.transact(who.tenant, work)
@@ -362,7 +362,7 @@ class Peers:
             if earlier is None or (kept.sent_in and not earlier.value["sent_in"]):
                 tx.put_record(Record(VOUCH, place, value))
                 said = {"voucher": kept.voucher, "subject": kept.subject, "counted": counted}
-                audit.append(tx, who, "vouch", "*", [audit.part(None, said)])
+                audit.append(tx, who, "vouch", ALL_AGENTS, [audit.part(None, said)])
 
         await self._core.transact(who.tenant, work)
         return counted

@@ -20,7 +20,7 @@ from commonplace.engine.types import Hit, Query, RecallResult, SearchResult
 from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.plain import check_not_blank
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import ALL_AGENTS, Memory, Principal
 
 MAX_QUERY_CHARS = 32_768
 MAX_COUNTED = 1000  # hits of one counted search
@@ -183,5 +183,5 @@ class Recaller:
     def _entry(
         self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], counted: bool
     ) -> RecallEntry:
-        agent = agents[0] if len(agents) == 1 else "*"
+        agent = agents[0] if len(agents) == 1 else ALL_AGENTS
         return RecallEntry(who, agent, text, list(ids), self._core.clock(), counted)
