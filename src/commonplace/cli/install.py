@@ -78,7 +78,7 @@ def install(
     # Settings of a project are shared: where this machine has the program is nothing to others.
     command = "commonplace" if scope == "project" else clients.executable()
     variables = () if remove or url else client_variables()
-    server = clients.Server(name, command, arguments.for_client().words(), url, token_env, variables)
+    server = clients.McpServer(name, command, arguments.for_client().words(), url, token_env, variables)
     if only_print:
         text = clients.snippet(chosen, server)
         Answer({"client": client, "snippet": text}, lambda: print(text, end="")).print(run.as_json)
@@ -116,7 +116,7 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def _warn(server: clients.Server, scope: str) -> None:
+def _warn(server: clients.McpServer, scope: str) -> None:
     if server.token_env is not None:
         note(f"the token stays in {server.token_env}: set it where the client is started")
     elif scope == "project" and server.url is None:
@@ -125,7 +125,7 @@ def _warn(server: clients.Server, scope: str) -> None:
             note("it names a place on this machine, so do not share these settings as they are")
 
 
-def _settings_path(client: clients.Client, scope: clients.Scope) -> Path:
+def _settings_path(client: clients.McpClient, scope: clients.Scope) -> Path:
     return clients.settings_path(client, scope, Path.home(), Path.cwd(), environment=os.environ)
 
 
@@ -162,12 +162,12 @@ class _Change:
         return "".join(difflib.unified_diff(before, after, str(self.path), str(self.path)))
 
 
-def _addition(client: clients.Client, server: clients.Server, path: Path) -> _Change:
+def _addition(client: clients.McpClient, server: clients.McpServer, path: Path) -> _Change:
     before = _read(path)
     return _Change(path, before, clients.with_server(client, server, before, path))
 
 
-def _removal(client: clients.Client, name: str, path: Path) -> _Change:
+def _removal(client: clients.McpClient, name: str, path: Path) -> _Change:
     before, copies = _read(path), _copies(path.resolve())
     for copy in reversed(copies):
         if clients.made_from(client, name, before, original := _read(copy)):

@@ -21,7 +21,7 @@ import numpy as np
 
 from commonplace.embedders.base import Vectors, unit_rows
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
-from commonplace.wire.http_client import Endpoint, parse_endpoint
+from commonplace.wire.http_client import ModelEndpoint, parse_endpoint
 
 _BATCH = 128
 _ATTEMPTS = 5
@@ -53,7 +53,7 @@ class OpenAI:
         self._declared = dimension
         self._shorten = shorten
         self._sleep = sleep
-        self._endpoint = Endpoint(url, name, key_variable, _MAX_ANSWER)
+        self._endpoint = ModelEndpoint(url, name, key_variable, _MAX_ANSWER)
 
     @cached_property
     def dimension(self) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
-from commonplace.wire.http_client import Endpoint, parse_endpoint
+from commonplace.wire.http_client import ModelEndpoint, parse_endpoint
 
 _SETTINGS = ("model", "key", "calls", "tokens", "timeout", "tls")
 _MAX_ANSWER = 1 << 20
@@ -69,7 +69,7 @@ class LLMJudge:
         self._tokens = tokens
         self._timeout = timeout
         self._metering = threading.Lock()
-        self._endpoint = Endpoint(url, f"the judge {name}", key_variable, _MAX_ANSWER)
+        self._endpoint = ModelEndpoint(url, f"the judge {name}", key_variable, _MAX_ANSWER)
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
         logits, note = self._inner_logits(question, texts)

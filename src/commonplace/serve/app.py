@@ -30,10 +30,10 @@ _POLICY_VIOLATION = 1008
 
 
 def application(context: AppContext) -> RequestMiddleware:
-    endpoints: dict[str, Endpoint] = {}
+    endpoints: dict[str, RouteEndpoint] = {}
     for protocol in context.protocols:
         for route in protocol.routes:
-            endpoints.setdefault(route.path, Endpoint(context)).by_method[route.method] = route
+            endpoints.setdefault(route.path, RouteEndpoint(context)).by_method[route.method] = route
     # The more a path says the earlier it is tried: an id may hold slashes, and must not swallow `/history`.
     ordered = sorted(endpoints.items(), key=lambda item: ("{" in item[0], item[0].endswith("}")))
     served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
@@ -102,7 +102,7 @@ class RequestMiddleware:
             access.info("request", extra={"fields": fields})
 
 
-class Endpoint:
+class RouteEndpoint:
     """One path, with a route for each method."""
 
     def __init__(self, context: AppContext) -> None:

@@ -21,7 +21,7 @@ _TIMEOUT_S = 60
 _MAX_BYTES = 64 * 2**20
 
 
-class Client(Session):
+class AmpClient(Session):
     """A session on the local store, or what asks a server instead."""
 
     def __init__(self, url: str | None, token: str | None, as_json: bool, data: Path | None) -> None:
@@ -42,7 +42,7 @@ class Client(Session):
 
 def _with_client(body: Callable[..., Answer]) -> Callable[..., None]:
     url, token, data = (options.Url, None), (options.Token, None), (Data, None)
-    return with_options(body, Client, url=url, token=token, as_json=(Json, False), data=data)
+    return with_options(body, AmpClient, url=url, token=token, as_json=(Json, False), data=data)
 
 
 #: A verb's body takes a client; --url, --token, --json and --data follow the options of its own.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client
+from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support.command import Answer, argument, option
 from commonplace.cli.support.output import Document, flat, line
 from commonplace.cli.support.values import split_commas
@@ -17,7 +17,7 @@ commands = AmpCommands()
 
 @commands.add("search")
 def search(
-    client: Client,
+    client: AmpClient,
     query: Annotated[list[str], argument("QUERY", "What to look for, in your own words.")],
     type: options.Type = None,
     tags: options.Tags = None,

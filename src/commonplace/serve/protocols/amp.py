@@ -59,7 +59,7 @@ PROTOCOLS = (ProtocolRoutes("/amp", ROUTES, _error),)
 
 
 def _tool(operation: str, title: str, hints: mcp.Hints, description: str) -> mcp.Tool:
-    async def call(session: mcp.Session, arguments: Document) -> Document:
+    async def call(session: mcp.McpSession, arguments: Document) -> Document:
         answer = await perform(await session.engine(), session.who, operation, without_nulls(arguments))
         if operation == "status":
             answer = {name: without_nulls(part) if isinstance(part, dict) else part for name, part in answer.items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.dialects.trusty.tools import NAME, TOOLS as PUBLISHED, VERSION, input_schema
 from commonplace.serve.json_rpc import INTERNAL_ERROR
 from commonplace.serve.mcp import tools as mcp
-from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, Session
+from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, McpSession
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.query import Parameter
 from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route
@@ -36,10 +36,10 @@ _HINTS |= dict.fromkeys(_READING, READS)
 
 
 def _tool(name: str, description: str) -> mcp.Tool:
-    def arguments(session: Session) -> Document:
+    def arguments(session: McpSession) -> Document:
         return input_schema(name, palace=session.palace is None)
 
-    async def call(session: Session, arguments: Document) -> Document:
+    async def call(session: McpSession, arguments: Document) -> Document:
         from commonplace.dialects.trusty.operations import Trusty  # which loads the engine: not before the first call
 
         return await Trusty(await session.engine(), session.who, session.palace).call(name, arguments)
@@ -48,7 +48,7 @@ def _tool(name: str, description: str) -> mcp.Tool:
     return mcp.Tool(name, description, arguments, _HINTS[name], call, response, faults="error")
 
 
-def _server_info(session: Session) -> Document:
+def _server_info(session: McpSession) -> Document:
     """Name and version are trusty-memory's own, because its clients may look at them."""
     info: Document = {"name": NAME, "version": VERSION}
     return info if session.palace is None else info | {"default_palace": session.palace}
