@@ -14,7 +14,7 @@ from commonplace.cli.support import options, output, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.errors import exit_code
 from commonplace.cli.support.options import TYPES
-from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.progress import ProgressBar
 from commonplace.wire.errors import Fault, ValidationError
 
 _AT_ONCE = 250
@@ -116,7 +116,7 @@ def _redaction_note(labels: list[str] | None) -> str | None:
 
 def _remember_batch(run: Session, path: Path, defaults: dict[str, Any]) -> Answer:
     outcomes = _Outcomes(as_json=run.as_json)
-    with values.open_text(path, "--batch") as lines, Bar("remembering") as progress:
+    with values.open_text(path, "--batch") as lines, ProgressBar("remembering") as progress:
         requests = _requests(lines, defaults)
         while part := list(islice(requests, _AT_ONCE)):
             good = [request for _, request in part if not isinstance(request, Fault)]

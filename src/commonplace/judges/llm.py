@@ -37,7 +37,7 @@ _TASK = (
 
 
 @dataclass(slots=True)
-class Meter:
+class UsageCounter:
     """What was spent since the process started."""
 
     calls: int = 0
@@ -62,7 +62,7 @@ class LLMJudge:
     ) -> None:
         self.name = name
         self.note: str | None = None
-        self.meter = Meter()
+        self.meter = UsageCounter()
         self._model = model
         self._inner = inner
         self._calls = calls

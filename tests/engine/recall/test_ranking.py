@@ -20,7 +20,7 @@ from commonplace.engine.recall.ranking import (
     text_key,
     total,
 )
-from commonplace.engine.recall.understanding import Parts, analyse
+from commonplace.engine.recall.understanding import RecallParts, analyse
 from commonplace.stores.base import AgentContext, Candidate
 from commonplace.wire.record import Memory
 
@@ -58,7 +58,7 @@ def test_both_legs_count_and_features_are_carried() -> None:
 
 def test_equal_ones_are_newer_first_then_by_id() -> None:
     twins = [Candidate(memory(id, id, created_at=at), 0.5, 1.0, 0) for id, at in (("b", 1), ("a", 1), ("c", 2))]
-    parts = Parts(recency=False)
+    parts = RecallParts(recency=False)
     assert order(rank(twins, parts=parts)) == order(rank(twins[::-1], parts=parts)) == ["c", "a", "b"]
 
 
@@ -79,7 +79,7 @@ def test_what_was_replaced_stands_behind_what_replaced_it_unless_the_past_is_ask
     then = analyse("where did we live before the move", AgentContext(), 0)
     assert order(rank(found, now, replaced=replaced)) == ["new", "old", "other"]
     assert order(rank(found, then, replaced=replaced))[0] == "old"
-    assert order(rank(found, now, replaced=replaced, parts=Parts(validity=False)))[0] == "old"
+    assert order(rank(found, now, replaced=replaced, parts=RecallParts(validity=False)))[0] == "old"
 
 
 def test_replacements_in_a_circle_end() -> None:
@@ -111,7 +111,7 @@ def test_only_what_says_the_same_is_folded(text: str, again: str, folded: bool) 
     assert order(ranked) == (["a", "c", "b"] if folded else ["a", "b", "c"])
     assert ranked[-1].same_as == ("a" if folded else None)
     assert [r.score for r in ranked] == sorted((r.score for r in ranked), reverse=True)
-    assert order(rank(found, parts=Parts(duplicates=False))) == ["a", "b", "c"]
+    assert order(rank(found, parts=RecallParts(duplicates=False))) == ["a", "b", "c"]
 
 
 def test_the_same_words_of_another_speaker_or_day_are_not_folded() -> None:
@@ -206,7 +206,7 @@ def test_only_what_belongs_to_a_session_is_worth_reading_around() -> None:
     alone = Candidate(memory("alone", "no session"), 0.9, None)
     found = [alone, *session(0.1, 0.8, 0.5)]
     assert Shortlist(found).promising(2) == ["1", "2"]
-    assert Shortlist(found, parts=Parts(context=False)).promising(2) == []
+    assert Shortlist(found, parts=RecallParts(context=False)).promising(2) == []
 
 
 def test_what_was_said_around_becomes_a_candidate_once() -> None:

@@ -30,8 +30,8 @@ from commonplace.wire.filters import Condition, Where
 from commonplace.wire.models import (
     AgentOutcome,
     AssertRequest,
-    Erased,
     EraseRequest,
+    ErasureReport,
     ExpireRequest,
     ExpireResponse,
     ForgetRequest,
@@ -382,10 +382,10 @@ def to_expire(request: ExpireRequest) -> Expire:
     return Expire(request.agent_id, action=request.action, **policy)
 
 
-def _erased(result: ForgetResult) -> Erased | None:
+def _erased(result: ForgetResult) -> ErasureReport | None:
     if not (result.descendants or result.sources or result.backup_count):
         return None
-    return Erased(
+    return ErasureReport(
         descendants=result.descendants,
         sources=result.sources or None,
         backups=result.backups,

@@ -67,7 +67,7 @@ class MemoryAdapter:
                 raise ValidationError(f"entry.{name} is given by the host; leave it out", field=f"entry.{name}")
         check("openwop/types/new-entry", entry)
         scope = await self._engine.refs.resolve(self._who, memory_ref, "writer")
-        return await Entries(self._engine, self._who, scope, self._run, backend).put(entry)
+        return await ScopedEntries(self._engine, self._who, scope, self._run, backend).put(entry)
 
     async def delete(self, memory_ref: str, id: str, *, backend: str = LONG_TERM[0]) -> bool:
         """Whether it was there. Later runs no longer see it; this one does, as it saw it from its start."""
@@ -79,16 +79,16 @@ class MemoryAdapter:
         if self._run is not None:
             await self._engine.runs.use(self._who, self._run.id)
 
-    async def _readable(self, ref: str, backend: str) -> Entries | None:
+    async def _readable(self, ref: str, backend: str) -> ScopedEntries | None:
         await self._check_run()
         try:
             scope = await self._engine.refs.resolve(self._who, ref)
         except Forbidden:
             return None
-        return Entries(self._engine, self._who, scope, self._run, backend)
+        return ScopedEntries(self._engine, self._who, scope, self._run, backend)
 
 
-class Entries:
+class ScopedEntries:
     """The entries of one scope in one backend, for a caller that may use them and a run that is open."""
 
     def __init__(

@@ -23,7 +23,7 @@ class NameMatch:
     end: int
 
 
-class _Directory:
+class _NameIndex:
     """Known names by their words."""
 
     def __init__(self, names: frozenset[str]) -> None:
@@ -43,23 +43,23 @@ class _Directory:
 
 
 # Weak, so that nothing here outlives what the store knows.
-_directories: WeakKeyDictionary[frozenset[str], _Directory] = WeakKeyDictionary()
+_indexes: WeakKeyDictionary[frozenset[str], _NameIndex] = WeakKeyDictionary()
 
 
 def match_names(question: str, known: frozenset[str]) -> list[NameMatch]:
     """Longest names first; a first or last name alone will do, and so will its beginning if only one fits."""
     if not known:
         return []
-    directory = _directories.get(known)
-    if directory is None:
-        directory = _directories[known] = _Directory(known)
+    index = _indexes.get(known)
+    if index is None:
+        index = _indexes[known] = _NameIndex(known)
     words = list(_WORD.finditer(question))
     folded = [m.group().casefold() for m in words]
     cased = any(c.isupper() for c in question)
     found: list[NameMatch] = []
     i = 0
     while i < len(words):
-        names, size = _match(directory, folded, i, _looks_like_a_name(question, words[i], folded[i], cased))
+        names, size = _match(index, folded, i, _looks_like_a_name(question, words[i], folded[i], cased))
         if names:
             end = words[i + size - 1].end()
             possessive = _POSSESSIVE.match(question, end)
@@ -69,13 +69,13 @@ def match_names(question: str, known: frozenset[str]) -> list[NameMatch]:
     return found
 
 
-def _match(directory: _Directory, folded: list[str], i: int, looks: bool) -> tuple[list[str], int]:
+def _match(index: _NameIndex, folded: list[str], i: int, looks: bool) -> tuple[list[str], int]:
     for size in range(min(_MAX_NAME_WORDS, len(folded) - i), 1, -1):
-        if names := directory.whole.get(tuple(folded[i : i + size])):
+        if names := index.whole.get(tuple(folded[i : i + size])):
             return names, size
     if looks:
         word = folded[i]
-        return directory.whole.get((word,)) or directory.parts.get(word) or directory.nicknamed(word), 1
+        return index.whole.get((word,)) or index.parts.get(word) or index.nicknamed(word), 1
     return [], 1
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from commonplace.engine.recall.features import FeatureExtractor, Features
-from commonplace.engine.recall.understanding import ALL, Parts, Question
+from commonplace.engine.recall.understanding import ALL, Question, RecallParts
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
 
@@ -64,7 +64,7 @@ class Shortlist:
         asked: Question = _NOTHING_ASKED,
         replaced: Mapping[str, str] | None = None,
         *,
-        parts: Parts = ALL,
+        parts: RecallParts = ALL,
         weights: Mapping[str, float] | None = None,
     ) -> None:
         self._asked = asked

@@ -15,7 +15,7 @@ from commonplace.engine.recall import fusion, hops, relevance
 from commonplace.engine.recall.ranking import RankedCandidate, fitted_blend
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
-from commonplace.engine.recall.understanding import ALL, Parts
+from commonplace.engine.recall.understanding import ALL, RecallParts
 from commonplace.engine.types import Hit, Query, RecallResult, SearchResult
 from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.errors import ValidationError
@@ -27,7 +27,7 @@ MAX_COUNTED = 1000  # hits of one counted search
 _WIDER = 8
 
 
-async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -> RecallResult:
+async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = ALL) -> RecallResult:
     """The answer, neither paid for nor logged: that is `Recaller`'s."""
     started = time.perf_counter()
     for agent in query.agents:

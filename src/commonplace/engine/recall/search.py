@@ -10,7 +10,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
-from commonplace.engine.recall.understanding import ALL, Parts, Question, analyse
+from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import AgentContext, Reach, Search
 
@@ -37,7 +37,7 @@ async def search(
     text: str,
     k: int,
     *,
-    parts: Parts = ALL,
+    parts: RecallParts = ALL,
     weights: Mapping[str, float] | None = None,
     snapshot: Snapshot | None = None,
 ) -> SearchOutcome:
@@ -49,7 +49,7 @@ async def search(
 
 
 async def _search_once(
-    core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float] | None, asked_at: int
+    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, weights: Mapping[str, float] | None, asked_at: int
 ) -> SearchOutcome:
     # The past had other replacements, and its sessions are not indexed.
     now = reach.as_of is None
