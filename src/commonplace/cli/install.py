@@ -153,7 +153,7 @@ class _Change:
     obsolete: list[Path] = field(default_factory=list)
 
     @property
-    def undoes(self) -> bool:
+    def restores_original(self) -> bool:
         """Whether everything is then as it was before the server was added."""
         return self.after is None or bool(self.obsolete)
 
@@ -197,7 +197,7 @@ def _apply(run: Session, change: _Change, title: str, yes: bool) -> bool:
     done = f"written; {f'as it was: {copy}' if copy else 'it did not exist before'}"
     if after is None:
         done = "deleted, as it was not there before"
-    elif change.undoes:
+    elif change.restores_original:
         done = "written, to the letter as it was before"
     document = {"path": str(path), "changed": True, "copy": str(copy) if copy else None}
     Answer(document, f"{done}\nrestart {title}, or reload its MCP servers, to see the change").print(run.as_json)
@@ -224,7 +224,7 @@ def _write(change: _Change) -> Path | None:
     mode = 0o600
     if real.exists():
         mode = real.stat().st_mode & 0o777
-        copy = None if change.undoes else _keep_copy(real, change.before, mode)
+        copy = None if change.restores_original else _keep_copy(real, change.before, mode)
     if change.after is None:
         real.unlink(missing_ok=True)
     else:

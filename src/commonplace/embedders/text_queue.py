@@ -65,7 +65,7 @@ class TextQueue:
             del self._lanes[pending.lane][pending.tenant]
         return True
 
-    def hurry(self, pending: PendingText, lane: Lane) -> None:
+    def promote(self, pending: PendingText, lane: Lane) -> None:
         """Someone who goes before those it waited with wants it, too."""
         if lane < pending.lane and self.withdraw(pending):
             pending.lane = lane

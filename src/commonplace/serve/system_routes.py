@@ -46,7 +46,7 @@ class _Handlers:
         return Reply(answer, 200 if ready else 503)
 
     async def metrics_page(self, call: Call) -> Reply:
-        if not call.who.operates:
+        if not call.who.is_operator:
             raise Forbidden(f"{call.who.name} may not see what the whole server does; an admin of `local` may")
         return Reply(await self._context.metrics.page(), headers={"Content-Type": METRICS_CONTENT_TYPE})
 

@@ -128,6 +128,6 @@ class Principal:
         return ALL_AGENTS in self.agents
 
     @property
-    def operates(self) -> bool:
+    def is_operator(self) -> bool:
         """Whether it looks after the whole server: an admin of the tenant `local` who may use every agent."""
         return self.role == "admin" and self.tenant == LOCAL_TENANT and self.uses_all_agents

@@ -29,9 +29,9 @@ def keep(dedup: RequestDedup, run: Any, response: dict[str, Any] = ANSWERED, **c
     return given
 
 
-def earlier(dedup: RequestDedup, run: Any, **changes: Any) -> dict[str, Any] | None:
+def find_answer(dedup: RequestDedup, run: Any, **changes: Any) -> dict[str, Any] | None:
     found: dict[str, Any] | None = run(
-        dedup.earlier(**{"tenant": "local", "key": "s", "asked": ASKED, "under": UNDER, **changes})
+        dedup.find_answer(**{"tenant": "local", "key": "s", "asked": ASKED, "under": UNDER, **changes})
     )
     return found
 
@@ -39,27 +39,27 @@ def earlier(dedup: RequestDedup, run: Any, **changes: Any) -> dict[str, Any] | N
 def test_the_same_question_gets_the_same_answer_until_its_time_is_over(
     subject: Subject, run: Any, dedup: RequestDedup
 ) -> None:
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run) is None
     assert keep(dedup, run) == ANSWERED
-    assert earlier(dedup, run) == ANSWERED
+    assert find_answer(dedup, run) == ANSWERED
     for other in ({"tenant": "acme"}, {"key": "t"}, {"under": {"level": 2}}):
-        assert earlier(dedup, run, **other) is None
+        assert find_answer(dedup, run, **other) is None
     subject.clock.advance(999)
-    assert earlier(dedup, run) == ANSWERED
+    assert find_answer(dedup, run) == ANSWERED
     subject.clock.advance(1)
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run) is None
 
 
 def test_an_id_used_for_something_else_is_refused(subject: Subject, run: Any, dedup: RequestDedup) -> None:
     keep(dedup, run)
     with pytest.raises(RequestIdReused):
-        earlier(dedup, run, asked=b"another")
+        find_answer(dedup, run, asked=b"another")
     with pytest.raises(RequestIdReused):
         keep(dedup, run, asked=b"another")
     subject.clock.advance(1000)
-    assert earlier(dedup, run, asked=b"another") is None, "it is free again"
+    assert find_answer(dedup, run, asked=b"another") is None, "it is free again"
     keep(dedup, run, {"answer": "another"}, asked=b"another", until=UNTIL + 5000)
-    assert earlier(dedup, run, asked=b"another") == {"answer": "another"}
+    assert find_answer(dedup, run, asked=b"another") == {"answer": "another"}
 
 
 def test_of_several_that_asked_at_once_all_get_the_first_answer(
@@ -80,8 +80,8 @@ def test_an_answer_under_one_level_of_trust_is_never_given_under_another(
     keep(dedup, run)
     less = {"answer": "none for you"}
     assert keep(dedup, run, less, under={"level": 0}) == less
-    assert earlier(dedup, run, under={"level": 0}) == less
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run, under={"level": 0}) == less
+    assert find_answer(dedup, run) is None
 
 
 def test_an_answer_stands_only_while_what_it_shows_is_as_it_was(
@@ -97,9 +97,9 @@ def test_an_answer_stands_only_while_what_it_shows_is_as_it_was(
     for n, act in enumerate((change, lambda id: run(subject.forget(id)), expire)):
         id = run(subject.remember(f"memory {n}"))
         keep(dedup, run, key=str(n), versions={id: 1})
-        assert earlier(dedup, run, key=str(n)) == ANSWERED
+        assert find_answer(dedup, run, key=str(n)) == ANSWERED
         act(id)
-        assert earlier(dedup, run, key=str(n)) is None
+        assert find_answer(dedup, run, key=str(n)) is None
         fresh = {"answer": "as it is now"}
         assert keep(dedup, run, fresh, key=str(n), versions={id: 2}) == fresh
 
@@ -109,9 +109,9 @@ def test_erasing_a_memory_takes_answers_that_quote_it_along(subject: Subject, ru
     keep(dedup, run, versions={id: 1})
     run(subject.forget(id, hard_delete=True))
     assert run(subject.store.records("local", ANSWER)) == []
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run) is None
     with pytest.raises(RequestIdReused):
-        earlier(dedup, run, asked=b"another")
+        find_answer(dedup, run, asked=b"another")
 
 
 def test_an_answer_about_what_has_changed_meanwhile_is_given_but_not_kept(
@@ -125,9 +125,9 @@ def test_an_answer_about_what_has_changed_meanwhile_is_given_but_not_kept(
 
 def test_without_versions_only_the_question_is_remembered(subject: Subject, run: Any, dedup: RequestDedup) -> None:
     assert keep(dedup, run, versions=None) == ANSWERED
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run) is None
     with pytest.raises(RequestIdReused):
-        earlier(dedup, run, asked=b"another")
+        find_answer(dedup, run, asked=b"another")
 
 
 def test_what_is_remembered_of_a_question_is_a_salted_hash(subject: Subject, run: Any, dedup: RequestDedup) -> None:

@@ -16,7 +16,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine import BatchItem, Draft, Engine, Query, Receipt, Settings
 from commonplace.engine.core import EMBEDDED_AT_ONCE_CHARS
-from commonplace.engine.upkeep.embedding_backlog import in_turns
+from commonplace.engine.upkeep.embedding_backlog import round_robin
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import RateLimited
@@ -242,7 +242,7 @@ def test_tenants_are_served_in_turn() -> None:
         return number, Memory(f"m{number}", tenant, "agent", "semantic", "fact", "x")
 
     given = [version(i, "a") for i in range(4)] + [version(9, "b")]
-    assert [number for number, _ in in_turns(given)] == [0, 9, 1, 2, 3]
+    assert [number for number, _ in round_robin(given)] == [0, 9, 1, 2, 3]
 
 
 def test_the_longest_document_is_longer_than_what_is_embedded_at_once() -> None:

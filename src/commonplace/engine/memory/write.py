@@ -16,8 +16,8 @@ from commonplace.engine.core import (
     StaleRead,
     check_agent_name,
     check_expiry,
-    let_others_in,
     memory_not_found,
+    yield_to_others,
 )
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
@@ -72,7 +72,7 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
     now = core.clock()
     for i, item in enumerate(items):
         try:
-            await let_others_in(item.draft.content)
+            await yield_to_others(item.draft.content)
             check(core, who, item.draft)
             draft, redacted[i] = await redact_draft(core, item.draft, item.idempotency_key)
             accepted.append((i, BatchItem(draft, item.idempotency_key), new_memory(who, draft, now)))

@@ -55,7 +55,7 @@ class Palaces:
         made = {record.key: _palace(record) for record in await self._core.primary.records(who.tenant, PALACE)}
         found = []
         for name in await self._usable(who, made):
-            palace = made.get(name) or await self._unmade(who, name)
+            palace = made.get(name) or await self._implicit_palace(who, name)
             if palace is not None:  # its last memory may have been erased this moment
                 found.append(palace)
         return found
@@ -75,7 +75,7 @@ class Palaces:
         """The palace, made or not; NotFound where there is neither a palace nor a memory."""
         self._check(who, name, "reader")
         record = await self._core.primary.record(who.tenant, PALACE, name)
-        palace = _palace(record) if record is not None else await self._unmade(who, name)
+        palace = _palace(record) if record is not None else await self._implicit_palace(who, name)
         if palace is None:
             raise NotFound(f"there is no palace {name!r}: make it with palace_create, or `commonplace palace create`")
         return palace
@@ -139,7 +139,7 @@ class Palaces:
             raise PayloadTooLarge(sentence, field=field)
         return kept or None
 
-    async def _unmade(self, who: Principal, name: str) -> Palace | None:
+    async def _implicit_palace(self, who: Principal, name: str) -> Palace | None:
         """The palace that an agent with a memory is, though nobody made it one."""
         first = await self._first(who, name)
         return None if first is None else Palace(name, created_at=first.created_at)

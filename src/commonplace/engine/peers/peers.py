@@ -192,7 +192,7 @@ class Peers:
         held = [who.name, *who.agents] if requester.authenticated else ["", trust.agent_id]
         key = request_key(kind, requester.authenticated, held, id.lower())
         sight = [trust.level, trust.named, trust.sees]
-        if (earlier := await self.dedup.earlier(who.tenant, key, body, sight)) is not None:
+        if (earlier := await self.dedup.find_answer(who.tenant, key, body, sight)) is not None:
             return earlier
         response, shown = await answer()
         # Who is not known may ask for much and often; that much is found again instead of kept.
@@ -314,7 +314,7 @@ class Peers:
         page: list[Record] = []
         for record in records:
             vouch = StoredVouch(record.value["vouch"])
-            if (subject is None or vouch.subject == subject) and not vouch.over(now):
+            if (subject is None or vouch.subject == subject) and not vouch.is_expired(now):
                 if after is not None and _vouch_place(record) <= after:
                     continue
                 if len(page) == limit:

@@ -32,7 +32,7 @@ class RequestDedup:
         self._recaller = recaller
         self._tidied: dict[str, int] = {}
 
-    async def earlier(self, tenant: str, key: str, asked: bytes, under: Any) -> dict[str, Any] | None:
+    async def find_answer(self, tenant: str, key: str, asked: bytes, under: Any) -> dict[str, Any] | None:
         """The answer given before, if it still stands for someone of the same standing (`under`)."""
         seen = await self._core.primary.record(tenant, SEEN, key)
         if seen is None or seen.value["until"] <= self._core.clock():
@@ -40,7 +40,11 @@ class RequestDedup:
         if _hash(seen.value["salt"], asked) != seen.value["hash"]:
             raise RequestIdReused
         answer = await self._core.primary.record(tenant, ANSWER, key)
-        if answer is None or answer.value["under"] != under or not await self._stands(tenant, answer.value["versions"]):
+        if (
+            answer is None
+            or answer.value["under"] != under
+            or not await self._is_current(tenant, answer.value["versions"])
+        ):
             return None
         document: dict[str, Any] = answer.value["response"]
         return document
@@ -76,7 +80,7 @@ class RequestDedup:
         await self._tidy(tenant)
         return given
 
-    async def _stands(self, tenant: str, versions: Mapping[str, int]) -> bool:
+    async def _is_current(self, tenant: str, versions: Mapping[str, int]) -> bool:
         now = self._core.clock()
         there = {m.id: m for m in await self._core.primary.get(tenant, list(versions))}
         return all(id in there and there[id].version == v and readable(there[id], now) for id, v in versions.items())
