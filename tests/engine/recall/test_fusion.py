@@ -22,6 +22,7 @@ def test_rrf_counts_ranks_from_nought_and_ignores_scores() -> None:
 def test_max_takes_the_best_score_and_weighted_the_weighted_sum() -> None:
     assert fuse(LISTS, "max") == [("a", 0.9), ("b", 0.8), ("c", 0.7)]
     assert dict(fuse(LISTS, "weighted")) == pytest.approx({"a": 0.9, "b": 1.3, "c": 0.7})
+    assert dict(fuse(LISTS, "weighted", weights={"two": 2.0})) == pytest.approx({"a": 0.9, "b": 2.1, "c": 1.4})
     assert fuse({"one": [("a", -2.0)], "two": [("a", -1.0)]}, "max") == [("a", -1.0)]
 
 

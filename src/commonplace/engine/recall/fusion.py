@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from commonplace.engine.types import Fusion
 
@@ -14,14 +14,20 @@ HOP_STEP = 0.1
 RankedList = Sequence[tuple[str, float]]
 
 
-def fuse(lists: Mapping[str, RankedList], how: Fusion = "rrf", *, quorum: int = 1) -> list[tuple[str, float]]:
-    """Every id once, best first; ids found by fewer than `quorum` stores are left out. Where they are `weighted`, every
-    store weighs 1."""
+def fuse(
+    lists: Mapping[str, RankedList], how: Fusion = "rrf", *, weights: Mapping[str, float] | None = None, quorum: int = 1
+) -> list[tuple[str, float]]:
+    """Every id once, best first; ids found by fewer than `quorum` stores are left out."""
+    share: Callable[[str, int, float], float] = {
+        "rrf": lambda store, rank, score: 1.0 / (RRF_K + rank),
+        "max": lambda store, rank, score: score,
+        "weighted": lambda store, rank, score: (weights or {}).get(store, 1.0) * score,
+    }[how]
     fused: dict[str, float] = {}
     seen: dict[str, int] = {}
-    for ranked in lists.values():
+    for store, ranked in lists.items():
         for rank, (id, score) in enumerate(ranked):
-            gained = 1.0 / (RRF_K + rank) if how == "rrf" else score
+            gained = share(store, rank, score)
             fused[id] = max(fused.get(id, gained), gained) if how == "max" else fused.get(id, 0.0) + gained
             seen[id] = seen.get(id, 0) + 1
     # Python's sort is stable, so equal scores keep the order of the first list that named them.
