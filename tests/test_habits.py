@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-# tests/serve holds promises that are made in seconds (how soon a server stops), which only a real clock can show.
-FILES = sorted(path for path in TESTS.rglob("*.py") if TESTS / "serve" not in path.parents)
+FILES = sorted(TESTS.rglob("*.py"))
 #: Why a line may: "path:source of the line" → reason.
 ALLOWED: dict[str, str] = {}
 

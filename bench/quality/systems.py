@@ -10,10 +10,9 @@ from bench.quality.datasets import Question, Space
 from bench.quality.measures import Outcome
 from bench.quality.stocked import WHO, Stocked, label
 from commonplace.engine.recall import fusion, names
-from commonplace.engine.recall.ranking import WEIGHTS
 from commonplace.engine.recall.recall import recall
 from commonplace.engine.recall.search import search
-from commonplace.engine.recall.understanding import ALL, Parts
+from commonplace.engine.recall.understanding import ALL, RecallParts
 from commonplace.engine.types import Query
 from commonplace.stores.base import Search
 
@@ -57,16 +56,16 @@ async def names_out(held: Stocked, space: Space, question: Question) -> list[str
 
 
 async def linear_blend(held: Stocked, space: Space, question: Question) -> list[str]:
-    parts = Parts(**{f.name: f.name in ("names", "context") for f in fields(Parts)})
+    parts = RecallParts(**{f.name: f.name in ("names", "context") for f in fields(RecallParts)})
     reach = held.reach(space, question)
     found = await search(held.core, reach, question.text, K, parts=parts, weights=_LINEAR)
     return [label(r.memory) for r in found.ranked]
 
 
-def shipped(parts: Parts = ALL, weights: Mapping[str, float] = WEIGHTS) -> System:
+def shipped(parts: RecallParts = ALL, weights: Mapping[str, float] | None = None) -> System:
     async def ask(held: Stocked, space: Space, question: Question) -> list[str]:
         reach = held.reach(space, question)
-        if weights is WEIGHTS:
+        if weights is None:
             query = Query((space.name,), question.text, k=K, where=reach.where)
             return [label(hit.memory) for hit in (await recall(held.core, WHO, query, parts)).hits]
         found = await search(held.core, reach, question.text, K, parts=parts, weights=weights)
@@ -82,7 +81,9 @@ BASELINES: dict[str, System] = {
     "dense, names out": names_out,
     "linear blend": linear_blend,
 }
-ABLATIONS: dict[str, System] = {f"without {f.name}": shipped(Parts(**{f.name: False})) for f in fields(Parts)}
+ABLATIONS: dict[str, System] = {
+    f"without {f.name}": shipped(RecallParts(**{f.name: False})) for f in fields(RecallParts)
+}
 
 
 async def outcomes(held: Stocked, spaces: Sequence[Space], system: System) -> list[Outcome]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from bench.quality.datasets import Question, Space
 from bench.quality.stocked import Stocked, label
-from commonplace.engine.recall.ranking import WEIGHTS
 from commonplace.engine.recall.search import search
 
 Array = NDArray[np.float64]
@@ -44,7 +43,7 @@ class Sample:
         return [self.ids[i] for i in np.argsort(-scores, kind="stable")]
 
 
-async def collect(held: Stocked, spaces: Sequence[Space], weights: Mapping[str, float] = WEIGHTS) -> list[Sample]:
+async def collect(held: Stocked, spaces: Sequence[Space], weights: Mapping[str, float] | None = None) -> list[Sample]:
     samples = []
     for space in spaces:
         for question in space.questions:

@@ -27,7 +27,7 @@ NAMED = {
     "url": "https://api.example.com/v1/things?api_key={value}&page=2",
     "code": '{name} = "{value}"',
 }
-_LEAST_LEFT = 8  # characters of a secret in a row that count as a leak
+_MIN_LEFT = 8  # characters of a secret in a row that count as a leak
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ def texts(fact: Fact, rng: Random) -> Iterator[tuple[str, str, str]]:
 
 
 def leaked(secret: str, text: str) -> bool:
-    return any(secret[i : i + _LEAST_LEFT] in text for i in range(len(secret) - _LEAST_LEFT + 1))
+    return any(secret[i : i + _MIN_LEFT] in text for i in range(len(secret) - _MIN_LEFT + 1))
 
 
 def measure(samples: int, seed: int = 1) -> list[Family]:

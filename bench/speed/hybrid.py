@@ -14,7 +14,7 @@ from bench.speed.plan import Plan
 from bench.speed.report import Report
 from commonplace.sdk import Memory
 
-MOST = {100_000: 5.0, 1_000_000: 40.0}
+MAX_MS = {100_000: 5.0, 1_000_000: 40.0}
 _MATCH = "SELECT rowid, rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT 20"
 
 
@@ -61,7 +61,7 @@ async def _one_agent(report: Report, plan: Plan, size: int) -> None:
         gc.enable()
     fts.close()
     name = f"{size:,} memories"
-    report.add(f"{name}: recall, common words, CPU", median(common) * 1e3, "ms", at_most=MOST.get(size))
+    report.add(f"{name}: recall, common words, CPU", median(common) * 1e3, "ms", at_most=MAX_MS.get(size))
     report.add(f"{name}: recall, real questions, CPU", median(real) * 1e3, "ms")
     report.add(f"{name}: FTS5 alone, common words, CPU", median(plain) * 1e3, "ms")
     report.add(f"{name}: counting and auditing it behind, CPU", median(behind) * 1e3, "ms")

@@ -19,7 +19,7 @@ from bench.speed.report import Report, tracked
 
 HERE = Path(__file__).parent
 SPAWNS = 10
-MOST_MS, MOST_MB, MOST_SHARE, MOST_FIRST_MS = 300.0, 60.0, 0.25, 1500.0
+MAX_MS, MAX_MB, MAX_SHARE, MAX_FIRST_MS = 300.0, 60.0, 0.25, 1500.0
 _MB = 1024.0
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
@@ -106,12 +106,12 @@ def _spawning(report: Report, plan: Plan, folder: str) -> None:
             client.leave()
         ours = name == "commonplace"
         report.add(f"{name}: from spawn to the answer to initialize", median(seconds) * 1e3, "ms",
-                   at_most=MOST_MS)  # fmt: skip
+                   at_most=MAX_MS)  # fmt: skip
         if ours:
             report.add("slowest of them", max(seconds) * 1e3, "ms")
             report.add("resident at that moment", median(greeted), "MB")
         report.add(f"{name}: resident with the store open, before the first recall", median(opened), "MB",
-                   at_most=MOST_MB)  # fmt: skip
+                   at_most=MAX_MB)  # fmt: skip
 
 
 def _calling(report: Report, plan: Plan, folder: str) -> None:
@@ -139,7 +139,7 @@ def _calling(report: Report, plan: Plan, folder: str) -> None:
     share = sum(cpu["ours"]) / max(sum(cpu["sdk"]), 1e-9)
     report.add("tools/call: CPU of the server, ours", sum(cpu["ours"]) / rounds * 1e3, "ms")
     report.add("tools/call: CPU of the server, the SDK's", sum(cpu["sdk"]) / rounds * 1e3, "ms")
-    report.add("tools/call: ours as a share of the SDK's", share, "×", at_most=None if plan.tiny else MOST_SHARE)
+    report.add("tools/call: ours as a share of the SDK's", share, "×", at_most=None if plan.tiny else MAX_SHARE)
     report.add("tools/call: from asking to the answer, ours", median(wall["ours"]) * 1e3, "ms")
     report.add("tools/call: from asking to the answer, the SDK's", median(wall["sdk"]) * 1e3, "ms")
     report.add("a trivial server: spawn to initialize, ours", spawned["ours"] * 1e3, "ms")
@@ -165,7 +165,7 @@ def _recalling(report: Report, plan: Plan) -> None:
         assert "results" in found
     name = f"{size:,} memories"
     with_model = plan.model is not None
-    target = MOST_FIRST_MS if with_model and size == 100_000 else None
+    target = MAX_FIRST_MS if with_model and size == 100_000 else None
     report.add(f"{name}: from spawn to the answer of the first recall", median(seconds) * 1e3, "ms", at_most=target)
     report.add(f"{name}: fastest of {len(seconds)}", min(seconds) * 1e3, "ms")
     report.add(f"{name}: CPU until the answer", median(cpu) * 1e3, "ms")

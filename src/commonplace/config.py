@@ -171,19 +171,19 @@ def standard_folder() -> Path:
     return Path(user_data_dir("commonplace", appauthor=False))
 
 
-_MOST_CHARS = 1_048_576
+_MAX_CHARS = 1_048_576
 
 
 def _file(path: Path) -> dict[str, Any]:
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.read(_MOST_CHARS + 1)
+            text = file.read(_MAX_CHARS + 1)
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ValidationError(f"cannot read {path}: {error}") from error
-    if len(text) > _MOST_CHARS:
-        raise ValidationError(f"{path} has more than {_MOST_CHARS:,} characters; is it the file of settings?")
+    if len(text) > _MAX_CHARS:
+        raise ValidationError(f"{path} has more than {_MAX_CHARS:,} characters; is it the file of settings?")
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -14,7 +14,7 @@ from commonplace.config import RedactionConfig
 from commonplace.dialects.amp import Amp
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.dialects.openwop import discovery_document, envelope
-from commonplace.dialects.openwop.entries import ending, shown_tags, to_draft, to_entry, tokens, within_budget
+from commonplace.dialects.openwop.entries import expiry_of, shown_tags, to_draft, to_entry, tokens, within_budget
 from commonplace.engine import Expire, Forget
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.runs.refs import MemoryScope
@@ -190,7 +190,7 @@ def test_an_expired_entry_is_not_returned(host: Host) -> None:
 def test_what_is_shown_to_expire_is_never_later_than_was_said(host: Host) -> None:
     assert host.put(expiresAt="2030-01-31T12:00:00.1239+02:00")["expiresAt"] == "2030-01-31T10:00:00.123Z"
     assert host.put(expiresAt="2030-01-31T12:00:00")["expiresAt"] == "2030-01-31T12:00:00.000Z"
-    assert ending({"expiresAt": "9999-12-31T23:59:59.9999Z"}) == 253402300799999
+    assert expiry_of({"expiresAt": "9999-12-31T23:59:59.9999Z"}) == 253402300799999
     id = host.remember("for ever, nearly", expires_at=2**53 - 1)
     assert host.get(id)["expiresAt"].startswith("9999-12-31T23:59:59.")
 

@@ -177,7 +177,7 @@ def test_a_question_hurries_a_text_that_was_being_written(gated: tuple[CachedEmb
 def test_a_full_queue_refuses_before_it_accepts(
     gated: tuple[CachedEmbedder, Gated], full: str, asks: str, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(text_queue.MOST_WAITING, Lane.QUERY, (3, 6))
+    monkeypatch.setitem(text_queue.MAX_WAITING, Lane.QUERY, (3, 6))
     cached, inner = gated
 
     async def ask(submit: Any) -> None:
@@ -196,7 +196,7 @@ def test_a_full_queue_refuses_before_it_accepts(
 
 
 def test_all_tenants_together_are_bounded(gated: tuple[CachedEmbedder, Gated], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(text_queue.MOST_WAITING, Lane.QUERY, (3, 4))
+    monkeypatch.setitem(text_queue.MAX_WAITING, Lane.QUERY, (3, 4))
     cached, inner = gated
 
     async def ask(submit: Any) -> None:

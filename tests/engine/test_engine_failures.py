@@ -18,7 +18,7 @@ from commonplace.engine.types import Draft, Expire, ExpireResult, Forget, Forget
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.errors import Fault, Unavailable, internal_error
 
 FAULTS: dict[str, Callable[[], Exception]] = {
     "EIO": lambda: apsw.IOError("disk I/O error, on purpose"),
@@ -189,6 +189,7 @@ def test_a_fault_nobody_foresaw_in_one_part_of_a_batch_hides_no_other(
             WHO, [BatchItem(Draft("agent", "semantic", f"new {i}")) for i in range(MANY)]
         )
         assert [isinstance(outcome, Receipt) for outcome in done] == [True, True, False, False, True]
+        assert {str(each) for each in done[2:4]} == {internal_error("this was not written").message}
         assert len((await kept.state())[0]) == MANY + 3
         await kept.engine.close()
 

@@ -33,7 +33,7 @@ LIMITS = {
 }
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = b"POST /v0/recall HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-_MOST = 64 << 20  # bytes an attacker sends before the test gives up
+_MAX_SENT = 64 << 20  # bytes an attacker sends before the test gives up
 _GROWTH_MB = 32
 
 
@@ -85,10 +85,10 @@ def test_what_never_ends_is_refused_without_being_kept(server: ServerProcess, wh
     before = memory_mb(server)
     with dialled(server) as line:
         line.sendall(ENDLESS[what])
-        sent, said = flood(line, b"\r\n" * 4096 if what == "blank lines" else b"a" * 8192, _MOST)
+        sent, said = flood(line, b"\r\n" * 4096 if what == "blank lines" else b"a" * 8192, _MAX_SENT)
     assert_alive(server)
     print(f"{what}: {sent:,} bytes taken, answered {status(said)}, {memory_mb(server) - before:+.1f} MB")
-    assert sent < _MOST
+    assert sent < _MAX_SENT
     assert status(said) in (431, 400)
     assert refused(said) == "validation_error"
     assert memory_mb(server) - before < _GROWTH_MB
@@ -112,10 +112,10 @@ def test_trailers_are_counted_too(server: ServerProcess) -> None:
     before = memory_mb(server)
     with dialled(server) as line:
         line.sendall(CHUNKED + b"0\r\n")
-        sent, said = flood(line, b"a:b\r\n" * 1000, _MOST)
+        sent, said = flood(line, b"a:b\r\n" * 1000, _MAX_SENT)
     assert_alive(server)
     print(f"trailers: {sent:,} bytes taken, answered {status(said)}, {memory_mb(server) - before:+.1f} MB")
-    assert sent < _MOST
+    assert sent < _MAX_SENT
     assert memory_mb(server) - before < _GROWTH_MB
 
 
@@ -191,7 +191,7 @@ def test_a_crowd_that_only_occupies_connections_shuts_nobody_out(server: ServerP
 def test_pipelined_requests_are_bounded(server: ServerProcess) -> None:
     before = memory_mb(server)
     with dialled(server) as line:
-        sent, said = flood(line, b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1_000, _MOST)
+        sent, said = flood(line, b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1_000, _MAX_SENT)
     assert_alive(server)
     grown = memory_mb(server) - before
     print(f"pipelined: {sent:,} bytes taken, {len(said):,} answered, {grown:+.1f} MB")

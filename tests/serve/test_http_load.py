@@ -13,7 +13,7 @@ from bench.http_load import measure as load
 from commonplace.serve.http_io import decode_body, encode
 from commonplace.wire.validate import parse
 
-MOST_CALLS = 50  # of 17 to 37; a second look at every field or hit would be more
+MAX_CALLS = 50  # of 17 to 37; a second look at every field or hit would be more
 
 
 @pytest.mark.slow
@@ -43,4 +43,4 @@ def test_the_json_boundary_stays_cheap(name: str, model: Any, document: Any, ans
         request()
     finally:
         sys.setprofile(None)
-    assert 3 <= calls <= MOST_CALLS, calls
+    assert 3 <= calls <= MAX_CALLS, calls

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -229,24 +228,21 @@ def test_stdout_carries_messages_only(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os, threading\n"
         "def shout():\n"
-        "    while not os.path.exists(os.environ['SHOUT']):\n"
-        "        threading.Event().wait(0.02)\n"
+        "    open(os.environ['SHOUT']).read()\n"
         "    print('from Python')\n"
         "    os.write(1, b'from below\\n')\n"
         "if os.environ.get('SHOUT'):\n"
         "    threading.Thread(target=shout, daemon=True).start()\n"
     )
     now = tmp_path / "now"
+    os.mkfifo(now)  # whoever reads it waits for whoever writes it
     with run_mcp(tmp_path / "data", PYTHONPATH=_with_modules_of(tmp_path), SHOUT=str(now)) as one:
         one.greet()
         one.call("remember", content="Alice is allergic to peanuts")
-        now.touch()
-        deadline = time.monotonic() + SECONDS
-        os.set_blocking(one.process.stderr.fileno(), False)  # type: ignore[union-attr]
-        heard = b""
-        while b"from below" not in heard and time.monotonic() < deadline:
-            heard += one.process.stderr.read() or b""  # type: ignore[union-attr]
-        assert b"from Python" in heard
+        now.write_text("")
+        heard: set[bytes] = set()
+        while not {b"from Python\n", b"from below\n"} <= heard:
+            heard.add(one.process.stderr.readline())  # type: ignore[union-attr]
         assert one.result("ping") == {}
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in one.lines)
 
@@ -432,11 +428,11 @@ def test_a_client_that_stops_reading_does_not_keep_us(tmp_path: Path) -> None:
 
 
 _PARENT = """
-import subprocess, sys, time
+import subprocess, sys, threading
 keep = subprocess.PIPE if sys.argv[1] == "pipe" else int(sys.argv[2])
 child = subprocess.Popen(sys.argv[3:], stdin=keep, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 print(child.pid, flush=True)
-time.sleep(60)
+threading.Event().wait()
 """
 
 
@@ -456,7 +452,7 @@ def test_no_process_survives_a_parent_that_was_killed(tmp_path: Path, kind: str)
         watched = os.pidfd_open(child)
         if kind == "inherited":
             os.write(writing, b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n')
-        _until_it_runs(child)
+        _until_it_runs(child, watched)
         parent.kill()
         parent.wait()
         _wait_for_end(watched)
@@ -469,14 +465,12 @@ def test_no_process_survives_a_parent_that_was_killed(tmp_path: Path, kind: str)
         os.close(writing)
 
 
-def _until_it_runs(pid: int) -> None:
+def _until_it_runs(pid: int, pidfd: int) -> None:
     """Until its own end is in place: it has taken stdout away, which is the first thing it does."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
+    links: list[str] = []
+    while len(links) < 2 or links[0] != links[1]:
+        assert not select.select([pidfd], [], [], 0)[0], "the server did not start"
         links = [os.readlink(f"/proc/{pid}/fd/{n}") for n in (1, 2) if os.path.exists(f"/proc/{pid}/fd/{n}")]
-        if len(links) == 2 and links[0] == links[1]:
-            return
-    raise AssertionError("the server did not start")
 
 
 def _wait_for_end(pidfd: int) -> None:
@@ -487,10 +481,10 @@ def test_it_ends_while_the_model_is_at_work(tmp_path: Path) -> None:
     """An embedder that hangs keeps nobody: the client is gone, and so is the process."""
     module = tmp_path / "slow_embedder.py"
     module.write_text(
-        "import time\nimport numpy as np\n"
+        "import threading\nimport numpy as np\n"
         "def embed(texts):\n"
         "    if any('slow' in text for text in texts):\n"
-        "        time.sleep(60)\n"
+        "        threading.Event().wait()\n"
         "    return np.ones((len(texts), 8), np.float32)\n"
     )
     settings = {"PYTHONPATH": _with_modules_of(tmp_path), "COMMONPLACE_EMBEDDER": "callable:slow_embedder:embed"}

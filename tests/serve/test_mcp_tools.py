@@ -14,13 +14,13 @@ import pytest
 from commonplace.config import load as configure
 from commonplace.embedders.hashing import open_embedder
 from commonplace.sdk import open_engine
+from commonplace.serve.json_rpc import JsonRpcError
 from commonplace.serve.mcp.handler import McpHandler, advice
-from commonplace.serve.mcp.messages import JsonRpcError
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.mcp.tools import Hints, Tool, ToolSet
 from commonplace.serve.mcp.versions import VERSIONS
 from commonplace.serve.protocols import load_tool_set, tool_set_names
-from commonplace.wire.errors import OperatorActionRequired, Unavailable, UnusableStore
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, UnusableStore, internal_error
 from commonplace.wire.record import Principal
 
 OURS = ["remember", "recall", "forget", "merge", "expire", "get", "list", "update", "history", "graph_assert",
@@ -237,6 +237,7 @@ def test_a_failure_of_ours_is_reported_and_not_quoted() -> None:
     session: Any = RequestSession(None, Principal(), "default")  # type: ignore[arg-type]
     result = asyncio.run(handler.answer(session, "2025-11-25", "tools/call", {"name": "breaks"}))
     assert result["isError"] is True
+    assert internal_error("breaks").message in json.dumps(result)
     assert "secret" not in json.dumps(result)
     assert seen == ["breaks RuntimeError"]
 

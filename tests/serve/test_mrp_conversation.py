@@ -19,7 +19,7 @@ from server_process import ServerProcess, cli, run_server
 
 from commonplace import Memory
 from commonplace.dialects.mrp import Mrp, signatures
-from commonplace.dialects.mrp.client import Peer, ask, keep, question, verify
+from commonplace.dialects.mrp.client import PeerServer, ask, keep, question, verify
 from commonplace.dialects.mrp.response_check import SKEW_MS, check_response
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.keys import new_private, public_of
@@ -237,7 +237,7 @@ def covered(response: Document) -> Document:
 
 def recorded(peers: PeerServers) -> tuple[Document, Document]:
     async def run() -> tuple[Document, Document]:
-        async with Peer(peers.alice.url, agent="keeper") as peer:
+        async with PeerServer(peers.alice.url, agent="keeper") as peer:
             heard = await ask(peer, question("carol", QUESTION, now=system_clock()))
             return heard.request, heard.response
 
@@ -281,7 +281,10 @@ def test_nothing_changed_on_the_way_is_kept(peers: PeerServers, tmp_path: Path, 
         return data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :]
 
     async def run(url: str) -> None:
-        async with Memory("carol", data=tmp_path, embedder="hashing") as memory, Peer(url, agent="keeper") as peer:
+        async with (
+            Memory("carol", data=tmp_path, embedder="hashing") as memory,
+            PeerServer(url, agent="keeper") as peer,
+        ):
             engine = await memory.engine()
             before = {m["id"] for m in (await memory.list(limit=1000))["memories"]}
             try:
@@ -365,10 +368,10 @@ def test_a_wrong_memory_in_a_right_answer_is_not_kept(peers: PeerServers, tmp_pa
     assert [(v.state, v.detail) for v in found.verdicts] == [("wrong", "its signature does not match")]
 
     async def run() -> None:
-        from commonplace.dialects.mrp.client import PeerAnswer
+        from commonplace.dialects.mrp.client import CheckedAnswer
 
         async with Memory("carol", data=tmp_path, embedder="hashing") as memory:
-            heard = PeerAnswer(request, response, found)
+            heard = CheckedAnswer(request, response, found)
             reasons = await keep(Mrp(await memory.engine(), Principal()), heard, agent="carol")
             assert reasons == ["its signature does not match"]
             assert heard.kept == [None]
@@ -385,7 +388,7 @@ def test_a_verification_of_something_else_is_refused(peers: PeerServers) -> None
         return json.dumps(document).encode()
 
     async def run(url: str) -> None:
-        async with Peer(url, agent="keeper") as peer:
+        async with PeerServer(url, agent="keeper") as peer:
             # The meddler stands between Carol and Alice, whose key Carol knows.
             heard = await ask(peer, question("carol", QUESTION, now=system_clock()), pin=peers.keys["alice"])
             with pytest.raises(Unavailable, match="another verification"):
@@ -400,7 +403,7 @@ def test_a_verification_of_something_else_is_refused(peers: PeerServers) -> None
 )
 def test_an_answer_that_is_no_answer_is_said_plainly(peers: PeerServers, answer: bytes) -> None:
     async def run(url: str) -> None:
-        async with Peer(url) as peer:
+        async with PeerServer(url) as peer:
             with pytest.raises(Unavailable) as caught:
                 await ask(peer, question("carol", QUESTION, now=system_clock()), pin=peers.keys["alice"])
             assert len(caught.value.message) < 400
@@ -413,7 +416,7 @@ def test_an_answer_without_an_end_is_not_read_to_it(peers: PeerServers, monkeypa
     monkeypatch.setattr("commonplace.dialects.mrp.client.MAX_BYTES", 1000)
 
     async def run(url: str) -> None:
-        async with Peer(url) as peer:
+        async with PeerServer(url) as peer:
             with pytest.raises(Unavailable, match="more than 1,000 bytes"):
                 await ask(peer, question("carol", QUESTION, now=system_clock()), pin=peers.keys["alice"])
 

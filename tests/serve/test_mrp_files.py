@@ -21,8 +21,8 @@ from server_process import SECONDS, command, environment
 from commonplace import Memory
 from commonplace.dialects.mrp import Mrp
 from commonplace.dialects.mrp.signatures import attestation_hash
-from commonplace.serve.mrp_files import LOOKS, MOST_BYTES, AnswerSummary, Folder, watch
-from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
+from commonplace.serve.mrp_files import LOOKS, MAX_BYTES, AnswerSummary, RequestFolder, watch
+from commonplace.wire.errors import RateLimited, Unavailable, ValidationError, internal_error
 from commonplace.wire.record import Principal, system_clock
 from commonplace.wire.times import iso
 from commonplace.wire.validate import check
@@ -77,7 +77,9 @@ class ExchangeFolder:
             answered: list[AnswerSummary] = []
             async with Memory(data=self.data, embedder="hashing") as memory:
                 mrp = Mrp(await memory.engine(), Principal(), agent="keeper", authenticated=trusted)
-                with Folder(self.folder, mrp.handle, responder="keeper", report=self.said.append, **more) as folder:
+                with RequestFolder(
+                    self.folder, mrp.handle, responder="keeper", report=self.said.append, **more
+                ) as folder:
                     await watch(folder, LimitedPause(looks, between), answered.append)
             return answered
 
@@ -314,7 +316,7 @@ def test_upper_case_is_another_name_and_said_so(exchange: ExchangeFolder) -> Non
 
 
 def test_a_file_that_is_too_large_is_an_error(exchange: ExchangeFolder) -> None:
-    id = exchange.ask("tea " * (MOST_BYTES // 4))
+    id = exchange.ask("tea " * (MAX_BYTES // 4))
     (answered,) = exchange.watch()
     assert answered.status == "error"
     assert "at most 1,048,576 bytes" in exchange.response(id)["status"]["message"]
@@ -372,10 +374,22 @@ def test_answering_once_waits_for_those_who_asked_too_often(exchange: ExchangeFo
         raise Unavailable("done")
 
     exchange.ask()
-    with Folder(exchange.folder, busy, responder="keeper", report=exchange.said.append) as folder:
+    with RequestFolder(exchange.folder, busy, responder="keeper", report=exchange.said.append) as folder:
         asyncio.run(watch(folder, LimitedPause(9), lambda answered: None, once=True))
     assert len(asked) == 4
     assert len(exchange.said) == 1, "the same thing is said once"
+
+
+def test_a_failure_of_ours_is_answered_and_not_quoted(exchange: ExchangeFolder) -> None:
+    async def breaks(document: Document) -> Document:
+        raise RuntimeError("Alice's diary")
+
+    exchange.ask()
+    with RequestFolder(exchange.folder, breaks, responder="keeper", report=exchange.said.append) as folder:
+        asyncio.run(watch(folder, LimitedPause(9), lambda answered: None, once=True))
+    (written,) = [path.read_text("utf-8") for path in exchange.folder.iterdir() if "response" in path.name]
+    assert internal_error().message in written
+    assert "diary" not in written + "".join(exchange.said)
 
 
 def test_where_an_identity_is_required_nobody_in_particular_is_declined(
@@ -408,7 +422,7 @@ def test_a_planted_link_is_not_written_through(exchange: ExchangeFolder, tmp_pat
 
 def test_one_process_at_a_time(exchange: ExchangeFolder) -> None:
     with (
-        Folder(exchange.folder, None, responder="keeper", report=exchange.said.append),  # type: ignore[arg-type]
+        RequestFolder(exchange.folder, None, responder="keeper", report=exchange.said.append),  # type: ignore[arg-type]
         pytest.raises(Unavailable, match="another process already answers"),
     ):
         exchange.watch()

@@ -173,10 +173,10 @@ def test_of_thousands_found_together_no_pairs_are_made(
     def counting(self: Any, *args: Any) -> bool:
         nonlocal arrivals
         arrivals += 1
-        return arrive(self, *args)
+        return visit(self, *args)
 
-    arrive = traversal._Meetings.arrive
-    monkeypatch.setattr(traversal._Meetings, "arrive", counting)
+    visit = traversal._MultiSourceSearch.visit
+    monkeypatch.setattr(traversal._MultiSourceSearch, "visit", counting)
     found = linked_memories(links, [str(i) for i in range(4000)], steps, 0)
     assert {tuple(near.values()) for near in found.values()} == {(1,)}
     assert arrivals < 12 * 4000

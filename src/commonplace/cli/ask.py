@@ -14,10 +14,10 @@ from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import system_clock
 
 if TYPE_CHECKING:
-    from commonplace.dialects.mrp.client import PeerAnswer
+    from commonplace.dialects.mrp.client import CheckedAnswer
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
-_LONGEST_SECONDS = 3600
+_MAX_SECONDS = 3600
 
 commands = Commands()
 
@@ -67,21 +67,21 @@ def ask(
     structured = _given(conditions)
     if not question and not structured:
         raise ValidationError(f'say what you want to know: commonplace ask {url} "what about …?"', field="question")
-    if not 0 < timeout <= _LONGEST_SECONDS:
-        raise ValidationError(f"--timeout takes a number of seconds up to {_LONGEST_SECONDS}", field="timeout")
+    if not 0 < timeout <= _MAX_SECONDS:
+        raise ValidationError(f"--timeout takes a number of seconds up to {_MAX_SECONDS}", field="timeout")
     from commonplace.dialects.mrp import Mrp, client
     from commonplace.wire import keys
 
     if key_pin is not None:
         keys.check_public(key_pin)
 
-    async def converse() -> tuple[PeerAnswer, list[str]]:
+    async def converse() -> tuple[CheckedAnswer, list[str]]:
         private = engine.peers.identity.keypair().private
         peers = (await engine.peers.trust_context(OPERATOR.tenant)).peers
         known = {name: peer.key for name, peer in peers.items() if peer.key}
         words, preferences = " ".join(question or ()), {"max_results": most}
         request = client.question(me, words, now=system_clock(), structured=structured, preferences=preferences)
-        async with client.Peer(url, token, agent=responder_agent, timeout=timeout) as peer:
+        async with client.PeerServer(url, token, agent=responder_agent, timeout=timeout) as peer:
             answer = await client.ask(peer, request, private=private, pin=key_pin, known_keys=known)
             if verify:
                 await client.verify(peer, answer, private=private)
@@ -109,7 +109,7 @@ def _time(option: str, text: str | None) -> str | None:
     return iso(at + DAY_MS - 1 if option == "--before" and _DAY.match(text.strip()) else at)
 
 
-def _show(answer: PeerAnswer, reasons: list[str], shared: list[str]) -> None:
+def _show(answer: CheckedAnswer, reasons: list[str], shared: list[str]) -> None:
     response, examined = answer.response, answer.examined
     status, results = response["status"], response["results"]
     meta: dict[str, Any] = response.get("meta", {})
@@ -159,12 +159,12 @@ def _advice(verification: Document) -> str:
     )
 
 
-def _own_key(answer: PeerAnswer) -> str | None:
+def _own_key(answer: CheckedAnswer) -> str | None:
     key: str | None = answer.request["requester"].get("public_key")
     return key
 
 
-def _key(answer: PeerAnswer) -> str:
+def _key(answer: CheckedAnswer) -> str:
     if not answer.examined.signed:
         return ""
     if answer.examined.known:

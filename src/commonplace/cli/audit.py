@@ -14,7 +14,7 @@ from commonplace.cli import FAILURE
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import Document, Table, minute, moment, plural, text_of
-from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.progress import ProgressBar
 
 commands = Commands(__doc__)
 
@@ -59,7 +59,7 @@ def verify(run: Session) -> Answer:
     Example:
       commonplace audit verify
     """
-    with Bar("verifying") as progress:
+    with ProgressBar("verifying") as progress:
         found = run(run.memory.verify_audit(progress=progress))
     if found["ok"]:
         return Answer(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from commonplace.cli.support.command import Answer, Commands, Session, argument
 from commonplace.cli.support.output import size
-from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.progress import ProgressBar
 
 commands = Commands()
 
@@ -20,6 +20,6 @@ def backup(run: Session, file: Annotated[Path, argument("FILE", "Where the copy 
     Example:
       commonplace backup ~/commonplace-2026-03-01.db
     """
-    with Bar("copying") as progress:
+    with ProgressBar("copying") as progress:
         made = run(run.memory.backup(file.expanduser(), progress=progress))
     return Answer(made, f"backed up to {made['path']} ({size(made['bytes'])})")

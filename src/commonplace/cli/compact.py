@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commonplace.cli.support.command import Answer, Commands, Session
 from commonplace.cli.support.output import plural, size
-from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.progress import ProgressBar
 
 commands = Commands()
 
@@ -17,7 +17,7 @@ def compact(run: Session) -> Answer:
     Example:
       commonplace compact
     """
-    with Bar("compacting") as progress:
+    with ProgressBar("compacting") as progress:
         done = run(run.memory.compact(progress=progress))
     said = f"{size(done['before_bytes'])} → {size(done['after_bytes'])}"
     if done.get("erased_purged"):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import Table, plural
-from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.progress import ProgressBar
 
 commands = Commands()
 
@@ -24,7 +24,7 @@ def doctor(
       commonplace doctor
       commonplace doctor --no-repair --json
     """
-    with Bar("checking") as progress:
+    with ProgressBar("checking") as progress:
         checks = [dict(check) for check in run(run.memory.doctor(repair=repair, progress=progress))]
     wrong = [check for check in checks if not check["ok"] and not check["repaired"]]
     summary = f"{plural(len(wrong), 'check')} failed" if wrong else "everything is in order"

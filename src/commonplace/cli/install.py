@@ -78,7 +78,7 @@ def install(
     # Settings of a project are shared: where this machine has the program is nothing to others.
     command = "commonplace" if scope == "project" else clients.executable()
     variables = () if remove or url else client_variables()
-    server = clients.Server(name, command, arguments.for_client().words(), url, token_env, variables)
+    server = clients.McpServer(name, command, arguments.for_client().words(), url, token_env, variables)
     if only_print:
         text = clients.snippet(chosen, server)
         Answer({"client": client, "snippet": text}, lambda: print(text, end="")).print(run.as_json)
@@ -116,7 +116,7 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def _warn(server: clients.Server, scope: str) -> None:
+def _warn(server: clients.McpServer, scope: str) -> None:
     if server.token_env is not None:
         note(f"the token stays in {server.token_env}: set it where the client is started")
     elif scope == "project" and server.url is None:
@@ -125,7 +125,7 @@ def _warn(server: clients.Server, scope: str) -> None:
             note("it names a place on this machine, so do not share these settings as they are")
 
 
-def _settings_path(client: clients.Client, scope: clients.Scope) -> Path:
+def _settings_path(client: clients.McpClient, scope: clients.Scope) -> Path:
     return clients.settings_path(client, scope, Path.home(), Path.cwd(), environment=os.environ)
 
 
@@ -153,7 +153,7 @@ class _Change:
     obsolete: list[Path] = field(default_factory=list)
 
     @property
-    def undoes(self) -> bool:
+    def restores_original(self) -> bool:
         """Whether everything is then as it was before the server was added."""
         return self.after is None or bool(self.obsolete)
 
@@ -162,12 +162,12 @@ class _Change:
         return "".join(difflib.unified_diff(before, after, str(self.path), str(self.path)))
 
 
-def _addition(client: clients.Client, server: clients.Server, path: Path) -> _Change:
+def _addition(client: clients.McpClient, server: clients.McpServer, path: Path) -> _Change:
     before = _read(path)
     return _Change(path, before, clients.with_server(client, server, before, path))
 
 
-def _removal(client: clients.Client, name: str, path: Path) -> _Change:
+def _removal(client: clients.McpClient, name: str, path: Path) -> _Change:
     before, copies = _read(path), _copies(path.resolve())
     for copy in reversed(copies):
         if clients.made_from(client, name, before, original := _read(copy)):
@@ -197,7 +197,7 @@ def _apply(run: Session, change: _Change, title: str, yes: bool) -> bool:
     done = f"written; {f'as it was: {copy}' if copy else 'it did not exist before'}"
     if after is None:
         done = "deleted, as it was not there before"
-    elif change.undoes:
+    elif change.restores_original:
         done = "written, to the letter as it was before"
     document = {"path": str(path), "changed": True, "copy": str(copy) if copy else None}
     Answer(document, f"{done}\nrestart {title}, or reload its MCP servers, to see the change").print(run.as_json)
@@ -224,7 +224,7 @@ def _write(change: _Change) -> Path | None:
     mode = 0o600
     if real.exists():
         mode = real.stat().st_mode & 0o777
-        copy = None if change.undoes else _keep_copy(real, change.before, mode)
+        copy = None if change.restores_original else _keep_copy(real, change.before, mode)
     if change.after is None:
         real.unlink(missing_ok=True)
     else:

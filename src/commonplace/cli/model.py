@@ -11,7 +11,7 @@ from __future__ import annotations
 from commonplace.cli import FAILURE
 from commonplace.cli.support.command import Answer, Commands, Session
 from commonplace.cli.support.output import Document, Table, note, size
-from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.progress import ProgressBar
 
 commands = Commands(__doc__)
 
@@ -26,7 +26,7 @@ def build(run: Session) -> Answer:
     """
     from commonplace.embedders import model_files
 
-    with Bar("model") as progress:
+    with ProgressBar("model") as progress:
 
         def tell(what: str, step: int, steps: int) -> None:
             progress(step, steps)

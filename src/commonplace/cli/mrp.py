@@ -23,7 +23,7 @@ from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session,
 from commonplace.cli.support.output import Document, emit, flat, line, note, plural
 from commonplace.cli.support.peers import request_to
 from commonplace.wire.errors import Conflict, Fault, ValidationError
-from commonplace.wire.record import Principal, system_clock
+from commonplace.wire.record import ALL_AGENTS, Principal, system_clock
 from commonplace.wire.times import iso
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ async def _reply(
 
     who = _caller(engine, trusted)
     name = engine.settings.mrp.name
-    here = [agent] if agent is not None else [*await engine.agent_names(replace(who, agents=("*",))), name]
+    here = [agent] if agent is not None else [*await engine.agent_names(replace(who, agents=(ALL_AGENTS,))), name]
     named = [each for each in dict.fromkeys(here) if each.casefold() == asked.agent.casefold()]
     if not named:
         return None
@@ -137,14 +137,16 @@ def watch(
         raise ValidationError("--interval takes 0.01 to 3600 seconds", field="interval")
     gc.enable()  # commands run without; this one lives longer
     from commonplace.dialects.mrp import Mrp
-    from commonplace.serve.mrp_files import Folder, watch as watch_folder
+    from commonplace.serve.mrp_files import RequestFolder, watch as watch_folder
 
     engine, agent = run.engine, run.agent
     mrp = Mrp(engine, _caller(engine, trust_folder), agent=agent, authenticated=trust_folder)
     settings = engine.settings.mrp
 
     async def answer_requests() -> None:
-        with Folder(folder, mrp.handle, responder=agent or settings.agent or settings.name, report=note) as requests:
+        with RequestFolder(
+            folder, mrp.handle, responder=agent or settings.agent or settings.name, report=note
+        ) as requests:
             pause = _Pause(interval)
             if not once and not run.as_json:
                 note(f"answering requests in {folder}; stop with Ctrl-C")
@@ -221,7 +223,7 @@ def vouch(
 
     async def send() -> tuple[Document, Any]:
         made = client.vouch_for(run.memory.agent_id, subject, now=system_clock(), private=private, **claim)
-        async with client.Peer(url, token) as peer:
+        async with client.PeerServer(url, token) as peer:
             return made, await peer.vouch(made)
 
     with request_to(url, token):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import plural
-from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.progress import ProgressBar
 
 _EMBEDDERS = ("minilm", "hashing", "openai", "sentence-transformers", "static")
 
@@ -27,7 +27,7 @@ def reindex(
       commonplace reindex
       commonplace reindex --embedder minilm
     """
-    with Bar("embedding") as progress:
+    with ProgressBar("embedding") as progress:
         done = run(run.memory.reindex(embedder, progress=progress))
     resumed = " (went on where it had stopped)" if done.get("resumed") else ""
     said = f"reindexed {plural(done['reindexed'], 'memory')} with {done['embedder']}{resumed}"

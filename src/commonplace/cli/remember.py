@@ -14,12 +14,12 @@ from commonplace.cli.support import options, output, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.errors import exit_code
 from commonplace.cli.support.options import TYPES
-from commonplace.cli.support.progress import Bar
+from commonplace.cli.support.progress import ProgressBar
 from commonplace.wire.errors import Fault, ValidationError
 
 _AT_ONCE = 250
 _GIVE_UP_AFTER = 1_000  # lines of which none is a request: the file is another one than was meant
-_MOST_REASONS = 100
+_MAX_REASONS = 100
 
 commands = Commands()
 
@@ -116,7 +116,7 @@ def _redaction_note(labels: list[str] | None) -> str | None:
 
 def _remember_batch(run: Session, path: Path, defaults: dict[str, Any]) -> Answer:
     outcomes = _Outcomes(as_json=run.as_json)
-    with values.open_text(path, "--batch") as lines, Bar("remembering") as progress:
+    with values.open_text(path, "--batch") as lines, ProgressBar("remembering") as progress:
         requests = _requests(lines, defaults)
         while part := list(islice(requests, _AT_ONCE)):
             good = [request for _, request in part if not isinstance(request, Fault)]
@@ -148,7 +148,7 @@ class _Outcomes:
         if isinstance(outcome, Fault):
             self._refused += 1
             self.exit_code = max(self.exit_code, exit_code(outcome.code))
-            if self._refused <= _MOST_REASONS:
+            if self._refused <= _MAX_REASONS:
                 self._reasons.append(f"line {number}: {outcome.message}")
         else:
             self._kept += 1
@@ -174,9 +174,9 @@ class _Outcomes:
 
         if not isinstance(outcome, Fault):
             return dump(outcome)
-        if self._refused <= _MOST_REASONS:
+        if self._refused <= _MAX_REASONS:
             return outcome.to_wire()
-        said = f"refused; only the first {_MOST_REASONS} refusals say why"
+        said = f"refused; only the first {_MAX_REASONS} refusals say why"
         return self._without_reason.setdefault(outcome.code, {"error": {"code": outcome.code, "message": said}})
 
 
@@ -204,16 +204,16 @@ def _requests(lines: TextIO, defaults: dict[str, Any]) -> Iterator[tuple[int, di
 
 def _lines(lines: TextIO) -> Iterator[str | None]:
     """None for a line that is too long to be a request; it is not held in memory."""
-    while written := lines.readline(values.MOST_REQUEST_CHARS):
+    while written := lines.readline(values.MAX_REQUEST_CHARS):
         whole: str | None = written
-        while len(written) == values.MOST_REQUEST_CHARS and not written.endswith("\n"):
-            whole, written = None, lines.readline(values.MOST_REQUEST_CHARS)
+        while len(written) == values.MAX_REQUEST_CHARS and not written.endswith("\n"):
+            whole, written = None, lines.readline(values.MAX_REQUEST_CHARS)
         yield whole
 
 
 def _request(written: str | None, number: int, defaults: dict[str, Any]) -> dict[str, Any]:
     if written is None:
-        raise ValidationError(f"longer than the {values.MOST_REQUEST_CHARS:,} characters of a request", line=number)
+        raise ValidationError(f"longer than the {values.MAX_REQUEST_CHARS:,} characters of a request", line=number)
     if values.is_not_text(written):
         raise ValidationError("is not UTF-8 text", line=number)
     try:

@@ -44,7 +44,7 @@ def list_reviews(
     found = [review for review in found if run.agent in (None, review["agent_id"])]
     table = Table(
         ["change", "operation", "agent", "status", "asked"],
-        [[(_gist(r), r["id"]), r["operation"], r["agent_id"], r["status"], minute(r["created_at"])] for r in found],
+        [[(_summary(r), r["id"]), r["operation"], r["agent_id"], r["status"], minute(r["created_at"])] for r in found],
         empty="nothing waits for approval" if status == "pending" else "there are no such reviews",
     )
     return Answer({"reviews": found}, table)
@@ -113,7 +113,7 @@ def reject(run: Session, review: ReviewId, reviewer: Reviewer = None, reason: Re
     return Answer(decided, f"rejected: {decided['operation']}")
 
 
-def _gist(review: Document) -> str:
+def _summary(review: Document) -> str:
     diff = review.get("diff") or {}
     said = [*diff.get("added", ()), *diff.get("removed", ()), *(pair["after"] for pair in diff.get("modified", ()))]
     return "; ".join(body(memory) for memory in said) or "(erased)"

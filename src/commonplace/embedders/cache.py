@@ -27,7 +27,7 @@ BATCH = 64
 SLICE_CHARS = 1_000
 IDLE_SECONDS = 600.0
 _BACKGROUND_NICENESS = 15
-_MOST_WAIT_SECONDS = 60
+_MAX_WAIT_SECONDS = 60
 
 _Vector = Vectors  # one row of them
 _Item = tuple[bytes, str]  # a text and its key
@@ -99,7 +99,7 @@ class CachedEmbedder:
     @property
     def dimension(self) -> int:
         if self._dimension is None:
-            with self._alone():  # some embedders find out by embedding
+            with self._while_idle():  # some embedders find out by embedding
                 self._dimension = self.embedder.dimension
         return self._dimension
 
@@ -110,7 +110,7 @@ class CachedEmbedder:
             try:
                 found |= {pending.key: pending.future.result() for pending in requested}
             finally:
-                self._leave(requested)
+                self._abandon(requested)
         return self._rows(keys, found)
 
     async def embed_async(self, texts: Sequence[str], *, tenant: str = "", lane: Lane = Lane.WRITE) -> Vectors:
@@ -120,7 +120,7 @@ class CachedEmbedder:
             try:
                 vectors = await asyncio.gather(*(asyncio.wrap_future(pending.future) for pending in requested))
             finally:
-                self._leave(requested)
+                self._abandon(requested)
             found |= zip((pending.key for pending in requested), vectors, strict=True)
         return self._rows(keys, found)
 
@@ -130,7 +130,7 @@ class CachedEmbedder:
             if not self._queue.is_full(tenant, lane):
                 return
             wait = len(self._queue) * self._seconds_per_text
-        seconds = min(max(1, round(wait)), _MOST_WAIT_SECONDS)
+        seconds = min(max(1, round(wait)), _MAX_WAIT_SECONDS)
         raise RateLimited(f"too many texts wait to be embedded; try again in {seconds} s", retry_after=seconds)
 
     def discard(self, texts: Sequence[str], *, tenant: str = "") -> None:
@@ -154,7 +154,7 @@ class CachedEmbedder:
 
     def unload(self) -> None:
         """Give back the model's memory once the batch in hand is done."""
-        with self._alone():
+        with self._while_idle():
             self._loaded = False
             if isinstance(self.embedder, Unloadable):
                 self.embedder.unload()
@@ -176,7 +176,7 @@ class CachedEmbedder:
         self.unload()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _while_idle(self) -> Iterator[None]:
         """While nothing is being embedded."""
         with ExitStack() as held:
             for worker in self._workers:
@@ -226,7 +226,7 @@ class CachedEmbedder:
                         self._waiting[key] = pending
                         self._queue.add(pending)
                 else:
-                    self._queue.hurry(pending, lane)
+                    self._queue.promote(pending, lane)
                 pending.waiters += 1
                 requested.append(pending)
             idle = [w for w in self._workers if not w.draining and self._queue.waiting(w.lanes)]
@@ -244,7 +244,7 @@ class CachedEmbedder:
                 raise closed from error
         return requested
 
-    def _leave(self, requested: list[PendingText]) -> None:
+    def _abandon(self, requested: list[PendingText]) -> None:
         """A caller waits no longer: what nobody else waits for, and no batch has taken up, is not embedded at all."""
         with self._lock:
             for pending in requested:

@@ -21,11 +21,11 @@ import numpy as np
 
 from commonplace.embedders.base import Vectors, unit_rows
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
-from commonplace.wire.http_client import Endpoint, parse_endpoint
+from commonplace.wire.http_client import ModelEndpoint, parse_endpoint
 
 _BATCH = 128
 _ATTEMPTS = 5
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 20.0
+_FIRST_WAIT, _MAX_WAIT = 0.5, 20.0
 _TIMEOUT = 60.0
 _MAX_ANSWER = 64 << 20
 _SETTINGS = ("dimension", "key", "model", "shorten", "tls")
@@ -53,7 +53,7 @@ class OpenAI:
         self._declared = dimension
         self._shorten = shorten
         self._sleep = sleep
-        self._endpoint = Endpoint(url, name, key_variable, _MAX_ANSWER)
+        self._endpoint = ModelEndpoint(url, name, key_variable, _MAX_ANSWER)
 
     @cached_property
     def dimension(self) -> int:
@@ -83,7 +83,7 @@ class OpenAI:
 
     def _post(self, body: dict[str, Any]) -> Any:
         for attempt in range(1, _ATTEMPTS + 1):
-            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.75, 1.25)
+            wait = min(_MAX_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.75, 1.25)
             try:
                 return self._endpoint.post(body, _TIMEOUT)
             except urllib.error.HTTPError as error:
@@ -125,7 +125,7 @@ def _error_code(error: urllib.error.HTTPError) -> str:
 
 def _retry_after(error: urllib.error.HTTPError, otherwise: float) -> float:
     try:
-        return min(_LONGEST_WAIT, max(0.0, float(error.headers.get("Retry-After", ""))))
+        return min(_MAX_WAIT, max(0.0, float(error.headers.get("Retry-After", ""))))
     except ValueError:
         return otherwise
 

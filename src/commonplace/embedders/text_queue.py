@@ -14,7 +14,7 @@ from enum import IntEnum
 from commonplace.embedders.base import Vectors
 
 #: No embedder reads more of a text than this, so a longer one costs no more.
-_MOST_COST = 2_000
+_MAX_COST = 2_000
 
 
 class Lane(IntEnum):
@@ -26,7 +26,7 @@ class Lane(IntEnum):
 
 
 #: Texts that may wait before another is refused: of one tenant, and of all.
-MOST_WAITING = {Lane.QUERY: (256, 1024), Lane.WRITE: (1024, 4096)}
+MAX_WAITING = {Lane.QUERY: (256, 1024), Lane.WRITE: (1024, 4096)}
 
 
 @dataclass(slots=True, eq=False)
@@ -65,16 +65,16 @@ class TextQueue:
             del self._lanes[pending.lane][pending.tenant]
         return True
 
-    def hurry(self, pending: PendingText, lane: Lane) -> None:
+    def promote(self, pending: PendingText, lane: Lane) -> None:
         """Someone who goes before those it waited with wants it, too."""
         if lane < pending.lane and self.withdraw(pending):
             pending.lane = lane
             self.add(pending)
 
     def is_full(self, tenant: str, lane: Lane) -> bool:
-        if lane not in MOST_WAITING:
+        if lane not in MAX_WAITING:
             return False
-        own, most = MOST_WAITING[lane]
+        own, most = MAX_WAITING[lane]
         return self._sizes[lane] >= most or len(self._lanes[lane].get(tenant, ())) >= own
 
     def waiting(self, lanes: Iterable[Lane]) -> bool:
@@ -90,7 +90,7 @@ class TextQueue:
         while tenants and len(taken) < count:
             tenant, texts = next(iter(tenants.items()))
             pending = next(iter(texts.values()))
-            chars -= min(len(pending.text), _MOST_COST)
+            chars -= min(len(pending.text), _MAX_COST)
             if taken and chars < 0:
                 break
             self.withdraw(pending)

@@ -15,19 +15,19 @@ from commonplace.engine.palaces.palace_recall import (
 )
 from commonplace.engine.palaces.palaces import Palace as Palace
 from commonplace.engine.peers.asking import (
-    MOST_ASKED as MOST_ASKED,
+    MAX_ASKED as MAX_ASKED,
     Match as Match,
     PeerQuery as PeerQuery,
     in_domain as in_domain,
 )
 from commonplace.engine.peers.identity import Identity as Identity
 from commonplace.engine.peers.peers import (
-    MOST_LISTED as MOST_LISTED,
+    MAX_LISTED as MAX_LISTED,
     Peers as Peers,
     Requester as Requester,
     TrustContext as TrustContext,
 )
-from commonplace.engine.peers.request_dedup import RequestIdReused as RequestIdReused, slot as slot
+from commonplace.engine.peers.request_dedup import RequestIdReused as RequestIdReused
 from commonplace.engine.peers.trust import Peer as Peer, author_level as author_level
 from commonplace.engine.peers.vouches import VouchedTrust as VouchedTrust
 from commonplace.engine.rate_limit import TokenBucket as TokenBucket, rate_limited as rate_limited

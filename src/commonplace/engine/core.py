@@ -32,6 +32,7 @@ log = logging.getLogger("commonplace.engine")
 
 RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
 _RETRIES = 8
+MAX_PAGE = 1000
 #: What is written waits for its vectors up to this length, and this long; then it is kept without, and they follow.
 EMBEDDED_AT_ONCE_CHARS = 64_000
 _EMBEDDING_SECONDS = 5.0
@@ -239,7 +240,7 @@ class Core:
         """The backups that may still hold what was erased, and how many."""
         paths = [record.value["path"] for record in await self.primary.records(SYSTEM, BACKUP)]
         # Where they lie is the operator's business; that they still hold it is everybody's.
-        return (paths if who.operates else []), len(paths)
+        return (paths if who.is_operator else []), len(paths)
 
     # transactions
 
@@ -313,7 +314,7 @@ def _reopened(info: EmbedderInfo) -> Embedder | None:
         return None
 
 
-async def let_others_in(content: str) -> None:
+async def yield_to_others(content: str) -> None:
     """Between long texts of a batch: a thousand of them in one go would hold up everyone else for seconds."""
     if len(content) > _LONG_CHARS:
         await asyncio.sleep(0)
@@ -326,10 +327,16 @@ def require_role(who: Principal, role: Role) -> None:
 
 def require_operator(who: Principal, what: str) -> None:
     """For what concerns the whole installation; `what` is refused to everyone else, in these words."""
-    if not who.operates:
+    if not who.is_operator:
         raise Forbidden(
             f"{who.name} may not {what}; only an admin of the tenant {LOCAL_TENANT} who may use every agent may"
         )
+
+
+def check_page_size(limit: int) -> None:
+    """Of what is listed page by page."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValidationError(f"limit must be a whole number from 1 to {MAX_PAGE}, not {limit}", field="limit")
 
 
 def check_expiry(expires_at: int | None, now: int) -> None:

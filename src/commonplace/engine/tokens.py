@@ -13,7 +13,7 @@ from commonplace.engine.core import RANK, SYSTEM, Core, check_expiry, require_op
 from commonplace.engine.ledger import audit
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, NotFound, Unauthenticated, ValidationError
-from commonplace.wire.record import LOCAL_TENANT, Principal, Role
+from commonplace.wire.record import ALL_AGENTS, LOCAL_TENANT, Principal, Role
 
 TOKEN = "token"
 PREFIX = "cp"
@@ -84,7 +84,7 @@ class Tokens:
         *,
         tenant: str = LOCAL_TENANT,
         role: str = "writer",
-        agents: Sequence[str] = ("*",),
+        agents: Sequence[str] = (ALL_AGENTS,),
         expires_at: int | None = None,
         name: str | None = None,
     ) -> tuple[Token, str]:
@@ -140,7 +140,7 @@ class Tokens:
             if token.usable(tx.now):
                 raise Conflict(f"token {ref} still works; revoke it first")
             tx.drop_record(TOKEN, ref)
-            audit.append(tx, who, "remove_token", "*", [audit.part(None, {"token": ref})])
+            audit.append(tx, who, "remove_token", ALL_AGENTS, [audit.part(None, {"token": ref})])
             return token
 
         return await self._core.transact(SYSTEM, work)
@@ -153,7 +153,7 @@ class Tokens:
 def _keep(tx: Transaction, who: Principal, token: Token, operation: str) -> None:
     tx.put_record(Record(TOKEN, token.id, asdict(token)))
     rights = {"token": token.id, "tenant": token.tenant, "role": token.role, "agents": list(token.agents)}
-    audit.append(tx, who, operation, "*", [audit.part(None, rights)])
+    audit.append(tx, who, operation, ALL_AGENTS, [audit.part(None, rights)])
 
 
 def _find(tx: Transaction, ref: str) -> Token:

@@ -97,7 +97,6 @@ class RecallResult:
     stores_queried: list[str]
     latency_ms: float
     note: str | None = None
-    errors: list[tuple[str, str]] = field(default_factory=list)
     explain: dict[str, Any] | None = None
 
 

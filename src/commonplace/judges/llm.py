@@ -18,7 +18,7 @@ from typing import Any
 
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
-from commonplace.wire.http_client import Endpoint, parse_endpoint
+from commonplace.wire.http_client import ModelEndpoint, parse_endpoint
 
 _SETTINGS = ("model", "key", "calls", "tokens", "timeout", "tls")
 _MAX_ANSWER = 1 << 20
@@ -37,7 +37,7 @@ _TASK = (
 
 
 @dataclass(slots=True)
-class Meter:
+class UsageCounter:
     """What was spent since the process started."""
 
     calls: int = 0
@@ -62,14 +62,14 @@ class LLMJudge:
     ) -> None:
         self.name = name
         self.note: str | None = None
-        self.meter = Meter()
+        self.meter = UsageCounter()
         self._model = model
         self._inner = inner
         self._calls = calls
         self._tokens = tokens
         self._timeout = timeout
         self._metering = threading.Lock()
-        self._endpoint = Endpoint(url, f"the judge {name}", key_variable, _MAX_ANSWER)
+        self._endpoint = ModelEndpoint(url, f"the judge {name}", key_variable, _MAX_ANSWER)
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
         logits, note = self._inner_logits(question, texts)

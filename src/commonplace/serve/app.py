@@ -23,17 +23,17 @@ from commonplace.serve.mcp.http import PROTOCOL as MCP, endpoints as mcp_endpoin
 from commonplace.serve.query import parse_query
 from commonplace.serve.routes import Call, Reply, Route
 from commonplace.serve.telemetry import access, log_bug
-from commonplace.wire.errors import Fault, NotFound, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, NotFound, ValidationError, internal_error
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _POLICY_VIOLATION = 1008
 
 
 def application(context: AppContext) -> RequestMiddleware:
-    endpoints: dict[str, Endpoint] = {}
+    endpoints: dict[str, RouteEndpoint] = {}
     for protocol in context.protocols:
         for route in protocol.routes:
-            endpoints.setdefault(route.path, Endpoint(context)).by_method[route.method] = route
+            endpoints.setdefault(route.path, RouteEndpoint(context)).by_method[route.method] = route
     # The more a path says the earlier it is tried: an id may hold slashes, and must not swallow `/history`.
     ordered = sorted(endpoints.items(), key=lambda item: ("{" in item[0], item[0].endswith("}")))
     served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
@@ -102,7 +102,7 @@ class RequestMiddleware:
             access.info("request", extra={"fields": fields})
 
 
-class Endpoint:
+class RouteEndpoint:
     """One path, with a route for each method."""
 
     def __init__(self, context: AppContext) -> None:
@@ -137,7 +137,7 @@ class Endpoint:
             raise
         except Exception as error:
             log_bug(route.operation, error, id=id)
-            return context.refusal(scope, Unavailable(f"internal error; the log has it under {id}"))
+            return context.refusal(scope, internal_error(id=id))
 
     async def _call(self, scope: Scope, receive: Receive, route: Route) -> Call:
         authenticator, engine, headers = self._context.authenticator, self._context.engine, Headers(scope=scope)

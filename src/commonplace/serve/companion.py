@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 CONNECTED: Event = {"type": "connected"}
-_MOST_WAITING = 128  # events kept for a listener that does not read
+_MAX_WAITING = 128  # events kept for a listener that does not read
 STREAM = "/sse"
 #: The stdio loop gives all of stopping less than two seconds.
 _STOP_SECONDS = 1
@@ -71,7 +71,7 @@ class Events:
         for listener in self._listeners:
             if listener.who.tenant != who.tenant or not listener.who.may_use(agent):
                 continue
-            if listener.queue.qsize() >= _MOST_WAITING:
+            if listener.queue.qsize() >= _MAX_WAITING:
                 listener.missed += 1
                 continue
             if listener.missed:

@@ -80,7 +80,7 @@ class ConnectionGuard:
         # The first that has never said anything, which is found at once; else the one that has kept us waiting longest.
         victim: GuardedConnection | None = None
         for each in crowd:
-            if each is newest or not each.expendable:
+            if each is newest or not each.can_be_dropped:
                 continue
             if victim is None or (each.stage, each.since) < (victim.stage, victim.since):
                 victim = each
@@ -96,7 +96,7 @@ class ConnectionGuard:
         for connection in list(self._all):
             limit = self._seconds.get(connection.stage)
             if limit is not None and now - connection.since > limit:
-                connection.give_up()
+                connection.time_out()
             elif (blocked := connection.blocked_since) is not None and now - blocked > self.limits.request_seconds:
                 connection.drop()  # a client that does not take its answer
 
@@ -199,17 +199,17 @@ class GuardedConnection:
         return self.cycle is None or self.cycle.response_complete
 
     @property
-    def expendable(self) -> bool:
+    def can_be_dropped(self) -> bool:
         """Whether ending it takes an answer from nobody."""
         if self.stage is Stage.BODY:
             return self.answered or not self.cycle.response_started
         return self.stage is not Stage.ANSWERING and (self.answered or self.stage is Stage.LINGERING)
 
-    def give_up(self) -> None:
+    def time_out(self) -> None:
         """It took too long."""
         if self.stage <= Stage.SILENT or (self.stage is Stage.BODY and self.answered):
             self.drop()  # which has asked nothing that is not answered
-        elif self.expendable:
+        elif self.can_be_dropped:
             self._refuse(408, Unavailable("the request did not arrive in time; send it again, in one piece"))
 
     def drop(self) -> None:
@@ -220,7 +220,7 @@ class GuardedConnection:
     def _refuse(self, status: int, fault: Fault) -> None:
         if self.stage is Stage.LINGERING:
             return
-        if not self.expendable:
+        if not self.can_be_dropped:
             self.drop()  # an earlier request's answer is on its way: another in between would be taken for it
             return
         self.enter(Stage.LINGERING)

@@ -11,7 +11,7 @@ from commonplace.config import Config
 from commonplace.engine import Engine
 from commonplace.serve.auth import Authenticator
 from commonplace.serve.host_check import HostCheck, is_loopback
-from commonplace.serve.routes import Protocol, Reply, error_reply
+from commonplace.serve.routes import ProtocolRoutes, Reply, error_reply
 from commonplace.serve.telemetry import Metrics, Tracer, no_tracing
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
@@ -50,7 +50,7 @@ class AppContext:
     authenticator: Authenticator
     host_check: HostCheck
     metrics: Metrics
-    protocols: Sequence[Protocol]
+    protocols: Sequence[ProtocolRoutes]
     readiness: Readiness = field(default_factory=Readiness)
     tracer: Tracer = no_tracing
     signpost: str = "/docs shows what there is"  # for whoever asks for what is not there
@@ -66,7 +66,13 @@ class AppContext:
 
 
 async def open_context(
-    config: Config, engine: Engine, protocols: Sequence[Protocol], host: str, field: str, *, shared_token: str = ""
+    config: Config,
+    engine: Engine,
+    protocols: Sequence[ProtocolRoutes],
+    host: str,
+    field: str,
+    *,
+    shared_token: str = "",
 ) -> AppContext:
     """For a server on `host`; refused where other machines could reach one that asks nobody who they are.
 

@@ -28,6 +28,7 @@ from commonplace.wire.errors import (
     Unauthenticated,
     Unavailable,
     ValidationError,
+    internal_error,
 )
 from commonplace.wire.record import Clock, system_clock
 from commonplace.wire.strict_json import InvalidJson, NestedTooDeeply, decode
@@ -40,7 +41,7 @@ except ImportError:  # Windows
 
 log = logging.getLogger("commonplace.serve")
 
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 #: How many looks a file that is not JSON must stay the same before it counts as broken, not as still being written.
 LOOKS = 10
 ANSWERS = {"request": "response", "verify": "verify-result"}
@@ -95,7 +96,7 @@ class _RequestFile:
         return f"{ANSWERS[self.kind]}-{self.id}.json"
 
 
-class Folder:
+class RequestFolder:
     """The requests of one folder. Only one process at a time answers them."""
 
     def __init__(
@@ -119,7 +120,7 @@ class Folder:
         """Whether another look would find nothing that this one has not answered or given up."""
         return not self._unread and not self._postponed
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> RequestFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ValidationError(f"{self.path} is not a folder; give the folder that requests come to", field="dir")
         if not self.path.is_dir():
@@ -226,16 +227,16 @@ class Folder:
             # Only its kind: the text of an exception may hold what the request held.
             self._report_once(ask.name, f"{ask.name}: unexpected {type(error).__name__}; this is a bug in Commonplace")
             log.debug("answering %s failed", ask.name, exc_info=error)
-            return self._refusal(ask, "error", "the request could not be processed")
+            return self._refusal(ask, "error", internal_error().message)
 
     def _content(self, ask: _RequestFile) -> bytes:
         file = os.open(self.path / ask.name, _READ)  # a link that took the file's place since is not followed
         with os.fdopen(file, "rb") as stream:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise OSError(0, "it is not a regular file")
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise PayloadTooLarge(f"a request may have at most {MOST_BYTES:,} bytes")
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise PayloadTooLarge(f"a request may have at most {MAX_BYTES:,} bytes")
         return content
 
     def _once_settled(self, ask: _RequestFile, problem: str) -> Document | None:
@@ -295,7 +296,7 @@ class Folder:
 
 
 async def watch(
-    folder: Folder, pause: Pause, on_answer: Callable[[AnswerSummary], None], *, once: bool = False
+    folder: RequestFolder, pause: Pause, on_answer: Callable[[AnswerSummary], None], *, once: bool = False
 ) -> None:
     """Answers requests until told to stop, or once everything that is there is answered or given up."""
     while not pause.stopped:

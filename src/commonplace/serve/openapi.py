@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.serve.routes import Protocol, Route
+from commonplace.serve.routes import ProtocolRoutes, Route
 from commonplace.wire.validate import rewrite_schema, schema, schema_names
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -25,7 +25,7 @@ _REFUSALS = {
 }
 
 
-def document(protocols: Iterable[Protocol]) -> dict[str, Any]:
+def document(protocols: Iterable[ProtocolRoutes]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     used: set[str] = set()
     for protocol in protocols:

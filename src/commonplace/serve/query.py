@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from commonplace.wire import strict_json
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.plain import check_json
+from commonplace.wire.plain import check_field
 from commonplace.wire.validate import schema
 
 Form = Literal["plain", "comma-separated", "json"]
@@ -24,10 +24,7 @@ class Parameter:
         self._form = form
 
     def parse(self, name: str, text: str) -> Any:
-        try:
-            check_json(text)
-        except ValueError as why:
-            raise ValidationError(f"{name} {why}", field=name) from None
+        check_field(text, name)
         is_integer = text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 17
         value = int(text) if self.rules.get("type") == "integer" and is_integer else text
         if not self._validator.is_valid(value):

@@ -110,7 +110,7 @@ class Route(NamedTuple):
         return self.query() if callable(self.query) else self.query
 
 
-class Protocol(NamedTuple):
+class ProtocolRoutes(NamedTuple):
     """A prefix of paths with one way to say what went wrong."""
 
     prefix: str
@@ -119,7 +119,7 @@ class Protocol(NamedTuple):
     enabled: Callable[[Config], bool] = lambda config: True
 
 
-def error_reply(protocols: Iterable[Protocol], path: str, fault: Fault, status: int = 0, **headers: str) -> Reply:
+def error_reply(protocols: Iterable[ProtocolRoutes], path: str, fault: Fault, status: int = 0, **headers: str) -> Reply:
     """In the words of the protocol that owns the path, which need not be one of its routes; `status` where HTTP has a
     better one than the fault."""
     owners = [p for p in protocols if path == p.prefix or path.startswith(f"{p.prefix}/")]

@@ -10,7 +10,7 @@ from typing import Any
 from commonplace.serve import openapi
 from commonplace.serve.context import AppContext
 from commonplace.serve.http_io import encode
-from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
+from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route
 from commonplace.serve.telemetry import METRICS_CONTENT_TYPE
 from commonplace.wire.errors import Forbidden
 from commonplace.wire.record import Role
@@ -46,7 +46,7 @@ class _Handlers:
         return Reply(answer, 200 if ready else 503)
 
     async def metrics_page(self, call: Call) -> Reply:
-        if not call.who.operates:
+        if not call.who.is_operator:
             raise Forbidden(f"{call.who.name} may not see what the whole server does; an admin of `local` may")
         return Reply(await self._context.metrics.page(), headers={"Content-Type": METRICS_CONTENT_TYPE})
 
@@ -74,7 +74,7 @@ class _Handlers:
         return Reply(encode(document), headers={"Content-Type": "application/schema+json"})
 
 
-def system_protocol(context: AppContext) -> Protocol:
+def system_protocol(context: AppContext) -> ProtocolRoutes:
     handlers = _Handlers(context)
 
     def route(path: str, handler: Handler, summary: str, role: Role | None = None) -> Route:
@@ -90,4 +90,4 @@ def system_protocol(context: AppContext) -> Protocol:
         route("/schemas/{name:path}", handlers.one_schema, "One JSON Schema."),
         route("/", handlers.home, "Where to begin."),
     )
-    return Protocol("", routes)
+    return ProtocolRoutes("", routes)

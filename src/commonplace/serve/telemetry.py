@@ -26,7 +26,7 @@ access = logging.getLogger("commonplace.access")
 log = logging.getLogger("commonplace.serve")
 
 
-class JsonLines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """An exception is logged as its type and where it came from: its text may quote a memory."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -55,7 +55,7 @@ def log_bug(operation: str, error: Exception, **fields: str) -> None:
 
 def configure_logs(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLineFormatter())
     for name in ("commonplace", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: So many of what a memory refers to are tied to it; a longer name than this names nothing.
 REFERENCES = 64
-LONGEST_NAME = 1024
+MAX_NAME_CHARS = 1024
 
 
 @dataclass(slots=True, frozen=True)
@@ -130,9 +130,9 @@ def references(memory: Memory) -> list[str]:
     given = memory.metadata.get("references", ())
     named = [given] if isinstance(given, str) else given if isinstance(given, (list, tuple)) else ()
     both = [*memory.supersedes, *(name for name in named if isinstance(name, str))]
-    return [name for name in dict.fromkeys(both) if 0 < len(name) <= LONGEST_NAME][:REFERENCES]
+    return [name for name in dict.fromkeys(both) if 0 < len(name) <= MAX_NAME_CHARS][:REFERENCES]
 
 
 def entity_key(entity_name: str | None) -> str:
     """The name of what a memory is about, as it is compared; "" when it is about nothing."""
-    return name_key(entity_name) if entity_name and len(entity_name) <= LONGEST_NAME else ""
+    return name_key(entity_name) if entity_name and len(entity_name) <= MAX_NAME_CHARS else ""

@@ -67,7 +67,7 @@ class ScanReads:
         return [[by_id[id] for id in run if id in by_id] for run in runs]
 
 
-class _Scanned(Store, Protocol):
+class _ScannableStore(Store, Protocol):
     triples: Callable[..., Awaitable[list[Triple]]]
 
 
@@ -75,23 +75,23 @@ class ScanGraphReads:
     """The graph by reading everything in reach, and what follows from `triples`."""
 
     async def triples_about(
-        self: _Scanned, tenant: str, agent_id: str, subject: str, mentions: bool = False
+        self: _ScannableStore, tenant: str, agent_id: str, subject: str, mentions: bool = False
     ) -> list[Triple]:
         about = await self.triples(tenant, agent_id, subject=subject)
         naming = await self.triples(tenant, agent_id) if mentions else []
         return about + [t for t in naming if subject == t.object and subject != t.subject]
 
-    async def triple_counts(self: _Scanned, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
+    async def triple_counts(self: _ScannableStore, tenant: str, agent_id: str, at: Instant) -> tuple[int, int, int]:
         holding = await self.triples(tenant, agent_id, at=at)
         return len(await self.triples(tenant, agent_id)), len(holding), len({t.subject for t in holding})
 
     async def path(
-        self: _Scanned, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant
+        self: _ScannableStore, tenant: str, agent_id: str, start: str, end: str, max_hops: int, at: Instant
     ) -> list[Triple]:
         return shortest_path(InMemoryGraph((), await self.triples(tenant, agent_id, at=at)), start, end, max_hops)
 
     async def linked(
-        self: _Scanned, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
+        self: _ScannableStore, reach: Reach, ids: Sequence[str], hops: int, at: Instant, most: int
     ) -> dict[str, dict[str, int]]:
         holding = [t for agent in reach.agents for t in await self.triples(reach.tenant, agent, at=at)]
         return linked_memories(InMemoryGraph(await scan_all(self, reach), holding), ids, hops, most)

@@ -65,8 +65,8 @@ _RUN = re.compile(r"\S{1,256}")
 # What English and French attach with an apostrophe: not a word of its own.
 _ELISIONS = frozenset({"s", "t", "ll", "re", "ve", "d", "m", "l", "j", "qu", "c", "n"})
 
-_LONGEST_WHOLE = 256
-_LONGEST_STEM = 64
+_MAX_WHOLE_CHARS = 256
+_MAX_STEM_CHARS = 64
 _CACHED_TOKENS = 32_768
 _cache: dict[str, tuple[int, ...]] = {}
 
@@ -151,7 +151,7 @@ def _normalised(text: str) -> str:
 
 def _token_terms(token: str) -> tuple[int, ...]:
     found = tuple(_term(word) for word in _words(token))
-    if len(token) <= _LONGEST_STEM:
+    if len(token) <= _MAX_STEM_CHARS:
         if len(_cache) >= _CACHED_TOKENS:
             _cache.clear()
         _cache[token] = found
@@ -174,7 +174,7 @@ def _words(token: str) -> list[str]:
         inner = _part_words(parts[0]) if parts else []
         return inner if whole in inner or not whole else [whole, *inner]
     words = [word for part in parts for word in _part_words(part)]
-    if len(whole) <= _LONGEST_WHOLE:
+    if len(whole) <= _MAX_WHOLE_CHARS:
         words.append(whole)
         if _VERSION.match(whole):
             words.append(whole[1:])
@@ -196,7 +196,7 @@ def _part_words(part: str) -> list[str]:
 def _folded(word: str) -> str:
     """Without case, and without accents where what remains is plain Latin."""
     word = word.casefold()
-    if word.isascii() or len(word) > _LONGEST_WHOLE:  # see `_normalised`
+    if word.isascii() or len(word) > _MAX_WHOLE_CHARS:  # see `_normalised`
         return word
     bare = "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
     return bare if bare.isascii() else word
@@ -204,7 +204,7 @@ def _folded(word: str) -> str:
 
 @functools.lru_cache(8192)  # the words of questions, which are stemmed on every recall
 def _term(word: str) -> int:
-    if word.isascii() and word.isalpha() and 2 < len(word) <= _LONGEST_STEM:
+    if word.isascii() and word.isalpha() and 2 < len(word) <= _MAX_STEM_CHARS:
         word = _stem(word)
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 

@@ -101,7 +101,7 @@ def _within_hops(cache: _CachedLinks, source: str, hops: int, most: int) -> dict
     entity_distances: dict[Entity, int] = {}
     memories, entities = [source], list[Entity]()
 
-    def arrive(ids: Iterable[str], at: int, into: list[str]) -> None:
+    def visit(ids: Iterable[str], at: int, into: list[str]) -> None:
         for id in ids:
             if id not in distances:
                 distances[id] = at
@@ -116,7 +116,7 @@ def _within_hops(cache: _CachedLinks, source: str, hops: int, most: int) -> dict
     for level in range(hops + 1):
         here = [entity for entity in entities if entity_distances[entity] == level]
         for entity in here:
-            arrive(cache.about(entity), level, memories)
+            visit(cache.about(entity), level, memories)
         if level == hops or 0 < most < len(distances):  # what lies beyond is farther away
             break
         later, later_entities = list[str](), list[Entity]()
@@ -124,10 +124,10 @@ def _within_hops(cache: _CachedLinks, source: str, hops: int, most: int) -> dict
             follow_statements(entity, level + 1, later_entities)
         for id in memories:
             linked, own = cache.of(id)
-            arrive(linked, level + 1, later)
+            visit(linked, level + 1, later)
             if own is not None and entity_distances.get(own, level + 1) > level:
                 entity_distances[own] = level
-                arrive(cache.about(own), level + 1, later)
+                visit(cache.about(own), level + 1, later)
                 follow_statements(own, level + 1, later_entities)
         memories, entities = later, later_entities
     del distances[source]
@@ -140,7 +140,7 @@ def _within_hops(cache: _CachedLinks, source: str, hops: int, most: int) -> dict
 _Node = tuple[str, Any]
 
 
-class _Meetings:
+class _MultiSourceSearch:
     """Which sources reached each node, of each node only the first two, and how near each source is to another.
 
     Two are enough: whoever comes later is no farther from one of them than from anything that lies beyond.
@@ -150,7 +150,7 @@ class _Meetings:
         self._arrivals: dict[_Node, dict[str, int]] = {}
         self.found: dict[str, tuple[int, str]] = {}
 
-    def arrive(self, node: _Node, source: str, at: int) -> bool:
+    def visit(self, node: _Node, source: str, at: int) -> bool:
         """Whether it is worth going on from there."""
         kind, key = node
         here = self._arrivals.setdefault(node, {})
@@ -171,11 +171,11 @@ class _Meetings:
 
 def _nearest_sources(cache: _CachedLinks, sources: Sequence[str], hops: int) -> dict[str, dict[str, int]]:
     """As `_within_hops`, from all sources at once: searching from each would name every pair of them."""
-    met = _Meetings()
-    now: list[tuple[_Node, str]] = [(("memory", id), id) for id in sources if met.arrive(("memory", id), id, 0)]
+    met = _MultiSourceSearch()
+    now: list[tuple[_Node, str]] = [(("memory", id), id) for id in sources if met.visit(("memory", id), id, 0)]
 
     def go(kind: str, keys: Iterable[Any], source: str, at: int, into: list[tuple[_Node, str]]) -> None:
-        into += [((kind, key), source) for key in keys if met.arrive((kind, key), source, at)]
+        into += [((kind, key), source) for key in keys if met.visit((kind, key), source, at)]
 
     for level in range(hops + 1):
         later: list[tuple[_Node, str]] = []

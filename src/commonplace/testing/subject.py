@@ -17,8 +17,8 @@ from commonplace.stores.base import Primary
 from commonplace.wire.errors import Fault, NotFound
 from commonplace.wire.filters import parse
 from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS as DAY_MS
 
-DAY_MS = 86_400_000
 START = 1_750_000_000_000
 WHO = Principal()
 

@@ -81,6 +81,13 @@ class UnusableStore(OperatorActionRequired):
 _BY_CODE = {kind.code: kind for kind in Fault.__subclasses__()}
 
 
+def internal_error(what: str = "", *, id: str = "") -> Unavailable:
+    """What a caller is told of a bug of ours: never the exception's text, which may quote a memory. `id` is that of the
+    request in the log."""
+    sentence = "internal error; the server's log says where" + (f", under {id}" if id else "")
+    return Unavailable(f"{what}: {sentence}" if what else sentence)
+
+
 def fault_of(document: Any) -> Fault:
     """The fault that another server's `to_wire` gave; one of an unknown code or shape is its unavailability."""
     error = document.get("error") if isinstance(document, dict) else None

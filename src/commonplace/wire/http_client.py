@@ -160,7 +160,7 @@ def parse_endpoint(spec: str, allowed: Iterable[str]) -> EndpointSpec:
     return EndpointSpec(f"http{'s' if tls else ''}://{address}", address, settings)
 
 
-class Endpoint:
+class ModelEndpoint:
     """One address that takes POSTs of JSON, with the key that an environment variable holds; none unless it is named.
 
     `owner` is who says so when the key is missing. Refusals and failures come as urllib raises them.

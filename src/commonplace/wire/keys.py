@@ -21,7 +21,7 @@ _FEWEST_RSA_BITS = 2048
 _FIELD = 2**255 - 19
 _ORDER_8 = 2707385501144840649318225287225658788936804267575313519463743609750303402022
 _SMALL_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8})  # the y of the points of order 1, 2, 4 and 8
-_LONGEST = 8192  # characters of anything in base64 that is looked at
+_MAX_BASE64_CHARS = 8192  # characters of anything in base64 that is looked at
 
 
 def new_private() -> str:
@@ -100,7 +100,7 @@ def decode(text: str, field: str, size: int | None = None) -> bytes:
     """Standard base64 only: one key has one spelling."""
     wanted = f"base64 of {size} bytes" if size else "base64"
     try:
-        if not isinstance(text, str) or not text or len(text) > _LONGEST:
+        if not isinstance(text, str) or not text or len(text) > _MAX_BASE64_CHARS:
             raise ValueError
         raw = base64.b64decode(text, validate=True)
     except (ValueError, binascii.Error):

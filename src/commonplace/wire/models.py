@@ -201,7 +201,7 @@ class StoreOutcome(Message):
     error: str | None = None
 
 
-class Erased(Message):
+class ErasureReport(Message):
     """What an erasure touched beyond the ids asked for, and the backups that still hold them."""
 
     descendants: list[str] = Field(default_factory=list)
@@ -225,7 +225,7 @@ class ForgetResponse(Message):
     hard_delete: bool
     pending_approval: bool | None = None
     approval_url: str | None = None
-    erased: Erased | None = None
+    erased: ErasureReport | None = None
     remaining_ids: list[str] | None = None
     agents: list[AgentOutcome] | None = None
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+from commonplace.wire.errors import ValidationError
+
 #: Integers stay exact in every JSON implementation up to here (RFC 8259 §6).
 MAX_INTEGER = 2**53 - 1
 #: Deeper documents are refused; no JSON Schema keyword can say it.
@@ -40,3 +42,16 @@ def check_json(value: Any, depth: int = MAX_DEPTH) -> None:
             raise ValueError("holds a number that is not finite")
     elif value is not None and not isinstance(value, (bool, int)):
         raise ValueError(f"holds a value of type {type(value).__name__}, which is not JSON")
+
+
+def check_field(value: Any, field: str, label: str | None = None) -> None:
+    """`check_json` as a fault for the caller, whose sentence calls the field `label` where that is not its name."""
+    try:
+        check_json(value)
+    except ValueError as why:
+        raise ValidationError(f"{label or field} {why}", field=field) from None
+
+
+def check_not_blank(text: str, field: str) -> None:
+    if not text.strip():
+        raise ValidationError(f"{field} must not be blank", field=field)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Literal
 
+from commonplace.wire.errors import PayloadTooLarge
+
 MemoryType = Literal["semantic", "episodic", "procedural", "emotional"]
 Status = Literal["live", "pending", "archived", "deleted"]
 Role = Literal["reader", "writer", "reviewer", "admin"]
@@ -16,6 +18,7 @@ MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "episodic", "procedural", "e
 SHARED_AGENT = "shared"
 LOCAL_TENANT = "local"
 EVERYONE = "*"  # among those a memory is shared with
+ALL_AGENTS = "*"  # whom a principal may use, and whom an audit entry is about that is not about one agent
 MAX_CONTENT_CHARS = 262_144
 MAX_TERM_CHARS = 1024  # of a subject, predicate, object or provenance in the graph
 
@@ -29,6 +32,14 @@ Clock = Callable[[], int]
 
 def system_clock() -> int:
     return time.time_ns() // 1_000_000
+
+
+def check_content_size(content: str) -> None:
+    if len(content) > MAX_CONTENT_CHARS:
+        raise PayloadTooLarge(
+            f"content has {len(content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
+            field="content",
+        )
 
 
 @dataclass(slots=True)
@@ -84,7 +95,7 @@ def altered(memory: Memory, **new: Any) -> Memory:
 
 def covers(pattern: str, agent_id: str) -> bool:
     """Whether a name given to a token means this agent: only `*` stands for anything else, and for any text."""
-    if pattern in ("*", agent_id):
+    if pattern in (ALL_AGENTS, agent_id):
         return True
     if "*" not in pattern:
         return False
@@ -107,16 +118,16 @@ class Principal:
     name: str = "local"
     tenant: str = LOCAL_TENANT
     role: Role = "admin"
-    agents: tuple[str, ...] = ("*",)
+    agents: tuple[str, ...] = (ALL_AGENTS,)
 
     def may_use(self, agent_id: str) -> bool:
         return any(covers(pattern, agent_id) for pattern in self.agents)
 
     @property
     def uses_all_agents(self) -> bool:
-        return "*" in self.agents
+        return ALL_AGENTS in self.agents
 
     @property
-    def operates(self) -> bool:
+    def is_operator(self) -> bool:
         """Whether it looks after the whole server: an admin of the tenant `local` who may use every agent."""
         return self.role == "admin" and self.tenant == LOCAL_TENANT and self.uses_all_agents

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.wire.errors import NotFound, ValidationError
-from commonplace.wire.plain import check_json
+from commonplace.wire.plain import check_field
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -164,9 +164,6 @@ def _may_be_null(rules: Any) -> bool:
 
 def _check_plain(document: dict[str, Any]) -> None:
     for field, value in document.items():
-        try:
-            check_json(field)
-            check_json(value)
-        except ValueError as why:
-            name = field if isinstance(field, str) and field.isascii() else ascii(field)
-            raise ValidationError(f"{name:.80} {why}", field=name) from None
+        name = field if isinstance(field, str) and field.isascii() else ascii(field)
+        check_field(field, name, name[:80])
+        check_field(value, name, name[:80])

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.cli.support import clients, jsonc
-from commonplace.cli.support.clients import CLIENTS, Server, snippet, with_server, without_server
+from commonplace.cli.support.clients import CLIENTS, McpServer, snippet, with_server, without_server
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
-SERVER = Server("commonplace", "/opt/bin/commonplace", ("mcp", "--agent", "alice"))
+SERVER = McpServer("commonplace", "/opt/bin/commonplace", ("mcp", "--agent", "alice"))
 PATH = Path("settings")
 JSON_CLIENTS = [name for name, client in CLIENTS.items() if client.style != "toml"]
 
@@ -75,7 +75,7 @@ def test_comments_and_layout_stay_to_the_letter(before: str) -> None:
     assert found.get("theme") == jsonc.parse(before).value.get("theme")
     assert with_server(client, SERVER, after, PATH) == after
     assert without_server(client, "commonplace", after, PATH) == before
-    other = with_server(client, Server("commonplace", "x"), after, PATH)
+    other = with_server(client, McpServer("commonplace", "x"), after, PATH)
     assert without_server(client, "commonplace", other, PATH) == before
 
 
@@ -122,7 +122,7 @@ def test_a_server_that_is_not_there_cannot_be_taken_out() -> None:
 
 def test_codex_keeps_variables_of_a_server_together() -> None:
     client = CLIENTS["codex"]
-    server = Server("commonplace", "c", ("mcp",), env=(("COMMONPLACE_STORE", "sqlite:///x.db"),))
+    server = McpServer("commonplace", "c", ("mcp",), env=(("COMMONPLACE_STORE", "sqlite:///x.db"),))
     text = with_server(client, server, "", PATH)
     assert tomllib.loads(text)["mcp_servers"]["commonplace"]["env"] == {"COMMONPLACE_STORE": "sqlite:///x.db"}
     split = '[mcp_servers.commonplace]\ncommand = "c"\n\n[mcp_servers.commonplace.env]\nA = "b"\n\n[other]\nc = 1\n'
@@ -172,7 +172,7 @@ def test_where_each_client_looks(name: str, platform: str, environment: dict[str
     ],
 )  # fmt: skip
 def test_each_client_is_told_an_address_in_its_own_words(name: str, expected: dict[str, str]) -> None:
-    assert clients.entry(CLIENTS[name], Server("commonplace", url="U")) == expected
+    assert clients.entry(CLIENTS[name], McpServer("commonplace", url="U")) == expected
 
 
 @pytest.mark.parametrize(
@@ -181,15 +181,15 @@ def test_each_client_is_told_an_address_in_its_own_words(name: str, expected: di
      ("gemini", "${T}"), ("opencode", "{env:T}")],
 )  # fmt: skip
 def test_a_token_is_named_and_never_written(name: str, said: str) -> None:
-    entry = clients.entry(CLIENTS[name], Server("commonplace", url="U", token_env="T"))
+    entry = clients.entry(CLIENTS[name], McpServer("commonplace", url="U", token_env="T"))
     assert entry["headers"] == {"Authorization": f"Bearer {said}"}
 
 
 def test_clients_with_other_ways_to_a_token() -> None:
-    entry = clients.entry(CLIENTS["codex"], Server("commonplace", url="U", token_env="T"))
+    entry = clients.entry(CLIENTS["codex"], McpServer("commonplace", url="U", token_env="T"))
     assert entry == {"url": "U", "bearer_token_env_var": "T"}
     with pytest.raises(ValidationError, match="Zed"):
-        clients.entry(CLIENTS["zed"], Server("commonplace", url="U", token_env="T"))
+        clients.entry(CLIENTS["zed"], McpServer("commonplace", url="U", token_env="T"))
 
 
 def test_an_entry_that_is_there_already_leaves_the_file_as_it_is_written() -> None:

@@ -19,7 +19,7 @@ def test_whoever_waits_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0)
     monkeypatch.setenv("TERM", "xterm")
-    with progress.Bar("copying") as bar:
+    with progress.ProgressBar("copying") as bar:
         assert bar._timer is not None
         bar._timer.join()
         bar(3, 4)
@@ -30,6 +30,6 @@ def test_whoever_waits_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("screen", [Terminal(), io.StringIO()], ids=["quick", "piped"])
 def test_nothing_is_shown_otherwise(monkeypatch: pytest.MonkeyPatch, screen: io.StringIO) -> None:
     monkeypatch.setattr("sys.stderr", screen)
-    with progress.Bar("copying") as bar:
+    with progress.ProgressBar("copying") as bar:
         bar(3, 4)
     assert screen.getvalue() == ""

@@ -10,7 +10,7 @@ import pytest
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
-from commonplace.wire.errors import Forbidden
+from commonplace.wire.errors import Forbidden, ValidationError
 from commonplace.wire.record import Principal
 
 
@@ -90,6 +90,29 @@ def test_entries_come_in_pages_and_by_what_they_are(subject: Subject, run: Any) 
     assert (numbers(limit=2), numbers(limit=2, after=2), numbers(after=4)) == ([1, 2], [3, 4], [])
     assert (numbers(agent_id="ada"), numbers(operation="forget")) == ([1, 3, 4], [4])
     assert (numbers(since=began), numbers(until=began - 1), numbers(since=began + 1)) == ([4], [1, 2, 3], [])
+
+
+def test_a_page_says_where_the_next_begins(subject: Subject, run: Any) -> None:
+    for n in range(5):
+        run(subject.remember(f"fact {n}"))
+    cursor, seen = None, []
+    for _ in range(3):
+        entries, cursor = run(subject.engine.ledger.page(WHO, limit=2, cursor=cursor))
+        seen.append(([entry.n for entry in entries], cursor))
+    assert seen == [([1, 2], "2"), ([3, 4], "4"), ([5], None)]
+    assert run(subject.engine.ledger.page(WHO, limit=5))[1] is None, "there is nothing after it"
+
+
+@pytest.mark.parametrize("limit", [-1, 0, 1001])
+def test_a_page_has_1_to_1000_entries(subject: Subject, run: Any, limit: int) -> None:
+    with pytest.raises(ValidationError, match=f"limit must be a whole number from 1 to 1000, not {limit}"):
+        run(subject.engine.ledger.page(WHO, limit=limit))
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "٣", "9" * 19])
+def test_a_cursor_that_was_never_given_is_refused(subject: Subject, run: Any, cursor: str) -> None:
+    with pytest.raises(ValidationError, match="pass back next_cursor as it came"):
+        run(subject.engine.ledger.page(WHO, cursor=cursor))
 
 
 def test_an_entry_about_several_agents_is_for_who_may_use_all(subject: Subject, run: Any) -> None:

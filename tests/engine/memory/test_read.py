@@ -185,7 +185,7 @@ def test_a_page_by_number_says_how_many_there_are(
 
 
 def test_a_far_page_is_reached_in_steps(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "_PAGE", 2)
+    monkeypatch.setattr(read, "MAX_PAGE", 2)
     ids = fill(subject, run)
     page = run(subject.engine.page(WHO, ("agent",), limit=2, offset=5, newest_first=False))
     assert ([m.id for m in page.memories], page.total) == (ids[5:], 7)

@@ -150,7 +150,7 @@ def test_no_places_hold_nothing(subject: Subject, run: Any, k: int) -> None:
 def test_there_are_never_more_than_a_thousand_places(
     subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(palace_recall, "MOST", 3)
+    monkeypatch.setattr(palace_recall, "MAX_HITS", 3)
     for n in range(6):
         run(subject.remember(f"note {n}", "palace"))
     assert len(recall(subject, run, "note", 10**9).hits) == 3

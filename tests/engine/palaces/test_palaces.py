@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.engine.palaces.palaces import LONGEST_TEXT, PALACE, Palace
+from commonplace.engine.palaces.palaces import MAX_TEXT_CHARS, PALACE, Palace
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Forbidden, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.filters import parse
@@ -98,7 +98,7 @@ def test_what_is_no_name_is_refused(subject: Subject, run: Any, name: str) -> No
 def test_what_is_said_of_a_palace_is_checked_like_everything(subject: Subject, run: Any, verb: str) -> None:
     say = getattr(subject.engine.palaces, verb)
     with pytest.raises(PayloadTooLarge, match="at most 16,384 are kept"):
-        run(say(WHO, "garden", "x" * (LONGEST_TEXT + 1)))
+        run(say(WHO, "garden", "x" * (MAX_TEXT_CHARS + 1)))
     with pytest.raises(ValidationError):
         run(say(WHO, "garden", "half \ud800"))
     run(say(WHO, "garden", "token ghp_" + "a1B2c3D4e5" * 4))

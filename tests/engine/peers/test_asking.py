@@ -11,7 +11,14 @@ import pytest
 from commonplace import Memory
 from commonplace.embedders import model_files
 from commonplace.engine.peers import asking
-from commonplace.engine.peers.asking import FAINT, PeerAnswer, PeerQuery, in_domain, keywords_in, least_relevance
+from commonplace.engine.peers.asking import (
+    MIN_SHARE_OF_BEST,
+    PeerAnswer,
+    PeerQuery,
+    in_domain,
+    keywords_in,
+    least_relevance,
+)
 from commonplace.engine.types import Hit
 from commonplace.testing.subject import Subject
 from commonplace.wire import record
@@ -37,8 +44,8 @@ def hit(relevance: float | None) -> Hit:
     ("relevances", "least"),
     [
         ([], 0.0),
-        ([0.5], 0.5 * FAINT),
-        ([0.02, 0.9, 0.5], 0.9 * FAINT),
+        ([0.5], 0.5 * MIN_SHARE_OF_BEST),
+        ([0.02, 0.9, 0.5], 0.9 * MIN_SHARE_OF_BEST),
         ([None, None], 0.0),
         ([0.9, None], 0.0),
         ([0.0], 0.0),
@@ -153,7 +160,7 @@ def test_a_limit_cuts_what_is_shown_and_not_what_is_counted(subject: Subject, ru
 def test_when_only_the_best_were_looked_at_that_is_said(
     subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MOST_ASKED", 3)
+    monkeypatch.setattr(asking, "MAX_ASKED", 3)
     for n in range(5):
         run(subject.remember(f"rose {n}"))
     assert ask(subject, run, keywords=("rose",)).cut == "only the best 3 that hold a keyword were looked at"

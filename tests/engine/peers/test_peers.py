@@ -451,7 +451,7 @@ def test_who_is_declined_hands_in_no_vouch() -> None:
 def test_no_more_vouches_are_taken_than_can_be_kept(
     subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peering, "MOST_VOUCHES", 1)
+    monkeypatch.setattr(peering, "MAX_VOUCHES", 1)
     run(subject.engine.peers.keep_vouch(LOCAL, vouch(), authenticated=True))
     with pytest.raises(Conflict, match="1 vouches are kept already"):
         run(subject.engine.peers.keep_vouch(LOCAL, vouch(id="v2"), authenticated=True))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commonplace.engine.peers import request_dedup
-from commonplace.engine.peers.request_dedup import ANSWER, SEEN, RequestDedup, RequestIdReused, slot
+from commonplace.engine.peers.request_dedup import ANSWER, SEEN, RequestDedup, RequestIdReused, request_key
 from commonplace.testing.subject import START, Subject
 
 UNTIL = START + 1000
@@ -24,14 +24,14 @@ def dedup(subject: Subject) -> RequestDedup:
 
 
 def keep(dedup: RequestDedup, run: Any, response: dict[str, Any] = ANSWERED, **changes: Any) -> dict[str, Any]:
-    fields = {"slot": "s", "asked": ASKED, "under": UNDER, "until": UNTIL, "versions": {}, **changes}
+    fields = {"key": "s", "asked": ASKED, "under": UNDER, "until": UNTIL, "versions": {}, **changes}
     given: dict[str, Any] = run(dedup.keep("local", response=response, **fields))
     return given
 
 
-def earlier(dedup: RequestDedup, run: Any, **changes: Any) -> dict[str, Any] | None:
+def find_answer(dedup: RequestDedup, run: Any, **changes: Any) -> dict[str, Any] | None:
     found: dict[str, Any] | None = run(
-        dedup.earlier(**{"tenant": "local", "slot": "s", "asked": ASKED, "under": UNDER, **changes})
+        dedup.find_answer(**{"tenant": "local", "key": "s", "asked": ASKED, "under": UNDER, **changes})
     )
     return found
 
@@ -39,27 +39,27 @@ def earlier(dedup: RequestDedup, run: Any, **changes: Any) -> dict[str, Any] | N
 def test_the_same_question_gets_the_same_answer_until_its_time_is_over(
     subject: Subject, run: Any, dedup: RequestDedup
 ) -> None:
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run) is None
     assert keep(dedup, run) == ANSWERED
-    assert earlier(dedup, run) == ANSWERED
-    for other in ({"tenant": "acme"}, {"slot": "t"}, {"under": {"level": 2}}):
-        assert earlier(dedup, run, **other) is None
+    assert find_answer(dedup, run) == ANSWERED
+    for other in ({"tenant": "acme"}, {"key": "t"}, {"under": {"level": 2}}):
+        assert find_answer(dedup, run, **other) is None
     subject.clock.advance(999)
-    assert earlier(dedup, run) == ANSWERED
+    assert find_answer(dedup, run) == ANSWERED
     subject.clock.advance(1)
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run) is None
 
 
 def test_an_id_used_for_something_else_is_refused(subject: Subject, run: Any, dedup: RequestDedup) -> None:
     keep(dedup, run)
     with pytest.raises(RequestIdReused):
-        earlier(dedup, run, asked=b"another")
+        find_answer(dedup, run, asked=b"another")
     with pytest.raises(RequestIdReused):
         keep(dedup, run, asked=b"another")
     subject.clock.advance(1000)
-    assert earlier(dedup, run, asked=b"another") is None, "it is free again"
+    assert find_answer(dedup, run, asked=b"another") is None, "it is free again"
     keep(dedup, run, {"answer": "another"}, asked=b"another", until=UNTIL + 5000)
-    assert earlier(dedup, run, asked=b"another") == {"answer": "another"}
+    assert find_answer(dedup, run, asked=b"another") == {"answer": "another"}
 
 
 def test_of_several_that_asked_at_once_all_get_the_first_answer(
@@ -80,8 +80,8 @@ def test_an_answer_under_one_level_of_trust_is_never_given_under_another(
     keep(dedup, run)
     less = {"answer": "none for you"}
     assert keep(dedup, run, less, under={"level": 0}) == less
-    assert earlier(dedup, run, under={"level": 0}) == less
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run, under={"level": 0}) == less
+    assert find_answer(dedup, run) is None
 
 
 def test_an_answer_stands_only_while_what_it_shows_is_as_it_was(
@@ -96,12 +96,12 @@ def test_an_answer_stands_only_while_what_it_shows_is_as_it_was(
 
     for n, act in enumerate((change, lambda id: run(subject.forget(id)), expire)):
         id = run(subject.remember(f"memory {n}"))
-        keep(dedup, run, slot=str(n), versions={id: 1})
-        assert earlier(dedup, run, slot=str(n)) == ANSWERED
+        keep(dedup, run, key=str(n), versions={id: 1})
+        assert find_answer(dedup, run, key=str(n)) == ANSWERED
         act(id)
-        assert earlier(dedup, run, slot=str(n)) is None
+        assert find_answer(dedup, run, key=str(n)) is None
         fresh = {"answer": "as it is now"}
-        assert keep(dedup, run, fresh, slot=str(n), versions={id: 2}) == fresh
+        assert keep(dedup, run, fresh, key=str(n), versions={id: 2}) == fresh
 
 
 def test_erasing_a_memory_takes_answers_that_quote_it_along(subject: Subject, run: Any, dedup: RequestDedup) -> None:
@@ -109,9 +109,9 @@ def test_erasing_a_memory_takes_answers_that_quote_it_along(subject: Subject, ru
     keep(dedup, run, versions={id: 1})
     run(subject.forget(id, hard_delete=True))
     assert run(subject.store.records("local", ANSWER)) == []
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run) is None
     with pytest.raises(RequestIdReused):
-        earlier(dedup, run, asked=b"another")
+        find_answer(dedup, run, asked=b"another")
 
 
 def test_an_answer_about_what_has_changed_meanwhile_is_given_but_not_kept(
@@ -125,14 +125,14 @@ def test_an_answer_about_what_has_changed_meanwhile_is_given_but_not_kept(
 
 def test_without_versions_only_the_question_is_remembered(subject: Subject, run: Any, dedup: RequestDedup) -> None:
     assert keep(dedup, run, versions=None) == ANSWERED
-    assert earlier(dedup, run) is None
+    assert find_answer(dedup, run) is None
     with pytest.raises(RequestIdReused):
-        earlier(dedup, run, asked=b"another")
+        find_answer(dedup, run, asked=b"another")
 
 
 def test_what_is_remembered_of_a_question_is_a_salted_hash(subject: Subject, run: Any, dedup: RequestDedup) -> None:
     for name in ("s", "t"):
-        keep(dedup, run, slot=name)
+        keep(dedup, run, key=name)
     one, other = (record.value for record in run(subject.store.records("local", SEEN)))
     assert one["hash"] != other["hash"]
     assert "pruning" not in json.dumps([one, other])
@@ -143,10 +143,10 @@ def test_what_is_over_is_dropped_now_and_then(
 ) -> None:
     monkeypatch.setattr(request_dedup, "_AT_ONCE", 2)
     for n in range(5):
-        keep(dedup, run, slot=str(n))
+        keep(dedup, run, key=str(n))
     assert len(run(subject.store.records("local", SEEN))) == 5
     subject.clock.advance(60_000)
-    keep(dedup, run, slot="late", until=subject.clock() + 1000)
+    keep(dedup, run, key="late", until=subject.clock() + 1000)
     for kind in (SEEN, ANSWER):
         assert [record.key for record in run(subject.store.records("local", kind))] == ["late"]
 
@@ -154,14 +154,15 @@ def test_what_is_over_is_dropped_now_and_then(
 def test_of_too_many_those_that_end_soonest_are_forgotten_first(
     subject: Subject, run: Any, dedup: RequestDedup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_dedup, "MOST", 2)
+    monkeypatch.setattr(request_dedup, "MAX_SEEN", 2)
     for n in range(4):
-        keep(dedup, run, slot=str(n), until=START + 10**6 + n)
+        keep(dedup, run, key=str(n), until=START + 10**6 + n)
     subject.clock.advance(60_000)
-    keep(dedup, run, slot="4", until=START + 10**6 + 4)
+    keep(dedup, run, key="4", until=START + 10**6 + 4)
     assert {record.key for record in run(subject.store.records("local", SEEN))} == {"3", "4"}
 
 
-def test_a_slot_is_of_all_its_parts_in_order() -> None:
-    assert slot("a", "b") == slot("a", "b")
-    assert len({slot("a", "b"), slot("b", "a"), slot("ab"), slot("a", ["b"]), slot()}) == 5
+def test_a_request_key_is_of_all_its_parts_in_order() -> None:
+    assert request_key("a", "b") == request_key("a", "b")
+    parts: list[tuple[object, ...]] = [("a", "b"), ("b", "a"), ("ab",), ("a", ["b"]), ()]
+    assert len({request_key(*each) for each in parts}) == 5

@@ -160,7 +160,7 @@ def signed(of: dict[str, Any], private: str = PRIVATE, **more: Any) -> dict[str,
     (None, False), (iso(START), True), (iso(START + 1), False), ("2025-06-15", False), ("2025-06-14", True),
 ])  # fmt: skip
 def test_when_a_vouch_is_over(until: str | None, over: bool) -> None:
-    assert StoredVouch(document(scope={"valid_until": until})).over(START) is over  # on the 15th of June 2025
+    assert StoredVouch(document(scope={"valid_until": until})).is_expired(START) is over  # on the 15th of June 2025
 
 
 @pytest.mark.parametrize(("kept", "key", "verified"), [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.engine.recall.features import FeatureExtractor, Features, event_moment, searchable_text
-from commonplace.engine.recall.understanding import ALL, Parts, analyse
+from commonplace.engine.recall.understanding import ALL, RecallParts, analyse
 from commonplace.stores.base import AgentContext, Candidate
 from commonplace.wire.record import Memory
 from commonplace.wire.times import DAY_MS
@@ -25,16 +25,19 @@ def memory(content: str = "plain", **fields: Any) -> Memory:
 
 
 def extractor(
-    question: str, candidates: Sequence[Candidate] = (), replaced: dict[str, str] | None = None, parts: Parts = ALL
+    question: str,
+    candidates: Sequence[Candidate] = (),
+    replaced: dict[str, str] | None = None,
+    parts: RecallParts = ALL,
 ) -> FeatureExtractor:
     return FeatureExtractor(analyse(question, PEOPLE, NOW, parts), candidates, replaced or {}, parts)
 
 
-def own_features(question: str, found: Memory, parts: Parts = ALL, **replaced: str) -> Features:
+def own_features(question: str, found: Memory, parts: RecallParts = ALL, **replaced: str) -> Features:
     return extractor(question, [Candidate(found)], replaced, parts).own_features(Candidate(found))
 
 
-def word_features(question: str, found: Memory, parts: Parts = ALL) -> Features:
+def word_features(question: str, found: Memory, parts: RecallParts = ALL) -> Features:
     features: Features = {}
     extractor(question, parts=parts).add_word_features(features, found)
     return features
@@ -86,7 +89,7 @@ def test_what_a_memory_says_for_itself(
 ) -> None:
     assert own_features(question, memory(**fields)).get(name) == value
     if without is not None:
-        assert name not in own_features(question, memory(**fields), Parts(**{without: False}))
+        assert name not in own_features(question, memory(**fields), RecallParts(**{without: False}))
 
 
 def test_far_from_the_period_counts_less() -> None:
@@ -100,7 +103,7 @@ def test_what_was_replaced_is_known_by_id_and_by_alias(named: dict[str, str]) ->
     assert own_features("where do we live", old, **named)["replaced"] == 1.0
     before = own_features("where did we live before", old, **named)
     assert ("replaced" in before, before["replaced_asked"]) == (False, 1.0)
-    assert "replaced" not in own_features("where do we live", old, Parts(validity=False), **named)
+    assert "replaced" not in own_features("where do we live", old, RecallParts(validity=False), **named)
     assert "replaced" not in own_features("where do we live", old, other="newer")
     reader = extractor("", replaced=named)
     assert (reader.any_replaced, reader.replacement(old), reader.replacement(memory())) == (
@@ -115,7 +118,7 @@ def test_newer_ones_count_unless_the_past_is_asked_for() -> None:
     moments = (NOW - 4 * DAY_MS, NOW - DAY_MS, NOW)
     found = [Candidate(memory(event_time=moment)) for moment in moments]
 
-    def recent(question: str, name: str, parts: Parts = ALL) -> list[float | None]:
+    def recent(question: str, name: str, parts: RecallParts = ALL) -> list[float | None]:
         reader = extractor(question, found, parts=parts)
         return [reader.own_features(candidate).get(name) for candidate in found]
 
@@ -123,7 +126,7 @@ def test_newer_ones_count_unless_the_past_is_asked_for() -> None:
     assert recent("the port", "latest") == [None] * 3
     assert recent("the current port", "latest") == [0.0, 0.75, 1.0]
     assert recent("the port before the move", "recent") == [None] * 3
-    assert recent("the port", "recent", Parts(recency=False)) == [None] * 3
+    assert recent("the port", "recent", RecallParts(recency=False)) == [None] * 3
     outside = extractor("the port", found).own_features(Candidate(memory(event_time=NOW + 9 * DAY_MS)))
     assert outside["recent"] == 1.0
 
@@ -148,7 +151,7 @@ def test_newer_ones_count_unless_the_past_is_asked_for() -> None:
 )
 def test_what_only_its_words_tell(question: str, content: str, name: str, value: Any, without: str) -> None:
     assert word_features(question, memory(content)).get(name) == value
-    assert name not in word_features(question, memory(content), Parts(**{without: False}))
+    assert name not in word_features(question, memory(content), RecallParts(**{without: False}))
 
 
 def test_only_the_beginning_of_a_long_memory_is_looked_at() -> None:

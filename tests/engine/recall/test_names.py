@@ -79,10 +79,10 @@ def test_a_name_of_many_words_is_known_by_its_first_four() -> None:
 def test_what_is_remembered_of_names_goes_with_them() -> None:
     known = frozenset({"Somebody", "Else"})
     match_names("Somebody came", known)
-    before = len(names._directories)
+    before = len(names._indexes)
     del known
     gc.collect()
-    assert len(names._directories) == before - 1
+    assert len(names._indexes) == before - 1
 
 
 @pytest.mark.parametrize(

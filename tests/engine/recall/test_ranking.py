@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.ranking import WEIGHTS, Shortlist, probability, rank, text_key, total
-from commonplace.engine.recall.understanding import Parts, analyse
+from commonplace.engine.recall import ranking
+from commonplace.engine.recall.ranking import (
+    CLOSELY,
+    RankedCandidate,
+    Shortlist,
+    fitted_blend,
+    probability,
+    text_key,
+    total,
+)
+from commonplace.engine.recall.understanding import RecallParts, analyse
 from commonplace.stores.base import AgentContext, Candidate
 from commonplace.wire.record import Memory
 
 
 def memory(id: str, content: str = "x", **fields: Any) -> Memory:
     return Memory(id=id, tenant="t", agent_id="a", type="semantic", content=content, **fields)
+
+
+def rank(candidates: list[Candidate], *asked: Any, runs: Any = (), **options: Any) -> list[RankedCandidate]:
+    """All of them read closely."""
+    shortlist = Shortlist(candidates, *asked, **options)
+    shortlist.add(runs)
+    return shortlist.ranked(max(CLOSELY, 2 * len(candidates)))
 
 
 def order(ranked: list[Any]) -> list[str]:
@@ -41,7 +58,7 @@ def test_both_legs_count_and_features_are_carried() -> None:
 
 def test_equal_ones_are_newer_first_then_by_id() -> None:
     twins = [Candidate(memory(id, id, created_at=at), 0.5, 1.0, 0) for id, at in (("b", 1), ("a", 1), ("c", 2))]
-    parts = Parts(recency=False)
+    parts = RecallParts(recency=False)
     assert order(rank(twins, parts=parts)) == order(rank(twins[::-1], parts=parts)) == ["c", "a", "b"]
 
 
@@ -62,7 +79,7 @@ def test_what_was_replaced_stands_behind_what_replaced_it_unless_the_past_is_ask
     then = analyse("where did we live before the move", AgentContext(), 0)
     assert order(rank(found, now, replaced=replaced)) == ["new", "old", "other"]
     assert order(rank(found, then, replaced=replaced))[0] == "old"
-    assert order(rank(found, now, replaced=replaced, parts=Parts(validity=False)))[0] == "old"
+    assert order(rank(found, now, replaced=replaced, parts=RecallParts(validity=False)))[0] == "old"
 
 
 def test_replacements_in_a_circle_end() -> None:
@@ -94,7 +111,7 @@ def test_only_what_says_the_same_is_folded(text: str, again: str, folded: bool) 
     assert order(ranked) == (["a", "c", "b"] if folded else ["a", "b", "c"])
     assert ranked[-1].same_as == ("a" if folded else None)
     assert [r.score for r in ranked] == sorted((r.score for r in ranked), reverse=True)
-    assert order(rank(found, parts=Parts(duplicates=False))) == ["a", "b", "c"]
+    assert order(rank(found, parts=RecallParts(duplicates=False))) == ["a", "b", "c"]
 
 
 def test_the_same_words_of_another_speaker_or_day_are_not_folded() -> None:
@@ -125,7 +142,7 @@ def test_without_a_leg_the_other_ranks() -> None:
 
 def test_only_features_with_a_weight_count() -> None:
     assert total({"dense": 0.5, "unknown": 9.0}, {"dense": 2.0, "absent": 7.0}) == 1.0
-    assert total({}, WEIGHTS) == 0.0
+    assert total({}, fitted_blend().weights) == 0.0
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
@@ -134,8 +151,22 @@ def test_a_greater_sum_is_never_less_probable(z: float, more: float) -> None:
 
 
 def test_every_weight_that_ships_is_a_finite_number() -> None:
-    assert all(math.isfinite(weight) for weight in WEIGHTS.values())
-    assert {"dense", "keyword", "coverage"} <= set(WEIGHTS)
+    weights, *line = fitted_blend()
+    assert all(math.isfinite(number) for number in (*weights.values(), *line))
+    assert {"dense", "keyword", "coverage"} <= set(weights)
+
+
+def test_the_weights_are_read_at_first_use_and_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    beside = tmp_path / "weights.json"
+    beside.write_text('{"weights": {"dense": 3.0}, "scale": 1.0, "bias": 0.0}')
+    monkeypatch.setattr(ranking, "WEIGHTS_FILE", beside)
+    fitted_blend.cache_clear()
+    try:
+        assert fitted_blend().weights == {"dense": 3.0}
+        beside.unlink()
+        assert fitted_blend().weights == {"dense": 3.0}
+    finally:
+        fitted_blend.cache_clear()
 
 
 # what says the same
@@ -175,7 +206,7 @@ def test_only_what_belongs_to_a_session_is_worth_reading_around() -> None:
     alone = Candidate(memory("alone", "no session"), 0.9, None)
     found = [alone, *session(0.1, 0.8, 0.5)]
     assert Shortlist(found).promising(2) == ["1", "2"]
-    assert Shortlist(found, parts=Parts(context=False)).promising(2) == []
+    assert Shortlist(found, parts=RecallParts(context=False)).promising(2) == []
 
 
 def test_what_was_said_around_becomes_a_candidate_once() -> None:

@@ -13,7 +13,7 @@ from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.recall import recall as recalling, relevance
 from commonplace.engine.recall.recall import shown_relevance, shown_score
-from commonplace.engine.recall.understanding import Parts
+from commonplace.engine.recall.understanding import RecallParts
 from commonplace.engine.types import Hit, Query, Snapshot
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject
@@ -162,7 +162,7 @@ def test_a_hit_explains_itself_by_rank_scores_and_shares(subject: Subject, run: 
 
 def test_parts_that_are_left_out_are_named(subject: Subject, run: Any) -> None:
     query = Query(("agent",), "blue harbour", explain=True)
-    found = run(recalling.recall(subject.engine._core, WHO, query, Parts(names=False, recency=False)))
+    found = run(recalling.recall(subject.engine._core, WHO, query, RecallParts(names=False, recency=False)))
     assert found.explain["left_out"] == ["names", "recency"]
 
 
@@ -290,7 +290,7 @@ def test_counting_by_words_goes_on_past_the_limit(clock: FakeClock) -> None:
 
 
 def test_no_more_than_a_thousand_are_counted(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recalling, "MOST_COUNTED", 5)
+    monkeypatch.setattr(recalling, "MAX_COUNTED", 5)
     for n in range(8):
         run(subject.remember(f"note {n} about the harbour"))
     assert run(subject.engine.search(WHO, Query(("agent",), "harbour"), limit=2)).total == 5

@@ -125,7 +125,7 @@ def test_it_is_written_after_a_while_by_itself(subject: Subject, run: Any, monke
 
 
 def test_too_many_to_hold_back_are_written_at_once(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall_log, "_AT_MOST", 3)
+    monkeypatch.setattr(recall_log, "_MAX_WAITING", 3)
     for waiting in (1, 2, 0, 1):
         run(subject.recall(QUESTION))
         assert subject.engine.queues()["recalls"] == waiting
@@ -186,7 +186,7 @@ def test_a_transaction_that_is_made_anyway_takes_its_tenants_recalls_along(subje
         run(log.note(entry([id], who=who)))
 
     async def take_along() -> None:
-        with log.taken_along("local") as write_recalls:
+        with log.flush_with("local") as write_recalls:
             assert [len(log.unwritten(tenant)) for tenant in ("local", "acme")] == [1, 1]
             await subject.store.transact("local", write_recalls)
 
@@ -205,7 +205,7 @@ def test_what_a_failed_transaction_took_along_waits_again(subject: Subject, run:
         raise Unavailable("the disk is full")
 
     async def fail() -> None:
-        with log.taken_along("local") as write_recalls:
+        with log.flush_with("local") as write_recalls:
             await subject.store.transact("local", lambda tx: work(tx, write_recalls))
 
     with pytest.raises(Unavailable):

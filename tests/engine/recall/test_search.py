@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from commonplace.engine.recall.search import SearchOutcome, search
-from commonplace.engine.recall.understanding import ALL, Parts
+from commonplace.engine.recall.understanding import ALL, RecallParts
 from commonplace.engine.types import Query, Snapshot
 from commonplace.stores.base import Reach, Search
 from commonplace.testing.subject import WHO, Subject
@@ -17,7 +17,7 @@ REACH = Reach("local", ("agent",))
 
 
 def find(
-    subject: Subject, run: Any, text: str, reach: Reach = REACH, k: int = 5, parts: Parts = ALL, **options: Any
+    subject: Subject, run: Any, text: str, reach: Reach = REACH, k: int = 5, parts: RecallParts = ALL, **options: Any
 ) -> SearchOutcome:
     found: SearchOutcome = run(search(subject.engine._core, reach, text, k, parts=parts, **options))
     return found
@@ -150,7 +150,7 @@ def test_a_question_of_stop_words_must_be_there_as_written(subject: Subject, run
 def test_names_are_taken_out_of_what_is_searched_for(subject: Subject, run: Any) -> None:
     run(subject.remember("I painted a lake", speaker="Alice"))
     assert find(subject, run, "What did Alice paint?").question.sought == "What did paint?"
-    whole = find(subject, run, "What did Alice paint?", parts=Parts(names=False)).question
+    whole = find(subject, run, "What did Alice paint?", parts=RecallParts(names=False)).question
     assert (whole.sought, whole.people) == ("What did Alice paint?", ())
 
 
@@ -188,7 +188,7 @@ def test_what_was_said_around_the_best_becomes_a_candidate_unless_left_out(subje
         run(subject.remember(f"restaurant number {n}"))
     text = "Which restaurant shall it be?"
     assert "zzz" in contents(find(subject, run, text))
-    assert "zzz" not in contents(find(subject, run, text, parts=Parts(context=False)))
+    assert "zzz" not in contents(find(subject, run, text, parts=RecallParts(context=False)))
 
 
 def test_weights_are_those_that_are_given(subject: Subject, run: Any) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.understanding import ALL, KINDS, Parts, analyse, has_kind
+from commonplace.engine.recall.understanding import ALL, KINDS, RecallParts, analyse, has_kind
 from commonplace.stores.base import AgentContext
 from commonplace.stores.text import query_terms
 from commonplace.wire.plain import check_json
@@ -41,7 +41,7 @@ def test_people_are_those_the_agent_knows(question: str, people: tuple[str, ...]
 
 
 def test_names_stay_when_that_part_is_off() -> None:
-    asked = analyse("What did Alice paint?", ALICE_AND_BOB, NOW, Parts(names=False))
+    asked = analyse("What did Alice paint?", ALICE_AND_BOB, NOW, RecallParts(names=False))
     assert asked.people == ()
     assert asked.sought == "What did Alice paint?"
 
@@ -86,7 +86,7 @@ def test_any_text_is_understood(text: str, speakers: frozenset[str]) -> None:
 )  # fmt: skip
 def test_the_kind_of_thing_that_is_asked_for(question: str, kind: str | None) -> None:
     assert analyse(question).wants == kind
-    assert analyse(question, parts=Parts(kinds=False)).wants is None
+    assert analyse(question, parts=RecallParts(kinds=False)).wants is None
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_part_that_is_off_finds_nothing_of_its_kind() -> None:
     question = "What did Alice say about BF-E417 in March?"
     whole = analyse(question, ALICE_AND_BOB, NOW)
     assert (bool(whole.people), bool(whole.periods), bool(whole.literals), whole.language) == (True, True, True, "en")
-    off = Parts(names=False, times=False, literals=False, languages=False)
+    off = RecallParts(names=False, times=False, literals=False, languages=False)
     none = analyse(question, ALICE_AND_BOB, NOW, off)
     assert (none.people, none.periods, none.literals, none.language) == ((), (), (), None)
     assert off.left_out() == ["names", "times", "literals", "languages"]

@@ -15,8 +15,8 @@ from commonplace.engine.core import Settings
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.runs import (
     IDLE_MS,
-    MOST_SECRET_CHARS,
-    MOST_SECRETS,
+    MAX_SECRET_CHARS,
+    MAX_SECRETS,
     RUNS,
     TOUCHED_MS,
     Run,
@@ -61,7 +61,7 @@ def test_a_run_begins_with_what_is_there(subject: Subject, run: Any) -> None:
     made = start(subject, run, ref="ada", scope=SCOPE)
     assert re.fullmatch(r"run_[0-9a-f]{32}", made.id)
     assert (made.snapshot, made.used) == (Snapshot(1, subject.clock()), subject.clock())
-    assert (made.owner, made.tenant, made.ref, made.agent, made.guarded) == ("local", "local", "ada", "ada", False)
+    assert (made.owner, made.tenant, made.ref, made.agent, made.has_secrets) == ("local", "local", "ada", "ada", False)
     assert run(subject.engine.runs.find(WHO, made.id)) == made
     assert records(subject, run) == [made.id]
 
@@ -208,9 +208,19 @@ def test_secrets_are_held_in_memory_and_nowhere_else(subject: Subject, run: Any)
     held = runs.secrets_of(made)
     assert held is not None
     assert subject.engine.redactor.text(f"it is {SECRETS['pin']}", held)[0] == "it is <REDACTED:pin>"
-    assert (made.guarded, plain.guarded) == (True, False)
+    assert (made.has_secrets, plain.has_secrets) == (True, False)
     assert runs.secrets_of(plain) is runs.secrets_of(None) is None
     assert SECRETS["pin"] not in repr(run(subject.store.records("local", kind(made.id))))
+
+
+def test_a_run_that_an_earlier_version_kept_still_has_its_secrets(subject: Subject, run: Any) -> None:
+    made = start(subject, run, secrets=SECRETS)
+    (kept,) = run(subject.store.records("local", kind(made.id)))
+    assert kept.value == {
+        "id": made.id, "tenant": "local", "owner": "local", "used": made.used, "ref": None, "agent": None,
+        "guarded": True, "seq": made.snapshot.seq, "at": made.snapshot.at,
+    }  # fmt: skip
+    assert run(subject.engine.runs.find(WHO, made.id)) == made
 
 
 def test_after_a_restart_what_a_guarded_run_writes_can_no_longer_be_checked(subject: Subject, run: Any) -> None:
@@ -234,7 +244,7 @@ def test_where_redaction_is_off_no_secret_could_be_kept_out() -> None:
         engine = await Engine.open(InMemory(clock), clock=clock, settings=settings)
         with pytest.raises(ValidationError, match="redaction is off"):
             await engine.runs.start(WHO, secrets=SECRETS)
-        assert not (await engine.runs.start(WHO)).guarded
+        assert not (await engine.runs.start(WHO)).has_secrets
         await engine.close()
 
     asyncio.run(scenario())
@@ -245,7 +255,7 @@ def test_where_redaction_is_off_no_secret_could_be_kept_out() -> None:
     [
         ([], "secrets must be an object of labels and values"),
         ("text", "secrets must be an object of labels and values"),
-        ({str(n): "x" * 8 for n in range(MOST_SECRETS + 1)}, "secrets must hold at most 100, not 101"),
+        ({str(n): "x" * 8 for n in range(MAX_SECRETS + 1)}, "secrets must hold at most 100, not 101"),
         ({"": "x" * 8}, "a label in secrets must be 1 to 64 of the characters"),
         ({"a b": "x" * 8}, "a label in secrets must be 1 to 64 of the characters"),
         ({"x" * 65: "x" * 8}, "a label in secrets must be 1 to 64 of the characters"),
@@ -268,8 +278,8 @@ def test_what_is_no_secret_is_refused_without_being_repeated(given: Any, sentenc
 
 
 @pytest.mark.parametrize("given", [
-    {}, {"pin": "x" * 8}, {"A-z_0.9": "x" * 65_536}, {str(n): "x" * 8 for n in range(MOST_SECRETS)},
-    {str(n): "x" * (MOST_SECRET_CHARS // 4) for n in range(4)},
+    {}, {"pin": "x" * 8}, {"A-z_0.9": "x" * 65_536}, {str(n): "x" * 8 for n in range(MAX_SECRETS)},
+    {str(n): "x" * (MAX_SECRET_CHARS // 4) for n in range(4)},
 ])  # fmt: skip
 def test_what_may_be_given_as_secrets(given: dict[str, str]) -> None:
     check_secrets(given)

@@ -147,7 +147,7 @@ def test_each_tenant_has_a_time_of_its_own(files: Any) -> None:
     run(subject.remember("ours"))
     checks = {f.check: f for f in run(subject.engine.upkeep.doctor(WHO, repair=False))}
     assert (checks["time of local"].ok, checks["time of acme"].ok) == (True, False)
-    assert clock_leap.MEND not in {e.operation for e in run(subject.engine.ledger.entries(other))}
+    assert clock_leap.REPAIR not in {e.operation for e in run(subject.engine.ledger.entries(other))}
 
 
 def test_whoever_writes_after_it_is_told(files: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -155,4 +155,4 @@ def test_whoever_writes_after_it_is_told(files: Any, caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING, "commonplace.sqlite"):
         leap(subject, run)
     (said,) = [record.getMessage() for record in caplog.records]
-    assert "time goes on by the clock; `commonplace doctor` finds and mends" in said
+    assert "time goes on by the clock; `commonplace doctor` finds and repairs" in said

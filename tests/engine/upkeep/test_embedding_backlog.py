@@ -16,7 +16,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine import BatchItem, Draft, Engine, Query, Receipt, Settings
 from commonplace.engine.core import EMBEDDED_AT_ONCE_CHARS
-from commonplace.engine.upkeep.embedding_backlog import in_turns
+from commonplace.engine.upkeep.embedding_backlog import round_robin
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import RateLimited
@@ -219,8 +219,8 @@ def test_a_process_that_ends_soon_waits_for_every_vector(tmp_path: Path, clock: 
 def test_a_full_queue_keeps_a_memory_and_refuses_a_question(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(text_queue.MOST_WAITING, Lane.WRITE, (0, 0))
-    monkeypatch.setitem(text_queue.MOST_WAITING, Lane.QUERY, (0, 0))
+    monkeypatch.setitem(text_queue.MAX_WAITING, Lane.WRITE, (0, 0))
+    monkeypatch.setitem(text_queue.MAX_WAITING, Lane.QUERY, (0, 0))
 
     async def run() -> None:
         engine = await opened(tmp_path / "x.db", clock)
@@ -243,7 +243,7 @@ def test_tenants_are_served_in_turn() -> None:
         return number, Memory(f"m{number}", tenant, "agent", "semantic", "fact", "x")
 
     given = [version(i, "a") for i in range(4)] + [version(9, "b")]
-    assert [number for number, _ in in_turns(given)] == [0, 9, 1, 2, 3]
+    assert [number for number, _ in round_robin(given)] == [0, 9, 1, 2, 3]
 
 
 def test_the_longest_document_is_longer_than_what_is_embedded_at_once() -> None:

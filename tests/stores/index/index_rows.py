@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores import exact_search, text
-from commonplace.stores.sqlite.index import Hit, IndexQuery, IndexRow, SegmentIndex
+from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 
 DIMENSION = 16
 SCOPE = 7
@@ -104,7 +104,7 @@ def expected(rows: Rows, query: IndexQuery) -> dict[int, tuple[float | None, flo
     return {row.mid: scores.get(i, missing) for i, row in enumerate(living) if admits(row, query)}
 
 
-def assert_exact(hits: list[Hit], rows: Rows, query: IndexQuery) -> None:
+def assert_exact(hits: list[IndexHit], rows: Rows, query: IndexQuery) -> None:
     """The hits are the best by each leg, with both true scores; ties may fall either way."""
     truth = expected(rows, query)
     found = {hit.mid: (hit.dense, hit.keyword) for hit in hits}

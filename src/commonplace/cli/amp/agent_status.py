@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commonplace.cli.amp.client import AmpCommands, Client
+from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support.command import Answer, argument, option
 from commonplace.cli.support.output import moment
 from commonplace.wire.errors import ValidationError
@@ -14,7 +14,7 @@ commands = AmpCommands()
 
 @commands.add("agent-status")
 def agent_status(
-    client: Client,
+    client: AmpClient,
     name: Annotated[str | None, argument("AGENT", "The agent.")] = None,
     agent: Annotated[str | None, option("--agent NAME", "The same, as an option.")] = None,
 ) -> Answer:

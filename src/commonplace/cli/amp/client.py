@@ -18,10 +18,10 @@ from commonplace.cli.support.output import Document, remarks
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 _TIMEOUT_S = 60
-_MOST_BYTES = 64 * 2**20
+_MAX_BYTES = 64 * 2**20
 
 
-class Client(Session):
+class AmpClient(Session):
     """A session on the local store, or what asks a server instead."""
 
     def __init__(self, url: str | None, token: str | None, as_json: bool, data: Path | None) -> None:
@@ -42,7 +42,7 @@ class Client(Session):
 
 def _with_client(body: Callable[..., Answer]) -> Callable[..., None]:
     url, token, data = (options.Url, None), (options.Token, None), (Data, None)
-    return with_options(body, Client, url=url, token=token, as_json=(Json, False), data=data)
+    return with_options(body, AmpClient, url=url, token=token, as_json=(Json, False), data=data)
 
 
 #: A verb's body takes a client; --url, --token, --json and --data follow the options of its own.
@@ -78,10 +78,10 @@ def _ask_server(operation: str, request: Document, url: str, token: str | None) 
     sent = Request(_base(url) + path, json.dumps(body).encode() if body is not None else None, headers, method=method)
     try:
         with build_opener(_NoRedirects).open(sent, timeout=_TIMEOUT_S) as reply:
-            return _document(reply.read(_MOST_BYTES), url)
+            return _document(reply.read(_MAX_BYTES), url)
     except HTTPError as refused:
         with refused:
-            raise _fault(refused.code, refused.read(_MOST_BYTES), url) from None
+            raise _fault(refused.code, refused.read(_MAX_BYTES), url) from None
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise Unavailable(f"{url} could not be reached: {reason}; is `commonplace serve` running there?") from None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from commonplace.cli import MISTAKE
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client
+from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support.command import Answer
 
 commands = AmpCommands()
 
 
 @commands.add("delete")
-def delete(client: Client, id: options.Id, agent: options.Agent = None) -> Answer:
+def delete(client: AmpClient, id: options.Id, agent: options.Agent = None) -> Answer:
     """Remove a record. Exits 1 when there is none.
 
     \b

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client
+from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support.command import Answer
 from commonplace.cli.support.output import Document, line, moment, print_fields, text_of
 
@@ -13,7 +13,7 @@ commands = AmpCommands()
 
 
 @commands.add("get")
-def get(client: Client, id: options.Id, agent: options.Agent = None) -> Answer:
+def get(client: AmpClient, id: options.Id, agent: options.Agent = None) -> Answer:
     """Show one record in full. --agent says whose, where several agents use the same id.
 
     \b

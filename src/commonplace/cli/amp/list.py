@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client
+from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.amp.search import headline
 from commonplace.cli.support.command import Answer, option
 from commonplace.cli.support.output import Table, moment
@@ -16,7 +16,7 @@ commands = AmpCommands()
 
 @commands.add("list")
 def list_records(
-    client: Client,
+    client: AmpClient,
     type: options.Type = None,
     agent: options.Agent = None,
     project: options.Project = None,

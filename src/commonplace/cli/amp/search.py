@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client
+from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support.command import Answer, argument, option
 from commonplace.cli.support.output import Document, flat, line
 from commonplace.cli.support.values import split_commas
 
-_LONGEST = 100
+_MAX_CELL_CHARS = 100
 
 commands = AmpCommands()
 
 
 @commands.add("search")
 def search(
-    client: Client,
+    client: AmpClient,
     query: Annotated[list[str], argument("QUERY", "What to look for, in your own words.")],
     type: options.Type = None,
     tags: options.Tags = None,
@@ -60,4 +60,4 @@ def headline(record: Document) -> str:
 
 def _shortened(text: str) -> str:
     text = flat(text)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_CELL_CHARS else text[: _MAX_CELL_CHARS - 1] + "…"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from commonplace.cli.amp.client import AmpCommands, Client
+from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support.command import Answer
 
 commands = AmpCommands()
 
 
 @commands.add("status")
-def status(client: Client) -> Answer:
+def status(client: AmpClient) -> Answer:
     """Show health and statistics.
 
     \b

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from commonplace.cli.amp import options
-from commonplace.cli.amp.client import AmpCommands, Client
+from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support import values
 from commonplace.cli.support.command import Answer, option
 from commonplace.cli.support.options import Approval, Expires
@@ -18,7 +18,7 @@ commands = AmpCommands()
 
 @commands.add("store")
 def store(
-    client: Client,
+    client: AmpClient,
     type: options.Type = None,
     title: Annotated[str | None, option("--title TEXT", "A short title; a lesson needs one.")] = None,
     content: Annotated[str | None, option("--content TEXT", "What is to be kept; `-` reads stdin.")] = None,
@@ -60,7 +60,7 @@ def store(
     if content_file is not None or content == "-":
         content = values.text_file(content_file or Path("-"), "--content-file").rstrip("\n")
     if record == "-":
-        record = values.text_file(Path("-"), "--record", values.MOST_REQUEST_CHARS)
+        record = values.text_file(Path("-"), "--record", values.MAX_REQUEST_CHARS)
     whole = values.json_object(record, "--record") if record is not None else {}
     whole |= values.pairs(field, "--field")
     given: Document = {"id": id, "type": type or whole.get("type", "lesson"), "title": title, "content": content}

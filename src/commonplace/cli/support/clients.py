@@ -19,7 +19,7 @@ Scope = Literal["user", "project"]
 
 
 @dataclass(slots=True, frozen=True)
-class Server:
+class McpServer:
     """What a client is told: a command to start, or an address to call."""
 
     name: str
@@ -31,7 +31,7 @@ class Server:
 
 
 @dataclass(slots=True, frozen=True)
-class Client:
+class McpClient:
     title: str
     user: tuple[str, ...]  # parts of the path below the home or settings folder
     project: tuple[str, ...] | None  # below the folder of a project; None where a project has no settings
@@ -44,32 +44,32 @@ class Client:
     expands: str | None = None  # how it takes a variable of the environment in a header; None where it does not
 
 
-CLIENTS: dict[str, Client] = {
-    "claude-code": Client(
+CLIENTS: dict[str, McpClient] = {
+    "claude-code": McpClient(
         "Claude Code", (".claude.json",), (".mcp.json",), style="typed", variable="CLAUDE_CONFIG_DIR", expands="${%s}",
     ),
-    "claude-desktop": Client(
+    "claude-desktop": McpClient(
         "Claude Desktop", ("Claude", "claude_desktop_config.json"), None, settings=True, remote=None
     ),
-    "cursor": Client("Cursor", (".cursor", "mcp.json"), (".cursor", "mcp.json"), expands="${env:%s}"),
-    "vscode": Client(
+    "cursor": McpClient("Cursor", (".cursor", "mcp.json"), (".cursor", "mcp.json"), expands="${env:%s}"),
+    "vscode": McpClient(
         "VS Code", ("Code", "User", "mcp.json"), (".vscode", "mcp.json"), "servers", "typed", settings=True,
         expands="${env:%s}",
     ),
-    "windsurf": Client(
+    "windsurf": McpClient(
         "Windsurf", (".codeium", "windsurf", "mcp_config.json"), None, remote="serverUrl", expands="${env:%s}"
     ),
-    "gemini": Client(
+    "gemini": McpClient(
         "Gemini CLI", (".gemini", "settings.json"), (".gemini", "settings.json"), remote="httpUrl", expands="${%s}"
     ),
-    "codex": Client(
+    "codex": McpClient(
         "Codex", (".codex", "config.toml"), (".codex", "config.toml"), "mcp_servers", "toml", variable="CODEX_HOME"
     ),
-    "zed": Client(
+    "zed": McpClient(
         "Zed", (".config", "zed", "settings.json"), (".zed", "settings.json"), "context_servers", "zed",
         windows=("Zed", "settings.json"),
     ),
-    "opencode": Client(
+    "opencode": McpClient(
         "opencode", (".config", "opencode", "opencode.json"), ("opencode.json",), "mcp", "opencode", expands="{env:%s}"
     ),
 }  # fmt: skip
@@ -82,7 +82,7 @@ def executable() -> str:
 
 
 def settings_path(
-    client: Client,
+    client: McpClient,
     scope: Scope,
     home: Path,
     folder: Path,
@@ -106,7 +106,7 @@ def settings_path(
     return home.joinpath(*parts)
 
 
-def entry(client: Client, server: Server) -> dict[str, Any]:
+def entry(client: McpClient, server: McpServer) -> dict[str, Any]:
     if server.url is not None:
         if client.remote is None:
             raise ValidationError(f"{client.title} only starts commands; leave --url out", field="url")
@@ -119,7 +119,7 @@ def entry(client: Client, server: Server) -> dict[str, Any]:
     return {**kind, "command": server.command, "args": list(server.args), **({"env": env} if env else {})}
 
 
-def _authorization(client: Client, variable: str | None) -> dict[str, Any]:
+def _authorization(client: McpClient, variable: str | None) -> dict[str, Any]:
     if variable is None:
         return {}
     if client.style == "toml":
@@ -133,12 +133,12 @@ def _authorization(client: Client, variable: str | None) -> dict[str, Any]:
     return {"headers": {"Authorization": f"Bearer {client.expands % variable}"}}
 
 
-def snippet(client: Client, server: Server) -> str:
+def snippet(client: McpClient, server: McpServer) -> str:
     """What to put into the client's settings, for someone who does it by hand."""
     return with_server(client, server, "", Path())
 
 
-def with_server(client: Client, server: Server, text: str, path: Path) -> str:
+def with_server(client: McpClient, server: McpServer, text: str, path: Path) -> str:
     """The settings with this server in them, everything else to the letter as it was."""
     if client.style == "toml":
         return _with_table(_without_table(client, server.name, text, path), _toml_table(client, server), text)
@@ -151,7 +151,7 @@ def with_server(client: Client, server: Server, text: str, path: Path) -> str:
         ) from None
 
 
-def without_server(client: Client, name: str, text: str, path: Path) -> str:
+def without_server(client: McpClient, name: str, text: str, path: Path) -> str:
     try:
         toml = client.style == "toml"
         after = _without_table(client, name, text, path) if toml else _without_member(client, name, text)
@@ -162,7 +162,7 @@ def without_server(client: Client, name: str, text: str, path: Path) -> str:
     return after
 
 
-def made_from(client: Client, name: str, text: str, original: str) -> bool:
+def made_from(client: McpClient, name: str, text: str, original: str) -> bool:
     """Whether these settings are exactly what adding their server to the original made of it."""
     try:
         if client.style == "toml":
@@ -176,7 +176,7 @@ def made_from(client: Client, name: str, text: str, original: str) -> bool:
         return False
 
 
-def _with_member(client: Client, name: str, wanted: dict[str, Any], text: str) -> str:
+def _with_member(client: McpClient, name: str, wanted: dict[str, Any], text: str) -> str:
     if not text.strip():
         return json.dumps({client.key: {name: wanted}}, indent=2, ensure_ascii=False) + "\n"
     root = _object(text)
@@ -194,7 +194,7 @@ def _with_member(client: Client, name: str, wanted: dict[str, Any], text: str) -
     return _checked(jsonc.put(text, node, key, value), expected)
 
 
-def _without_member(client: Client, name: str, text: str) -> str:
+def _without_member(client: McpClient, name: str, text: str) -> str:
     root = _object(text) if text.strip() else None
     servers = _member(root, client.key) if root else None
     known = _member(servers.node, name) if servers and isinstance(servers.node.value, dict) else None
@@ -238,7 +238,7 @@ def _with_table(text: str, table: str, original: str) -> str:
     return f"{text.rstrip()}{line_end * 2}{table}" if text.strip() else table
 
 
-def _toml_table(client: Client, server: Server) -> str:
+def _toml_table(client: McpClient, server: McpServer) -> str:
     lines = [f"{key} = {_toml(value)}" for key, value in entry(client, server).items()]
     return "\n".join([f"[{client.key}.{_toml_key(server.name)}]", *lines, ""])
 
@@ -253,11 +253,11 @@ def _toml_key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
-def _without_table(client: Client, name: str, text: str, path: Path) -> str:
+def _without_table(client: McpClient, name: str, text: str, path: Path) -> str:
     try:
         known = tomllib.loads(text).get(client.key, {})
     except tomllib.TOMLDecodeError as error:
-        raise Conflict(f"{path} is not valid TOML ({error}); mend it first, or use --print") from None
+        raise Conflict(f"{path} is not valid TOML ({error}); fix it first, or use --print") from None
     if not isinstance(known, dict) or name not in known:
         return text
     lines = text.splitlines(keepends=True)
@@ -270,7 +270,7 @@ def _without_table(client: Client, name: str, text: str, path: Path) -> str:
     return before + line_end * (2 if rest else 1) + rest if (before + rest).strip() else ""
 
 
-def _table_lines(client: Client, name: str, text: str) -> tuple[int, int]:
+def _table_lines(client: McpClient, name: str, text: str) -> tuple[int, int]:
     """The first line of the server's table, and the one after its last."""
     head = f"[{client.key}.{_toml_key(name)}]"
     lines = text.splitlines(keepends=True)

@@ -18,8 +18,8 @@ from commonplace.wire.errors import Fault
 _BACKEND = frozenset({"unavailable", "rate_limited"})
 #: Options that are not named like the field that they fill.
 _OPTIONS = {"max_results": "--max", "min_trust_level": "--trust", "expires_at": "--expires"}
-_LONGEST_OPTION = 40
-_LONGEST_MESSAGE = 300
+_MAX_OPTION_CHARS = 40
+_MAX_MESSAGE_CHARS = 300
 _BUG = (
     "this is a bug in Commonplace; to report it, run the command again with COMMONPLACE_DEBUG=1 and send "
     "what it prints together with the output of `commonplace --version`"
@@ -80,10 +80,10 @@ def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
 def _usage_sentence(error: Exception, message: str) -> str:
     """What is wrong with the arguments. Long ones are not repeated: a text taken for an option may hold a secret."""
     option = str(getattr(error, "option_name", "") or "")
-    if len(option) > _LONGEST_OPTION or option.split() not in ([], [option]):
+    if len(option) > _MAX_OPTION_CHARS or option.split() not in ([], [option]):
         message = "A text that begins with a dash reads as an option; put `--` before it, or send it on stdin"
-    elif len(message) > _LONGEST_MESSAGE:
-        message = f"{message[:_LONGEST_MESSAGE]}…"
+    elif len(message) > _MAX_MESSAGE_CHARS:
+        message = f"{message[:_MAX_MESSAGE_CHARS]}…"
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "commonplace"
     message = message.strip().rstrip(".")

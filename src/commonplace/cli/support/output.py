@@ -25,7 +25,7 @@ _BIDI = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160), *_BIDI) if chr(c) not in "\n\t"}
 _ESCAPES = {c: f"\\u{c:04x}" for c in _CONTROLS if c >= 127}  # what JSON itself leaves as it is
 _TIMES = ("created_at", "updated_at", "expires_at", "last_recalled_at")
-_LONGEST_CELL = 600
+_MAX_CELL_CHARS = 600
 _ID_WIDTH = 36  # an id must stay on one line to be copied
 
 
@@ -236,7 +236,7 @@ def _kind(memory: Document) -> str:
 
 def _cut(text: str) -> str:
     text = visible(text).strip()
-    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"
+    return text if len(text) <= _MAX_CELL_CHARS else text[:_MAX_CELL_CHARS] + "…"
 
 
 def _write(text: str) -> None:

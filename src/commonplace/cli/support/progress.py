@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 2.0
 
 
-class Bar:
+class ProgressBar:
     """Call it with (done, total); it may be called from any thread."""
 
     def __init__(self, label: str) -> None:
@@ -28,7 +28,7 @@ class Bar:
             self._done, self._total = done, total
             self._update()
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         if sys.stderr.isatty():
             self._timer = threading.Timer(PATIENCE_SECONDS, self._appear)
             self._timer.daemon = True

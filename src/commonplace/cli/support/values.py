@@ -18,7 +18,7 @@ from commonplace.wire.filters import TIME_COLUMNS
 from commonplace.wire.record import MAX_CONTENT_CHARS, system_clock
 
 #: What a server takes in one request.
-MOST_REQUEST_CHARS = 4_194_304
+MAX_REQUEST_CHARS = 4_194_304
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGE = re.compile(r"(\d{1,6})\s*([smhdw])\Z")
 _CONDITION = re.compile(r"([^=!<>]+?)\s*(!=|>=|<=|=|>|<)\s*(.*)\Z", re.DOTALL)

@@ -30,8 +30,8 @@ from commonplace.wire.filters import Condition, Where
 from commonplace.wire.models import (
     AgentOutcome,
     AssertRequest,
-    Erased,
     EraseRequest,
+    ErasureReport,
     ExpireRequest,
     ExpireResponse,
     ForgetRequest,
@@ -44,7 +44,6 @@ from commonplace.wire.models import (
     RememberResponse,
     RetractRequest,
     ReviewApply,
-    StoreError,
     StoreOutcome,
     UpdateRequest,
     dump,
@@ -60,7 +59,6 @@ _GOVERNED: dict[str, type[RememberRequest | ForgetRequest | MergeRequest]] = {
     "forget": ForgetRequest,
     "merge": MergeRequest,
 }
-_MOST_LISTED = 1000
 
 
 class Memorywire:
@@ -134,7 +132,6 @@ class Memorywire:
             stores_queried=found.stores_queried,
             latency_ms=round(found.latency_ms),
             note=found.note,
-            errors=[StoreError(store=store, error=error) for store, error in found.errors] or None,
             explain=found.explain,
         )
 
@@ -269,22 +266,10 @@ class Memorywire:
         cursor: str | None = None,
     ) -> Document:
         """A page {entries, next_cursor} of the audit trail, oldest first."""
-        if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
-            raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
-        if not 1 <= limit <= _MOST_LISTED:
-            raise ValidationError(f"limit must be a whole number from 1 to {_MOST_LISTED}, not {limit}", field="limit")
-        entries = await self._engine.ledger.entries(
-            self._who,
-            agent_id=agent_id,
-            operation=operation,
-            since=since,
-            until=until,
-            limit=limit + 1,
-            after=int(cursor or 0),
+        entries, more = await self._engine.ledger.page(
+            self._who, agent_id=agent_id, operation=operation, since=since, until=until, limit=limit, cursor=cursor
         )
-        shown = entries[:limit]
-        more = str(shown[-1].n) if len(entries) > limit else None
-        return {"entries": [entry_to_wire(entry) for entry in shown], "next_cursor": more}
+        return {"entries": [entry_to_wire(entry) for entry in entries], "next_cursor": more}
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
@@ -397,10 +382,10 @@ def to_expire(request: ExpireRequest) -> Expire:
     return Expire(request.agent_id, action=request.action, **policy)
 
 
-def _erased(result: ForgetResult) -> Erased | None:
+def _erased(result: ForgetResult) -> ErasureReport | None:
     if not (result.descendants or result.sources or result.backup_count):
         return None
-    return Erased(
+    return ErasureReport(
         descendants=result.descendants,
         sources=result.sources or None,
         backups=result.backups,

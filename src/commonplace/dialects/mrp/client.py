@@ -1,6 +1,6 @@
 """Asking another agent what it remembers: MRP's requester, which believes only what it has checked.
 
->>> async with Peer("http://127.0.0.1:8420", agent="assistant") as peer:
+>>> async with PeerServer("http://127.0.0.1:8420", agent="assistant") as peer:
 ...     request = question("alice", "what do you know about pruning?", now=system_clock())
 ...     answer = await ask(peer, request)
 ...     believed = [verdict.state == "verified" for verdict in answer.examined.verdicts]
@@ -32,7 +32,7 @@ MAX_BYTES = 32 * 1024 * 1024
 TIMEOUT_SECONDS = 60.0
 
 
-class Peer:
+class PeerServer:
     """A server that speaks MRP, and the agent of it that is asked."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Peer:
     def _path(self, operation: str) -> str:
         return f"/mrp/{operation}?{urlencode({'agent': self.agent})}" if self.agent else f"/mrp/{operation}"
 
-    async def __aenter__(self) -> Peer:
+    async def __aenter__(self) -> PeerServer:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -130,7 +130,7 @@ def vouch_for(
 
 
 @dataclass(slots=True)
-class PeerAnswer:
+class CheckedAnswer:
     """One question, its answer, and what was found out about it; the lists have an element for each result."""
 
     request: Document
@@ -153,13 +153,13 @@ class PeerAnswer:
 
 
 async def ask(
-    peer: Peer,
+    peer: PeerServer,
     request: Document,
     *,
     private: str | None = None,
     pin: str | None = None,
     known_keys: KnownKeys | None = None,
-) -> PeerAnswer:
+) -> CheckedAnswer:
     """The answer to a request, signed with our key first where there is one, and checked.
 
     It is sent for the responder alone: for the key it is known by, else for the address it is asked at, so that it can
@@ -178,16 +178,16 @@ async def ask(
     found = check_response(sent, response, now=system_clock(), known=known_keys or {}, pin=pin, responder=peer.agent)
     if found.problem is not None:
         raise Unavailable(f"{found.problem}: nothing was kept and nothing of it is shown")
-    return PeerAnswer(sent, response, found)
+    return CheckedAnswer(sent, response, found)
 
 
-async def verify(peer: Peer, answer: PeerAnswer, *, private: str | None = None) -> None:
+async def verify(peer: PeerServer, answer: CheckedAnswer, *, private: str | None = None) -> None:
     """Asks the responder about each result again, and notes what it recommends, or why it would not say."""
     checks = (_verify_result(peer, answer.request, result, private) for result in answer.response["results"])
     answer.verifications = list(await asyncio.gather(*checks))
 
 
-async def _verify_result(peer: Peer, asked: Document, result: Document, private: str | None) -> Document:
+async def _verify_result(peer: PeerServer, asked: Document, result: Document, private: str | None) -> Document:
     """As whoever asked, and for the same audience."""
     requester, audience = asked["requester"]["agent_id"], asked.get("audience")
     request = verification(requester, result, now=system_clock(), audience=audience)
@@ -209,7 +209,7 @@ async def _verify_result(peer: Peer, asked: Document, result: Document, private:
 
 
 async def keep(
-    mrp: Mrp, answer: PeerAnswer, *, agent: str | None = None, share_with: list[str] | None = None
+    mrp: Mrp, answer: CheckedAnswer, *, agent: str | None = None, share_with: list[str] | None = None
 ) -> list[str]:
     """Keeps what is signed as received memories; for each result that is not kept, why."""
     reasons: list[str] = []
@@ -229,7 +229,7 @@ async def keep(
     return reasons
 
 
-def _reason_against(answer: PeerAnswer, place: int) -> str:
+def _reason_against(answer: CheckedAnswer, place: int) -> str:
     """Why a result may not be kept; nothing where it may."""
     verdict = answer.examined.verdicts[place]
     advice = answer.verifications[place] if answer.verifications else None

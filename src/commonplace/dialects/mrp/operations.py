@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from commonplace.dialects.mrp import attestations, requests, verification
 from commonplace.dialects.mrp.messages import Document, Responder
-from commonplace.engine import MOST_LISTED, Engine
+from commonplace.engine import MAX_LISTED, Engine
 from commonplace.wire.errors import Fault, NotFound, SecretLeakage, Unavailable, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import milliseconds
@@ -74,7 +74,7 @@ class Mrp:
         return await self._without_details(self._keep_vouch(document))
 
     async def vouches(
-        self, subject: str | None = None, *, limit: int = MOST_LISTED, cursor: str | None = None
+        self, subject: str | None = None, *, limit: int = MAX_LISTED, cursor: str | None = None
     ) -> Document:
         """{vouches: […], next_cursor?} about an agent, else all, as they were given."""
         listing = self._engine.peers.vouches_for(self._who, subject, limit=limit, cursor=cursor)

@@ -9,10 +9,11 @@ from typing import Any
 
 from commonplace.dialects.mrp import attestations, messages, signatures
 from commonplace.dialects.mrp.messages import Document, Responder
-from commonplace.engine import MOST_ASKED, Match, PeerQuery, Requester, RequestIdReused, in_domain
+from commonplace.engine import MAX_ASKED, Match, PeerQuery, Requester, RequestIdReused, in_domain
 from commonplace.wire import keys
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.filters import Condition, Where
+from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import Memory
 from commonplace.wire.times import iso, milliseconds
 from commonplace.wire.validate import check
@@ -27,7 +28,7 @@ FAILED = "this could not be processed; try again later"
 
 
 @dataclass(slots=True, frozen=True)
-class Exchange:
+class ParsedRequest:
     """One request, as it was understood, and who answers it."""
 
     responder: Responder
@@ -46,7 +47,7 @@ class Exchange:
 
 
 @dataclass(slots=True)
-class Outcome:
+class RequestOutcome:
     """What there is to say: results with the memories they show, and how complete they are."""
 
     code: str
@@ -62,32 +63,32 @@ async def answer(responder: Responder, document: Any) -> Document:
     header = document["header"]
     messages.check_id(header["request_id"], "header.request_id")
     until = messages.check_time(header, responder.engine.clock())
-    exchange = Exchange(responder, document, _query(document["query"]), until, started)
+    parsed = ParsedRequest(responder, document, _query(document["query"]), until, started)
     requester: Requester | None = None
     try:
         requester = await responder.requester(document)
-        return await _answer_once(exchange, requester)
+        return await _answer_once(parsed, requester)
     except Unavailable as fault:
         # What is wrong with this installation is the business of whom it belongs to.
         theirs = requester is not None and requester.trust.sees == "all"
-        return _blank(exchange, "error", fault.message if theirs else FAILED)
+        return _blank(parsed, "error", fault.message if theirs else FAILED)
 
 
-async def _answer_once(exchange: Exchange, requester: Requester) -> Document:
+async def _answer_once(parsed: ParsedRequest, requester: Requester) -> Document:
     """The answer, or the one given to the very same request a moment ago."""
     if requester.declined:
-        return _response(exchange, requester, Outcome("declined", DECLINED))
-    body = keys.bytes_of({"request": exchange.document, "agent": exchange.responder.agent})
-    message = ("request", exchange.document["header"]["request_id"], body)
+        return _response(parsed, requester, RequestOutcome("declined", DECLINED))
+    body = keys.bytes_of({"request": parsed.document, "agent": parsed.responder.agent})
+    message = ("request", parsed.document["header"]["request_id"], body)
 
     async def found() -> tuple[Document, list[Memory]]:
-        outcome = await _outcome(exchange, requester)
-        return _response(exchange, requester, outcome), outcome.memories
+        outcome = await _outcome(parsed, requester)
+        return _response(parsed, requester, outcome), outcome.memories
 
     try:
-        return await exchange.responder.engine.peers.answer_once(requester, message, exchange.until, found)
+        return await parsed.responder.engine.peers.answer_once(requester, message, parsed.until, found)
     except RequestIdReused:
-        return _response(exchange, requester, Outcome("declined", DECLINED))
+        return _response(parsed, requester, RequestOutcome("declined", DECLINED))
 
 
 # what is asked
@@ -109,17 +110,17 @@ def _query(query: Document) -> PeerQuery:
             "query needs natural, or structured with keywords, domain or time_range", field="query.natural"
         )
     text = query.get("natural")
-    if text is not None and not text.strip():
-        raise ValidationError("query.natural must not be blank", field="query.natural")
+    if text is not None:
+        check_not_blank(text, "query.natural")
     return PeerQuery((), text, keywords, where)
 
 
-async def _outcome(exchange: Exchange, requester: Requester) -> Outcome:
-    peers = exchange.responder.engine.peers
-    wanted = int(exchange.preferences.get("max_results", MAX_RESULTS))
-    filters = exchange.structured.get("filters", {})
-    limit = MOST_ASKED if filters else wanted
-    found = await peers.ask(requester, exchange.query, limit=limit, show=wanted)
+async def _outcome(parsed: ParsedRequest, requester: Requester) -> RequestOutcome:
+    peers = parsed.responder.engine.peers
+    wanted = int(parsed.preferences.get("max_results", MAX_RESULTS))
+    filters = parsed.structured.get("filters", {})
+    limit = MAX_ASKED if filters else wanted
+    found = await peers.ask(requester, parsed.query, limit=limit, show=wanted)
     matches, total = found.matches, found.total
     cut = [found.cut] if found.cut else []
     pair = peers.identity.keypair()
@@ -138,14 +139,14 @@ async def _outcome(exchange: Exchange, requester: Requester) -> Outcome:
             cut.append("the rest would have made the response too large")
             break
         chosen.append(match)
-    results = [_result(match, attestations.signed(match.memory, pair.private), exchange) for match in chosen]
+    results = [_result(match, attestations.signed(match.memory, pair.private), parsed) for match in chosen]
     code = "no_match" if not results else "partial" if cut else "success"
     counted = f"{len(results)} of {total:,}" if total > len(results) else f"{len(results)}"
     noun = "memory" if max(total, len(results)) == 1 else "memories"
     message = _FOUND[code].format(n=f"{counted} {noun}", why=" and ".join(cut))
     if code == "no_match" and cut:
         message += f": {' and '.join(cut)}"
-    return Outcome(code, message, results, [match.memory for match in chosen], max(total, len(results)))
+    return RequestOutcome(code, message, results, [match.memory for match in chosen], max(total, len(results)))
 
 
 def _passes(match: Match, filters: Document, requester: Requester, key: str) -> bool:
@@ -164,15 +165,15 @@ def _passes(match: Match, filters: Document, requester: Requester, key: str) -> 
 # what is answered
 
 
-def _result(match: Match, attestation: Document, exchange: Exchange) -> Document:
+def _result(match: Match, attestation: Document, parsed: ParsedRequest) -> Document:
     memory = match.memory
     result: Document = {
         "memory_id": memory.id,
         "attestation": attestation,
         "relevance_score": round(min(max(match.relevance, 0.0), 1.0), 4),
-        "match_context": _why(match, exchange),
+        "match_context": _why(match, parsed),
     }
-    form = exchange.preferences.get("format", "attestation")
+    form = parsed.preferences.get("format", "attestation")
     if form != "attestation":
         result["text"] = memory.content if form == "raw" else summary(memory.content)
     return result
@@ -191,9 +192,9 @@ def summary(text: str) -> str:
     return kept or text[: _SUMMARY_CHARS - 1].rstrip() + "…"
 
 
-def _why(match: Match, exchange: Exchange) -> str:
-    why, structured = [], exchange.structured
-    if exchange.query.text is not None:
+def _why(match: Match, parsed: ParsedRequest) -> str:
+    why, structured = [], parsed.structured
+    if parsed.query.text is not None:
         why.append(f"it answers the question with relevance {match.relevance:.2f}")
     if match.keywords:
         why.append(f"it holds {', '.join(match.keywords)}")
@@ -208,27 +209,27 @@ def _why(match: Match, exchange: Exchange) -> str:
     return "; ".join(why)
 
 
-def _response(exchange: Exchange, requester: Requester, outcome: Outcome) -> Document:
-    pair = exchange.responder.engine.peers.identity.keypair()
-    response = _blank(exchange, outcome.code, outcome.message)
+def _response(parsed: ParsedRequest, requester: Requester, outcome: RequestOutcome) -> Document:
+    pair = parsed.responder.engine.peers.identity.keypair()
+    response = _blank(parsed, outcome.code, outcome.message)
     response["results"] = outcome.results
     response["responder"]["public_key"] = pair.public
-    signing = exchange.preferences.get("sign_response", False)
-    if signing or exchange.preferences.get("include_meta", True):
+    signing = parsed.preferences.get("sign_response", False)
+    if signing or parsed.preferences.get("include_meta", True):
         response["meta"] = {
             "total_matches": outcome.total,
             "returned": len(outcome.results),
-            "processing_time_ms": round((time.perf_counter() - exchange.started) * 1000, 2),
+            "processing_time_ms": round((time.perf_counter() - parsed.started) * 1000, 2),
             "trust_level_used": requester.trust.level,
         }
     return signatures.sign_response(response, pair.private) if signing else response
 
 
-def _blank(exchange: Exchange, code: str, message: str) -> Document:
+def _blank(parsed: ParsedRequest, code: str, message: str) -> Document:
     header = {
-        "request_id": exchange.document["header"]["request_id"],
+        "request_id": parsed.document["header"]["request_id"],
         "response_id": messages.new_id(),
-        "timestamp": iso(exchange.responder.engine.clock()),
+        "timestamp": iso(parsed.responder.engine.clock()),
     }
-    responder, status = {"agent_id": exchange.responder.name}, {"code": code, "message": message}
+    responder, status = {"agent_id": parsed.responder.name}, {"code": code, "message": message}
     return messages.message("memory_response", header, responder=responder, status=status, results=[])

@@ -10,7 +10,7 @@ from commonplace.dialects.openwop.entries import (
     SOURCE,
     Entry,
     check_size,
-    ending,
+    expiry_of,
     kept_tags,
     note_entry,
     shown_tags,
@@ -67,7 +67,7 @@ class MemoryAdapter:
                 raise ValidationError(f"entry.{name} is given by the host; leave it out", field=f"entry.{name}")
         check("openwop/types/new-entry", entry)
         scope = await self._engine.refs.resolve(self._who, memory_ref, "writer")
-        return await Entries(self._engine, self._who, scope, self._run, backend).put(entry)
+        return await ScopedEntries(self._engine, self._who, scope, self._run, backend).put(entry)
 
     async def delete(self, memory_ref: str, id: str, *, backend: str = LONG_TERM[0]) -> bool:
         """Whether it was there. Later runs no longer see it; this one does, as it saw it from its start."""
@@ -79,16 +79,16 @@ class MemoryAdapter:
         if self._run is not None:
             await self._engine.runs.use(self._who, self._run.id)
 
-    async def _readable(self, ref: str, backend: str) -> Entries | None:
+    async def _readable(self, ref: str, backend: str) -> ScopedEntries | None:
         await self._check_run()
         try:
             scope = await self._engine.refs.resolve(self._who, ref)
         except Forbidden:
             return None
-        return Entries(self._engine, self._who, scope, self._run, backend)
+        return ScopedEntries(self._engine, self._who, scope, self._run, backend)
 
 
-class Entries:
+class ScopedEntries:
     """The entries of one scope in one backend, for a caller that may use them and a run that is open."""
 
     def __init__(
@@ -142,7 +142,7 @@ class Entries:
         try:
             if self._notes is not None:
                 tags = kept_tags(entry.get("tags", ()))
-                note = await self._engine.run_notes.add(*self._notes, entry["content"], tags, ending(entry), secrets)
+                note = await self._engine.run_notes.add(*self._notes, entry["content"], tags, expiry_of(entry), secrets)
                 return note_entry(note)
             draft = to_draft(self._scope, entry, self._run.id if self._run else None)
             receipt = await self._engine.remember(self._who, draft, secrets=secrets)
@@ -164,12 +164,12 @@ class Entries:
     async def _newest(self, tag: str | None, limit: int) -> Sequence[Memory]:
         where = self._scope.where
         if tag is None or not tag.startswith(SOURCE):
-            return await self._through(where if tag is None else (*where, tagged(tag)), lambda _: True, limit)
+            return await self._scan_newest(where if tag is None else (*where, tagged(tag)), lambda _: True, limit)
         # As a tag of its own, or as the source that is shown as one.
         either = any_of(tagged(tag), Condition(("source",), "eq", tag.removeprefix(SOURCE)))
-        return await self._through((*where, either), lambda m: tag in shown_tags(m), limit)
+        return await self._scan_newest((*where, either), lambda m: tag in shown_tags(m), limit)
 
-    async def _through(self, where: Where, keep: Callable[[Memory], bool], limit: int) -> Sequence[Memory]:
+    async def _scan_newest(self, where: Where, keep: Callable[[Memory], bool], limit: int) -> Sequence[Memory]:
         """The newest that are kept, however many pages that takes."""
         kept = []
         cursor: str | None = None

@@ -33,7 +33,7 @@ def to_draft(scope: MemoryScope, entry: Entry, run_id: str | None = None) -> Dra
         tags=tags,
         source=source,
         provenance={"dialect": NAME} | ({"run": run_id} if run_id else {}),
-        expires_at=ending(entry),
+        expires_at=expiry_of(entry),
     )
 
 
@@ -65,7 +65,7 @@ def shown_tags(memory: Memory) -> list[str]:
     return [tag for tag in tags if len(tag) <= MAX_TAG_CHARS]
 
 
-def ending(entry: Entry) -> int | None:
+def expiry_of(entry: Entry) -> int | None:
     """When it expires, rounded down to the millisecond because nothing may last longer than was said."""
     return milliseconds(entry["expiresAt"], "entry.expiresAt") if "expiresAt" in entry else None
 

@@ -7,7 +7,7 @@ from secrets import token_hex
 from typing import Any
 
 from commonplace.config import RedactionConfig
-from commonplace.dialects.openwop.adapter import LONG_TERM, Entries, backends
+from commonplace.dialects.openwop.adapter import LONG_TERM, ScopedEntries, backends
 from commonplace.dialects.openwop.entries import MAX_ENTRY_BYTES
 from commonplace.engine import Engine, check_secrets
 from commonplace.wire.errors import Fault, NotFound, ValidationError
@@ -68,7 +68,7 @@ class OpenWop:
         entries, ref = await self._entries(request, "writer")
         return {"memoryRef": ref, "memoryId": request["id"], "removed": await entries.delete(request["id"])}
 
-    async def _entries(self, request: Document, role: Role = "reader") -> tuple[Entries, str]:
+    async def _entries(self, request: Document, role: Role = "reader") -> tuple[ScopedEntries, str]:
         """What is meant, by the run and the handle that are named. Here, unlike within a run, a memory that is not the
         caller's is refused."""
         run = await self._engine.runs.use(self._who, request["runId"]) if "runId" in request else None
@@ -77,7 +77,7 @@ class OpenWop:
             raise ValidationError("memoryRef is required, unless the run was started with one", field="memoryRef")
         scope = await self._engine.refs.resolve(self._who, ref, role)
         backend = str(request.get("backend", LONG_TERM[0]))
-        return Entries(self._engine, self._who, scope, run, backend), ref
+        return ScopedEntries(self._engine, self._who, scope, run, backend), ref
 
 
 def discovery_document(redaction: RedactionConfig, fixtures: Sequence[str] = ()) -> Document:

@@ -106,7 +106,7 @@ class Trusty:
     def data_dir(self) -> str | None:
         """Where all palaces lie: the business of whoever looks after the server, and of nobody else."""
         folder = self._engine.settings.folder
-        return str(folder.absolute()) if folder is not None and self._who.operates else None
+        return str(folder.absolute()) if folder is not None and self._who.is_operator else None
 
     async def open(self, palace: str) -> Palace:
         """For reading: it must be there, unless it is the default one."""

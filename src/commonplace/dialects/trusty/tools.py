@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.plain import check_json
+from commonplace.wire.plain import check_field
 
 Document = dict[str, Any]
 
@@ -77,10 +77,7 @@ def _typed(tool: str, name: str, kind: str, value: Any) -> Any:
     if kind == "array" and isinstance(value, list):
         return [_typed(tool, name, "string", each) for each in value]
     if kind == "string" and isinstance(value, str):
-        try:
-            check_json(value)
-        except ValueError as why:
-            raise ValidationError(f"{tool}: {name} {why}", field=name) from None
+        check_field(value, name, f"{tool}: {name}")
         return value
     if kind == "integer" and number and value >= 0 and (isinstance(value, int) or value.is_integer()):
         return int(value)

@@ -209,7 +209,7 @@ class Reviews:
         outcome = await core.transact(who.tenant, work)
         if request.hard_delete or any(erase.must_erase(m) for m in memories):
             gone = set(result.ids)
-            await forget.add_remains(core, who, [m for m in memories if m.id in gone], result)
+            await forget.finish_erasure(core, who, [m for m in memories if m.id in gone], result)
         return outcome
 
     async def _approve_merge(

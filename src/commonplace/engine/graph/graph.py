@@ -21,13 +21,13 @@ from commonplace.stores.base import AuditPart, Reach, Transaction
 from commonplace.stores.graph import Instant, Triple
 from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
-from commonplace.wire.plain import check_json
+from commonplace.wire.plain import check_field, check_not_blank
 from commonplace.wire.record import MAX_TERM_CHARS, Principal
 from commonplace.wire.times import LAST_INSTANT
 
 MAX_HOPS = 3  # of neighbours, as in recall
 MAX_PATH = 6
-_MOST_NEIGHBOURS = 1000
+_MAX_NEIGHBOURS = 1000
 _CHUNK = 64  # statements erased per unit of work, so that the write lock is never held for long
 
 ASSERT, RETRACT, ERASE = "graph_assert", "graph_retract", "graph_erase"
@@ -99,7 +99,7 @@ class Graph:
             )
             parts = [] if held is None else [_end(tx, held, start)]
             tx.put_triple(triple)
-            said = {**_spoken(triple), "valid_from": start, "valid_to": triple.valid_to, "confidence": confidence}
+            said = {**_as_payload(triple), "valid_from": start, "valid_to": triple.valid_to, "confidence": confidence}
             said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
             parts.append(audit.part(triple.id, said if source is None else {**said, "provenance": source}))
             audit.append(tx, who, ASSERT, agent_id, parts)
@@ -164,7 +164,7 @@ class Graph:
         if hops == 0:
             return {}
         reach = Reach(who.tenant, (agent_id,), now=self._core.clock())
-        found = await self._core.primary.linked(reach, [memory.id], hops, self._at(None), _MOST_NEIGHBOURS)
+        found = await self._core.primary.linked(reach, [memory.id], hops, self._at(None), _MAX_NEIGHBOURS)
         return found[memory.id]
 
     def _at(self, as_of: int | None) -> Instant:
@@ -184,7 +184,7 @@ class Graph:
         )
 
         def work(tx: Transaction) -> Triple:
-            triple = _by_id(tx, agent_id, asked) if isinstance(asked, str) else _that_holds(tx, agent_id, *asked)
+            triple = _by_id(tx, agent_id, asked) if isinstance(asked, str) else _current_triple(tx, agent_id, *asked)
             end = max(tx.now, triple.valid_from)
             audit.append(tx, who, RETRACT, agent_id, [_end(tx, triple, end)])
             return replace(triple, valid_to=end)
@@ -233,10 +233,10 @@ def apply_erase(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
 
 def _end(tx: Transaction, triple: Triple, at: int) -> AuditPart:
     tx.put_triple(replace(triple, valid_to=at))
-    return audit.part(triple.id, {**_spoken(triple), "valid_to": at})
+    return audit.part(triple.id, {**_as_payload(triple), "valid_to": at})
 
 
-def _spoken(triple: Triple) -> dict[str, Any]:
+def _as_payload(triple: Triple) -> dict[str, Any]:
     return {"subject": triple.subject, "predicate": triple.predicate, "object": triple.object}
 
 
@@ -249,7 +249,7 @@ def _by_id(tx: Transaction, agent_id: str, id: str) -> Triple:
     return triple
 
 
-def _that_holds(tx: Transaction, agent_id: str, subject: str, predicate: str) -> Triple:
+def _current_triple(tx: Transaction, agent_id: str, subject: str, predicate: str) -> Triple:
     subject, predicate = _checked("subject", subject), _checked("predicate", predicate)
     found = tx.triple_at(agent_id, subject, predicate, tx.now)
     if found is None:
@@ -286,10 +286,6 @@ def _check_steps(field: str, steps: int, least: int, most: int) -> None:
 def _checked(field: str, text: str) -> str:
     if not isinstance(text, str):
         raise ValidationError(f"{field} must be text", field=field)
-    try:
-        check_json(text)
-    except ValueError as why:
-        raise ValidationError(f"{field} {why}", field=field) from None
-    if not text.strip():
-        raise ValidationError(f"{field} must not be blank", field=field)
+    check_field(text, field)
+    check_not_blank(text, field)
     return text.strip()

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
-from commonplace.engine.core import Core, require_role
+from commonplace.engine.core import Core, check_page_size, require_role
 from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.stores.base import AuditEntry, Progress
-from commonplace.wire.errors import Forbidden
-from commonplace.wire.record import Principal
+from commonplace.wire.errors import Forbidden, ValidationError
+from commonplace.wire.record import ALL_AGENTS, Principal
 
 _AT_ONCE = 1000
+_CURSOR_DIGITS = 18  # which a number of an entry has at most
+
+
+class Conditions(TypedDict, total=False):
+    """Which entries are meant; times are ms since 1970, both included."""
+
+    agent_id: str | None
+    operation: str | None
+    since: int | None
+    until: int | None
 
 
 class Ledger:
@@ -21,34 +32,34 @@ class Ledger:
         self._log = log
 
     async def entries(
-        self,
-        who: Principal,
-        *,
-        limit: int = 100,
-        after: int = 0,
-        agent_id: str | None = None,
-        operation: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
+        self, who: Principal, *, limit: int = 100, after: int = 0, **conditions: Unpack[Conditions]
     ) -> Sequence[AuditEntry]:
         """The next `limit` entries with n above `after` that are about agents the caller may use."""
         require_role(who, "reviewer")
-        if agent_id is not None:
+        if (agent_id := conditions.get("agent_id")) is not None:
             self._core.require(who, agent_id, "reviewer")
         await self._log.flush()
         # Of many agents' entries a caller may see few, so a page of theirs takes more than a page to find.
         step = limit if who.uses_all_agents else max(limit, _AT_ONCE)
         found: list[AuditEntry] = []
         while len(found) < limit:
-            batch = await self._core.primary.audit(
-                who.tenant, limit=step, after=after, agent_id=agent_id, operation=operation, since=since, until=until
-            )
-            # An entry about several agents names memories of all of them.
-            found += [e for e in batch if (who.uses_all_agents if e.agent_id == "*" else who.may_use(e.agent_id))]
+            batch = await self._core.primary.audit(who.tenant, limit=step, after=after, **conditions)
+            found += [entry for entry in batch if _may_read(who, entry)]
             if len(batch) < step:
                 break
             after = batch[-1].n
         return found[:limit]
+
+    async def page(
+        self, who: Principal, *, limit: int = 100, cursor: str | None = None, **conditions: Unpack[Conditions]
+    ) -> tuple[Sequence[AuditEntry], str | None]:
+        """A page of the entries, oldest first, and the cursor of the next one; None where this is the last."""
+        if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
+            raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
+        check_page_size(limit)
+        found = await self.entries(who, limit=limit + 1, after=int(cursor or 0), **conditions)
+        shown = found[:limit]
+        return shown, str(shown[-1].n) if len(found) > limit else None
 
     async def verify(self, who: Principal, progress: Progress | None = None) -> Verifier:
         """What is written is verified as it is: whoever checks the chain does not wait for the write lock."""
@@ -83,3 +94,8 @@ class Ledger:
             if rows.problem is not None:
                 verifier.problem, verifier.first_bad = rows.problem
         return verifier
+
+
+def _may_read(who: Principal, entry: AuditEntry) -> bool:
+    # An entry about several agents names memories of all of them.
+    return who.uses_all_agents if entry.agent_id == ALL_AGENTS else who.may_use(entry.agent_id)

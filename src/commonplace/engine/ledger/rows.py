@@ -123,12 +123,12 @@ class RowCheck:
             problem = _difference(versions[0], payload) if len(versions) == 1 else f"has {len(versions)} rows, not one"
         except Unavailable as fault:
             problem = f"cannot be read: {fault.message}"
-        if problem is not None and await self._still_said(n, id):
+        if problem is not None and await self._is_still_recorded(n, id):
             self.problem = RowProblem(f"version {payload['version']} of memory {id} {problem}", n)
 
     async def finish(self) -> None:
         """What no single entry tells: demotions, statements, and rows that no entry is about."""
-        for check in (self._check_versions, self._check_demotions, self._check_statements, self._check_strangers):
+        for check in (self._check_versions, self._check_demotions, self._check_statements, self._check_unlisted_rows):
             if self.problem is None:
                 try:
                     self.problem = await check()
@@ -139,7 +139,7 @@ class RowCheck:
         ids = list(self._ahead)
         for start in range(0, len(ids), _AT_ONCE):
             for memory in await self._store.get(self._tenant, ids[start : start + _AT_ONCE]):
-                if not await self._said_since(memory.id):
+                if not await self._recorded_since(memory.id):
                     return RowProblem(f"version {memory.version} of memory {memory.id} is in no entry of the ledger")
         return None
 
@@ -148,7 +148,7 @@ class RowCheck:
         for start in range(0, len(ids), _AT_ONCE):
             for memory in await self._store.get(self._tenant, ids[start : start + _AT_ONCE]):
                 n, factor = self._demotions.get(memory.id, (None, 1.0))
-                if memory.demotion != factor and not await self._said_since(memory.id):
+                if memory.demotion != factor and not await self._recorded_since(memory.id):
                     return RowProblem(f"memory {memory.id} is demoted to {memory.demotion}, not {factor}", n)
         return None
 
@@ -160,14 +160,14 @@ class RowCheck:
         for id, (n, said) in self._statements.items():
             row = there.pop(id, None)
             wrong = [] if row is None else [name for name in _TRIPLE if row[name] != said.get(name)]
-            if (row is None or wrong) and await self._still_said(n, id) and not await self._said_since(id):
+            if (row is None or wrong) and await self._is_still_recorded(n, id) and not await self._recorded_since(id):
                 return RowProblem(f"statement {id} {f'has another {wrong[0]}' if wrong else 'is gone'}", n)
         for id in there:
-            if not await self._said_since(id):
+            if not await self._recorded_since(id):
                 return RowProblem(f"statement {id} is in no entry of the ledger")
         return None
 
-    async def _check_strangers(self) -> RowProblem | None:
+    async def _check_unlisted_rows(self) -> RowProblem | None:
         agents = tuple(await self._store.agent_names(self._tenant))
         reach = Reach(self._tenant, agents, statuses=_EVERY_STATUS)
         if await self._store.count(reach) == self._created:
@@ -181,12 +181,12 @@ class RowCheck:
         there = await self._store.get(self._tenant, sorted(unknown))  # unless it was erased meanwhile
         return RowProblem(f"memory {there[0].id} is in no entry of the ledger") if there else None
 
-    async def _still_said(self, n: int, id: str) -> bool:
+    async def _is_still_recorded(self, n: int, id: str) -> bool:
         """Whether it was not erased meanwhile."""
         entries = await self._store.audit(self._tenant, after=n - 1, limit=1)
         return any(part.memory_id == id for entry in entries if entry.n == n for part in entry.parts)
 
-    async def _said_since(self, id: str) -> bool:
+    async def _recorded_since(self, id: str) -> bool:
         """Whether an entry made since the ledger was read explains a row that differs."""
         after = self._last
         while entries := await self._store.audit(self._tenant, after=after, limit=_AT_ONCE):

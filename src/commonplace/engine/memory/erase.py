@@ -63,7 +63,7 @@ def _erase_records(tx: Transaction, id: str) -> None:
 
 
 @dataclass(slots=True)
-class Merged:
+class MergeLineage:
     """What shares text with some memories: those they were merged into, and those merged into any of them."""
 
     descendants: list[Memory] = field(default_factory=list)
@@ -74,9 +74,9 @@ class Merged:
         return [*self.descendants, *self.sources]
 
 
-async def merged_with(core: Core, who: Principal, memories: Sequence[Memory]) -> Merged:
+async def merged_with(core: Core, who: Principal, memories: Sequence[Memory]) -> MergeLineage:
     """All the way in both directions: memories are merged because they say the same."""
-    found = Merged()
+    found = MergeLineage()
     seen = {m.id for m in memories}
     beside = list(memories)
     while beside:

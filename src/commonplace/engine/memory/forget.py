@@ -129,7 +129,7 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     if result.error is not None:
         result.remaining += [id for id in meant if id not in gone]
     if request.hard_delete or any(must_erase(m) for m in memories if m.id in gone):
-        await add_remains(core, who, [m for m in memories if m.id in gone], result)
+        await finish_erasure(core, who, [m for m in memories if m.id in gone], result)
     return result
 
 
@@ -181,7 +181,7 @@ async def _forget_drafts(
             return
 
 
-async def add_remains(core: Core, who: Principal, erased: Sequence[Memory], result: ForgetResult) -> None:
+async def finish_erasure(core: Core, who: Principal, erased: Sequence[Memory], result: ForgetResult) -> None:
     """Delete the copies the store made of itself, and say where else the text may be. What was erased stays erased,
     whatever goes wrong here."""
     why = await core.delete_copies()

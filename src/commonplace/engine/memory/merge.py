@@ -21,7 +21,7 @@ from commonplace.wire.filters import Condition
 from commonplace.wire.lifted import BLANK, LISTS, lift, with_fields
 from commonplace.wire.record import EVERYONE, Memory, Principal, altered
 
-_MOST_NAMED = 1000  # memories that one entity name covers
+_MAX_NAMED = 1000  # memories that one entity name covers
 
 
 def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: MergeStrategy) -> MergeResult:
@@ -32,10 +32,10 @@ def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: MergeStra
     if strategy == "keep_highest_confidence":
         chosen = min(everyone, key=lambda m: (-m.confidence, m.created_at, m.id))
     losers = [m for m in everyone if m.id != chosen.id]
-    survivor = _joined(canonical, everyone) if strategy == "merge_content" else chosen
+    survivor = _join_contents(canonical, everyone) if strategy == "merge_content" else chosen
     ends = [m.expires_at for m in everyone]
     survivor = replace(
-        _named_like_all(survivor, losers),
+        _take_over_names(survivor, losers),
         expires_at=None if None in ends else max(end for end in ends if end is not None),
         status="live" if any(m.status == "live" for m in everyone) else chosen.status,
     )
@@ -44,7 +44,7 @@ def combine(canonical: Memory, duplicates: Sequence[Memory], strategy: MergeStra
     return MergeResult(survivor, losers, changed=survivor != chosen)
 
 
-def _joined(canonical: Memory, everyone: Sequence[Memory]) -> Memory:
+def _join_contents(canonical: Memory, everyone: Sequence[Memory]) -> Memory:
     """All that was said, each thing once, under metadata in which the last written wins and lists are united."""
     oldest_first = sorted(everyone, key=lambda m: (m.created_at, m.id))
     shown: dict[str, Any] = {}
@@ -68,7 +68,7 @@ def _joined(canonical: Memory, everyone: Sequence[Memory]) -> Memory:
     return replace(canonical, **fields)
 
 
-def _named_like_all(survivor: Memory, losers: Sequence[Memory]) -> Memory:
+def _take_over_names(survivor: Memory, losers: Sequence[Memory]) -> Memory:
     """Whatever names one of the losers, by id or alias, or says that one of them replaces it, means the survivor."""
     merged = list(dict.fromkeys(name for loser in losers for name in (*loser.aliases, loser.id)))
     aliases = list(dict.fromkeys((*survivor.aliases, *merged)))
@@ -122,7 +122,7 @@ async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, all_n
         found = [m for m in await core.primary.find_alias(who.tenant, [agent_id], ref) if readable(m, now)]
     if not found:
         reach = Reach(who.tenant, (agent_id,), (Condition(("entity_name",), "eq", ref),), now=now)
-        found = (await core.primary.scan(reach, limit=_MOST_NAMED, newest_first=False)).memories
+        found = (await core.primary.scan(reach, limit=_MAX_NAMED, newest_first=False)).memories
     return found if all_named else found[:1]
 
 
@@ -177,7 +177,7 @@ def apply_merge(tx: Transaction, who: Principal, request: Merge, merged: MergeRe
         merged.losers[i] = tx.put(Entry(gone, None, b""))
         parts.append(version_part(merged.losers[i], merged_into=merged.survivor.id, strategy=request.strategy))
     # A caller's own id may look like one of ours, and then it is not free.
-    free = [name for name in entry.memory.aliases if _free(tx, merged.survivor, name)]
+    free = [name for name in entry.memory.aliases if _is_free_alias(tx, merged.survivor, name)]
     # A demotion makes no version, so it may have come after the rows were read.
     kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion, aliases=free)
     merged.survivor = tx.put(replace(entry, memory=kept))
@@ -186,6 +186,6 @@ def apply_merge(tx: Transaction, who: Principal, request: Merge, merged: MergeRe
     return merged
 
 
-def _free(tx: Transaction, survivor: Memory, alias: str) -> bool:
+def _is_free_alias(tx: Transaction, survivor: Memory, alias: str) -> bool:
     holder = tx.by_alias(survivor.agent_id, alias)
     return holder is None or holder.id == survivor.id

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from typing import TypedDict, Unpack
 
-from commonplace.engine.core import Core, memory_not_found
+from commonplace.engine.core import MAX_PAGE, Core, check_page_size, memory_not_found
 from commonplace.engine.types import NumberedPage, Snapshot
 from commonplace.stores.base import Page, Reach
 from commonplace.wire.canonical import is_uuid
-from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import SHARED_AGENT, Memory, Principal, Status
 
 READABLE: tuple[Status, ...] = ("live", "archived")
 _UUID_AT_END = re.compile(r"(?:.*_)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.DOTALL | re.IGNORECASE)
-_PAGE = 1000  # memories read at once by whoever reads them all
 
 
 def readable(memory: Memory, now: int) -> bool:
@@ -129,7 +128,7 @@ async def read_all(core: Core, reach: Reach) -> list[Memory]:
     found: list[Memory] = []
     cursor: str | None = None
     while True:
-        page = await core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
+        page = await core.primary.scan(reach, limit=MAX_PAGE, cursor=cursor, newest_first=False)
         found += page.memories
         cursor = page.next_cursor
         if cursor is None:
@@ -153,8 +152,7 @@ async def list_page(
     for agent in agents:
         core.require(who, agent, "reader")
     limit = options.get("limit", 100)
-    if not 1 <= limit <= _PAGE:
-        raise ValidationError(f"limit must be a whole number from 1 to {_PAGE}, not {limit}", field="limit")
+    check_page_size(limit)
     statuses: tuple[Status, ...] = READABLE if options.get("archived", True) else ("live",)
     at = await instant(core, who, options.get("as_of"), options.get("snapshot"))
     reach = Reach(who.tenant, agents, where, statuses=statuses, now=core.clock(), as_of=at)
@@ -176,7 +174,7 @@ async def numbered_page(
     cursor: str | None = None
     skip = offset
     while 0 < skip < total:
-        step = min(skip, _PAGE)
+        step = min(skip, MAX_PAGE)
         skipped = await list_page(core, who, agents, where, limit=step, cursor=cursor, newest_first=newest_first)
         skip, cursor = skip - step, skipped.next_cursor
         if cursor is None:

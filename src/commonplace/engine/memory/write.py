@@ -16,8 +16,8 @@ from commonplace.engine.core import (
     StaleRead,
     check_agent_name,
     check_expiry,
-    let_others_in,
     memory_not_found,
+    yield_to_others,
 )
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
@@ -27,8 +27,9 @@ from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
-from commonplace.wire.errors import Conflict, Fault, PayloadTooLarge, Unavailable, ValidationError
-from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal, altered
+from commonplace.wire.errors import Conflict, Fault, ValidationError, internal_error
+from commonplace.wire.plain import check_not_blank
+from commonplace.wire.record import Memory, Principal, altered, check_content_size
 
 log = logging.getLogger("commonplace.engine")
 
@@ -71,7 +72,7 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
     now = core.clock()
     for i, item in enumerate(items):
         try:
-            await let_others_in(item.draft.content)
+            await yield_to_others(item.draft.content)
             check(core, who, item.draft)
             draft, redacted[i] = await redact_draft(core, item.draft, item.idempotency_key)
             accepted.append((i, BatchItem(draft, item.idempotency_key), new_memory(who, draft, now)))
@@ -84,7 +85,7 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
         if isinstance(done, Exception) and not isinstance(done, Fault):
             # Raised, it would hide that other chunks are written.
             log.error("some memories of a batch could not be written", exc_info=done)
-            done = Unavailable("internal error: this was not written; the log says where")
+            done = internal_error("this was not written")
         if isinstance(done, BaseException) and not isinstance(done, Fault):
             raise done
         each = [done] * len(chunk) if isinstance(done, Fault) else done
@@ -292,10 +293,5 @@ def check_change(core: Core, current: Memory, changed: Memory) -> None:
 
 
 def _check_content(content: str) -> None:
-    if len(content) > MAX_CONTENT_CHARS:
-        raise PayloadTooLarge(
-            f"content has {len(content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
-            field="content",
-        )
-    if not content.strip():
-        raise ValidationError("content must not be blank", field="content")
+    check_content_size(content)
+    check_not_blank(content, "content")

@@ -14,19 +14,19 @@ from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 ESSENTIAL = 15  # of layer 1
-MOST = 1000  # places of one recall
+MAX_HITS = 1000  # places of one recall
 _OVERFETCH = {False: 3, True: 6}  # so many times what is wanted is ranked: by layer 2, and by the deeper layer 3
-_MOST_FETCHED = 3000
+_MAX_FETCHED = 3000
 ANSWERS = 0.3  # from this similarity on a drawer is taken to answer, and counts as recalled
 
 #: What a memory was given fades, and every recall holds it up a little.
 DECAY = ImportanceDecay(base=0.5, half_life=90 * DAY_MS, each=0.05, most=0.3)
-LEAST_IMPORTANCE, MOST_IMPORTANCE = 0.05, 1.0
+MIN_IMPORTANCE, MAX_IMPORTANCE = 0.05, 1.0
 
 
 def effective_importance(memory: Memory, now: int) -> float:
     """How much a memory matters by now."""
-    return min(max(DECAY.of(memory, now), LEAST_IMPORTANCE), MOST_IMPORTANCE)
+    return min(max(DECAY.of(memory, now), MIN_IMPORTANCE), MAX_IMPORTANCE)
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,7 +49,7 @@ async def recall(
     core: Core, who: Principal, agent: str, text: str, k: int, identity: str | None = None, *, deep: bool = False
 ) -> PalaceRecall:
     core.require(who, agent, "reader")
-    k = max(0, min(k, MOST))
+    k = max(0, min(k, MAX_HITS))
     if k == 0:
         return PalaceRecall(None, [])
     now = core.clock()
@@ -63,7 +63,7 @@ async def recall(
 async def _search(core: Core, who: Principal, agent: str, text: str, k: int, deep: bool) -> Sequence[Hit]:
     if not text.strip():
         return ()  # a question that asks nothing finds nothing; the other layers answer
-    width = min(k * _OVERFETCH[deep], _MOST_FETCHED)
+    width = min(k * _OVERFETCH[deep], _MAX_FETCHED)
     query = Query((agent,), text, k=width, min_score=0.0, judge="off", explain=True)
     return (await recall_memories(core, who, query)).hits
 

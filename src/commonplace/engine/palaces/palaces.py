@@ -15,14 +15,14 @@ from commonplace.engine.palaces.palace_recall import DECAY, PalaceRecall
 from commonplace.engine.recall.recall import Recaller
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.stores.base import Reach, Record, Transaction
-from commonplace.wire.errors import NotFound, PayloadTooLarge, ValidationError
+from commonplace.wire.errors import NotFound, PayloadTooLarge
 from commonplace.wire.filters import Where
 from commonplace.wire.palace_names import check_name, valid
-from commonplace.wire.plain import check_json
+from commonplace.wire.plain import check_field
 from commonplace.wire.record import Memory, Principal, Role, Status
 
 PALACE = "palace"
-LONGEST_TEXT = 16_384  # of an identity or a description: an identity is part of every answer
+MAX_TEXT_CHARS = 16_384  # of an identity or a description: an identity is part of every answer
 _ANY: tuple[Status, ...] = ("live", "archived", "pending", "deleted")
 
 
@@ -55,7 +55,7 @@ class Palaces:
         made = {record.key: _palace(record) for record in await self._core.primary.records(who.tenant, PALACE)}
         found = []
         for name in await self._usable(who, made):
-            palace = made.get(name) or await self._unmade(who, name)
+            palace = made.get(name) or await self._implicit_palace(who, name)
             if palace is not None:  # its last memory may have been erased this moment
                 found.append(palace)
         return found
@@ -75,7 +75,7 @@ class Palaces:
         """The palace, made or not; NotFound where there is neither a palace nor a memory."""
         self._check(who, name, "reader")
         record = await self._core.primary.record(who.tenant, PALACE, name)
-        palace = _palace(record) if record is not None else await self._unmade(who, name)
+        palace = _palace(record) if record is not None else await self._implicit_palace(who, name)
         if palace is None:
             raise NotFound(f"there is no palace {name!r}: make it with palace_create, or `commonplace palace create`")
         return palace
@@ -132,17 +132,14 @@ class Palaces:
     def _clean(self, field: str, text: str | None) -> str | None:
         """What is kept of a text, secrets taken out as everywhere; None when nothing is left."""
         kept = (text or "").strip()
-        try:
-            check_json(kept)
-        except ValueError as why:
-            raise ValidationError(f"{field} {why}", field=field) from None
+        check_field(kept, field)
         kept = self._core.redact_text(kept, field) if kept else kept
-        if len(kept) > LONGEST_TEXT:
-            sentence = f"{field} has {len(kept):,} characters; at most {LONGEST_TEXT:,} are kept"
+        if len(kept) > MAX_TEXT_CHARS:
+            sentence = f"{field} has {len(kept):,} characters; at most {MAX_TEXT_CHARS:,} are kept"
             raise PayloadTooLarge(sentence, field=field)
         return kept or None
 
-    async def _unmade(self, who: Principal, name: str) -> Palace | None:
+    async def _implicit_palace(self, who: Principal, name: str) -> Palace | None:
         """The palace that an agent with a memory is, though nobody made it one."""
         first = await self._first(who, name)
         return None if first is None else Palace(name, created_at=first.created_at)

@@ -14,8 +14,8 @@ from commonplace.stores.base import Reach, Search
 from commonplace.wire.filters import Condition, Where, any_of
 from commonplace.wire.record import Memory, Principal
 
-MOST_ASKED = recall.MOST_COUNTED  # memories looked at closely for one question
-FAINT = 0.1  # of the best one's relevance: what has less does not answer the question
+MAX_ASKED = recall.MAX_COUNTED  # memories looked at closely for one question
+MIN_SHARE_OF_BEST = 0.1  # of the best one's relevance: what has less does not answer the question
 
 
 @dataclass(slots=True, frozen=True)
@@ -74,7 +74,7 @@ def least_relevance(hits: Sequence[Hit]) -> float:
     """What a hit must have beside these: by meaning everything is found, nearer or further. Nothing where relevance is
     not calibrated and so cannot be compared."""
     known = [hit.relevance for hit in hits if hit.relevance is not None]
-    return FAINT * max(known) if known and len(known) == len(hits) else 0.0
+    return MIN_SHARE_OF_BEST * max(known) if known and len(known) == len(hits) else 0.0
 
 
 async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> PeerAnswer:
@@ -92,8 +92,8 @@ async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> Pee
 async def _by_keywords(core: Core, who: Principal, asked: PeerQuery, limit: int) -> PeerAnswer:
     """The keyword index finds the holders; words, where there are some, then put those that hold as many in order."""
     reach = Reach(who.tenant, asked.agents, asked.where, now=core.clock())
-    candidates = await core.primary.search(Search(reach, " ".join(asked.keywords), limit=MOST_ASKED))
-    cut = f"only the best {MOST_ASKED:,} that hold a keyword were looked at" if len(candidates) >= MOST_ASKED else None
+    candidates = await core.primary.search(Search(reach, " ".join(asked.keywords), limit=MAX_ASKED))
+    cut = f"only the best {MAX_ASKED:,} that hold a keyword were looked at" if len(candidates) >= MAX_ASKED else None
     candidates.sort(key=lambda c: (-(c.keyword or 0.0), -c.memory.created_at, c.memory.id))
     holders = {c.memory.id: keywords_in(c.memory, asked.keywords) for c in candidates}
     holders = {id: words for id, words in holders.items() if words}

@@ -15,7 +15,7 @@ from commonplace.engine.peers import asking, trust, vouches
 from commonplace.engine.peers.asking import PeerAnswer, PeerQuery
 from commonplace.engine.peers.audience import Address, is_own
 from commonplace.engine.peers.identity import Identity
-from commonplace.engine.peers.request_dedup import RequestDedup, slot
+from commonplace.engine.peers.request_dedup import RequestDedup, request_key
 from commonplace.engine.peers.trust import Peer, RequesterTrust
 from commonplace.engine.peers.vouches import StoredVouch, Vouched, VouchedTrust
 from commonplace.engine.recall.recall import Recaller
@@ -23,13 +23,13 @@ from commonplace.stores.base import Record, Transaction
 from commonplace.wire import keys
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, SecretLeakage, Unauthenticated, ValidationError
 from commonplace.wire.filters import matches
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import ALL_AGENTS, Memory, Principal
 
 PEER, VOUCH = "peer", "vouch"
-MOST_VOUCHES = 10_000  # kept in one tenant
-MOST_LISTED = 1_000  # vouches in one answer
+MAX_VOUCHES = 10_000  # kept in one tenant
+MAX_LISTED = 1_000  # vouches in one answer
 _KEPT_CHARS = 16_384  # of memories in an answer to a requester nobody knows, for it to be kept for repetition
-_MOST_REPLACED = 100  # by one received memory
+_MAX_REPLACED = 100  # by one received memory
 _NOT_FOR_US = (
     "this message is meant for another server (audience): ask this one itself, at its own address or with its key; "
     "whoever runs it names other addresses of it under origins in [mrp]"
@@ -84,7 +84,7 @@ class Requester:
         """As whom it reads: itself, or a stranger who is shown only what is shared with it."""
         if self.trust.sees == "all":
             return self.who
-        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", ("*",))
+        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", (ALL_AGENTS,))
 
 
 class Peers:
@@ -104,7 +104,7 @@ class Peers:
         old, fresh = self.identity.keypair().public, self.identity.rotate().public
         said = {"retired": keys.fingerprint(old), "key": keys.fingerprint(fresh)}
         await self._core.transact(
-            SYSTEM, lambda tx: audit.append(tx, who, "rotate_identity", "*", [audit.part(None, said)])
+            SYSTEM, lambda tx: audit.append(tx, who, "rotate_identity", ALL_AGENTS, [audit.part(None, said)])
         )
         return fresh
 
@@ -190,9 +190,9 @@ class Peers:
         trust, who = requester.trust, requester.who
         # Whose message it is belongs to its id: what one may see is never another's to hear again.
         held = [who.name, *who.agents] if requester.authenticated else ["", trust.agent_id]
-        key = slot(kind, requester.authenticated, held, id.lower())
+        key = request_key(kind, requester.authenticated, held, id.lower())
         sight = [trust.level, trust.named, trust.sees]
-        if (earlier := await self.dedup.earlier(who.tenant, key, body, sight)) is not None:
+        if (earlier := await self.dedup.find_answer(who.tenant, key, body, sight)) is not None:
             return earlier
         response, shown = await answer()
         # Who is not known may ask for much and often; that much is found again instead of kept.
@@ -222,8 +222,8 @@ class Peers:
 
         Whoever says that something replaces a memory of another's must not make it stand behind theirs here.
         """
-        if len(refs) > _MOST_REPLACED:
-            raise ValidationError(f"it supersedes more than {_MOST_REPLACED} others", field="salience.supersedes")
+        if len(refs) > _MAX_REPLACED:
+            raise ValidationError(f"it supersedes more than {_MAX_REPLACED} others", field="salience.supersedes")
         return [ref for ref in refs if await self._replaceable(who, ref, same_author)]
 
     async def _replaceable(self, who: Principal, ref: str, same_author: Callable[[Memory], bool]) -> bool:
@@ -274,7 +274,7 @@ class Peers:
             said = {"peer": agent_id, "level": level, "voucher": voucher, "key": keys.fingerprint(key) if key else None}
             if declined:
                 said["declined"] = True
-            audit.append(tx, who, "add_peer", "*", [audit.part(None, said)])
+            audit.append(tx, who, "add_peer", ALL_AGENTS, [audit.part(None, said)])
             return peer
 
         return await self._core.transact(who.tenant, work)
@@ -290,7 +290,7 @@ class Peers:
                 sentence = f"{agent_id!r:.300} is not among the agents trusted"
                 raise NotFound(sentence, hint="`commonplace trust list` shows them")
             tx.drop_record(PEER, agent_id)
-            audit.append(tx, who, "remove_peer", "*", [audit.part(None, {"peer": agent_id})])
+            audit.append(tx, who, "remove_peer", ALL_AGENTS, [audit.part(None, {"peer": agent_id})])
             return Peer(**record.value)
 
         return await self._core.transact(who.tenant, work)
@@ -303,7 +303,7 @@ class Peers:
         return [StoredVouch(r.value["vouch"], r.value["sent_in"]) for r in sorted(records, key=_vouch_place)]
 
     async def vouches_for(
-        self, who: Principal, subject: str | None = None, *, limit: int = MOST_LISTED, cursor: str | None = None
+        self, who: Principal, subject: str | None = None, *, limit: int = MAX_LISTED, cursor: str | None = None
     ) -> tuple[list[dict[str, Any]], str | None]:
         """Those about an agent, else all, that are not over, as they were given and in the order they came; and where
         to go on, if there are more."""
@@ -314,7 +314,7 @@ class Peers:
         page: list[Record] = []
         for record in records:
             vouch = StoredVouch(record.value["vouch"])
-            if (subject is None or vouch.subject == subject) and not vouch.over(now):
+            if (subject is None or vouch.subject == subject) and not vouch.is_expired(now):
                 if after is not None and _vouch_place(record) <= after:
                     continue
                 if len(page) == limit:
@@ -342,8 +342,8 @@ class Peers:
                 f"the signature is not made with the key bound to {kept.voucher}", field="signatures.voucher_signature"
             )
         others = await self.vouches(who.tenant)
-        if len(others) >= MOST_VOUCHES:
-            raise Conflict(f"{MOST_VOUCHES:,} vouches are kept already; no more are taken")
+        if len(others) >= MAX_VOUCHES:
+            raise Conflict(f"{MAX_VOUCHES:,} vouches are kept already; no more are taken")
         own = await self._core.primary.agent_names(who.tenant)
         counted = vouches.counts(kept, others, peers, now, own)
         if not authenticated and not counted:
@@ -354,7 +354,7 @@ class Peers:
         value = {"vouch": vouch, "sent_in": kept.sent_in, "at": now}
 
         def work(tx: Transaction) -> None:
-            place = slot(kept.voucher, vouch["id"])
+            place = request_key(kept.voucher, vouch["id"])
             earlier = tx.record(VOUCH, place)
             if earlier is not None and earlier.value["vouch"] != vouch:
                 sentence = f"{kept.voucher} has given another vouch under the id {vouch['id']!r:.300}; use a new id"
@@ -362,7 +362,7 @@ class Peers:
             if earlier is None or (kept.sent_in and not earlier.value["sent_in"]):
                 tx.put_record(Record(VOUCH, place, value))
                 said = {"voucher": kept.voucher, "subject": kept.subject, "counted": counted}
-                audit.append(tx, who, "vouch", "*", [audit.part(None, said)])
+                audit.append(tx, who, "vouch", ALL_AGENTS, [audit.part(None, said)])
 
         await self._core.transact(who.tenant, work)
         return counted

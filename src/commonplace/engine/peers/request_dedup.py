@@ -17,7 +17,7 @@ from commonplace.wire.canonical import canonical, new_salt, sha256_hex
 
 SEEN = "mrp.seen"
 ANSWER = "mrp.answer"
-MOST = 20_000  # questions remembered in one tenant; beyond that those that end soonest are forgotten first
+MAX_SEEN = 20_000  # questions remembered in one tenant; beyond that those that end soonest are forgotten first
 _TIDY_MS = 60_000
 _AT_ONCE = 256
 
@@ -32,21 +32,25 @@ class RequestDedup:
         self._recaller = recaller
         self._tidied: dict[str, int] = {}
 
-    async def earlier(self, tenant: str, slot: str, asked: bytes, under: Any) -> dict[str, Any] | None:
+    async def find_answer(self, tenant: str, key: str, asked: bytes, under: Any) -> dict[str, Any] | None:
         """The answer given before, if it still stands for someone of the same standing (`under`)."""
-        seen = await self._core.primary.record(tenant, SEEN, slot)
+        seen = await self._core.primary.record(tenant, SEEN, key)
         if seen is None or seen.value["until"] <= self._core.clock():
             return None
         if _hash(seen.value["salt"], asked) != seen.value["hash"]:
             raise RequestIdReused
-        answer = await self._core.primary.record(tenant, ANSWER, slot)
-        if answer is None or answer.value["under"] != under or not await self._stands(tenant, answer.value["versions"]):
+        answer = await self._core.primary.record(tenant, ANSWER, key)
+        if (
+            answer is None
+            or answer.value["under"] != under
+            or not await self._is_current(tenant, answer.value["versions"])
+        ):
             return None
         document: dict[str, Any] = answer.value["response"]
         return document
 
     async def keep(
-        self, tenant: str, slot: str, asked: bytes, under: Any, until: int, response: dict[str, Any],
+        self, tenant: str, key: str, asked: bytes, under: Any, until: int, response: dict[str, Any],
         versions: Mapping[str, int] | None,
     ) -> dict[str, Any]:  # fmt: skip
         """What to answer: of several that asked at once, the first one's. Without `versions`, those of the memories it
@@ -57,7 +61,7 @@ class RequestDedup:
 
         def work(tx: Transaction, write_recalls: Callable[[Transaction], None]) -> dict[str, Any]:
             write_recalls(tx)
-            seen, answer = tx.record(SEEN, slot), tx.record(ANSWER, slot)
+            seen, answer = tx.record(SEEN, key), tx.record(ANSWER, key)
             if seen is not None and seen.value["until"] > tx.now:
                 if _hash(seen.value["salt"], asked) != seen.value["hash"]:
                     raise RequestIdReused
@@ -65,18 +69,18 @@ class RequestDedup:
                 if answer is not None and same and answer.value["versions"] == value["versions"]:
                     first: dict[str, Any] = answer.value["response"]
                     return first
-            tx.put_record(Record(SEEN, slot, known))
+            tx.put_record(Record(SEEN, key, known))
             # A memory erased since it was read must not live on in what is kept here.
             if versions is not None and all(_at(tx, id) == version for id, version in versions.items()):
-                tx.put_record(Record(ANSWER, slot, value, tuple(versions)))
+                tx.put_record(Record(ANSWER, key, value, tuple(versions)))
             return response
 
-        with self._recaller.written_along(tenant) as write_recalls:
+        with self._recaller.flush_with(tenant) as write_recalls:
             given = await self._core.transact(tenant, lambda tx: work(tx, write_recalls))
         await self._tidy(tenant)
         return given
 
-    async def _stands(self, tenant: str, versions: Mapping[str, int]) -> bool:
+    async def _is_current(self, tenant: str, versions: Mapping[str, int]) -> bool:
         now = self._core.clock()
         there = {m.id: m for m in await self._core.primary.get(tenant, list(versions))}
         return all(id in there and there[id].version == v and readable(there[id], now) for id, v in versions.items())
@@ -89,16 +93,16 @@ class RequestDedup:
         self._tidied[tenant] = now
         kept = await self._core.primary.records(tenant, SEEN)
         lasting = sorted((r for r in kept if r.value["until"] > now), key=lambda r: -r.value["until"])
-        over = [r.key for r in kept if r.value["until"] <= now] + [r.key for r in lasting[MOST:]]
+        over = [r.key for r in kept if r.value["until"] <= now] + [r.key for r in lasting[MAX_SEEN:]]
         for start in range(0, len(over), _AT_ONCE):
             some = over[start : start + _AT_ONCE]
             await self._core.transact(tenant, lambda tx, some=some: _drop(tx, some))  # type: ignore[misc]
 
 
-def _drop(tx: Transaction, slots: Sequence[str]) -> None:
-    for slot in slots:
-        tx.drop_record(SEEN, slot)
-        tx.drop_record(ANSWER, slot)
+def _drop(tx: Transaction, keys: Sequence[str]) -> None:
+    for key in keys:
+        tx.drop_record(SEEN, key)
+        tx.drop_record(ANSWER, key)
 
 
 def _at(tx: Transaction, id: str) -> int | None:
@@ -106,7 +110,7 @@ def _at(tx: Transaction, id: str) -> int | None:
     return None if memory is None else memory.version
 
 
-def slot(*parts: Any) -> str:
+def request_key(*parts: Any) -> str:
     return sha256_hex(canonical(list(parts)))
 
 

@@ -42,12 +42,12 @@ class StoredVouch:
     def made_at(self) -> int:
         return milliseconds(self.document["created_at"], "vouch.created_at")
 
-    def holds(self, now: int) -> bool:
+    def is_valid(self, now: int) -> bool:
         """Not over, not from the future, and about somebody else: another spelling of a name is no other name."""
         own = folded_name(self.voucher) == folded_name(self.subject)
-        return not own and not self.over(now) and self.made_at <= now + AHEAD_MS
+        return not own and not self.is_expired(now) and self.made_at <= now + AHEAD_MS
 
-    def over(self, now: int) -> bool:
+    def is_expired(self, now: int) -> bool:
         until = (self.document.get("scope") or {}).get("valid_until")
         return bool(until) and milliseconds(until, "scope.valid_until", end_of_day=True) <= now
 
@@ -95,7 +95,7 @@ def chains(kept: Sequence[StoredVouch], peers: Mapping[str, Peer], now: int) -> 
         fresh: dict[str, set[str | None]] = {}
         for vouch in kept:
             usable = reached.get(vouch.voucher)
-            if usable is None or not vouch.holds(now) or vouch.subject_key in usable:
+            if usable is None or not vouch.is_valid(now) or vouch.subject_key in usable:
                 continue
             if not (any(vouch.signed_with(key) for key in usable) if usable else vouch.sent_in):
                 continue
@@ -104,13 +104,13 @@ def chains(kept: Sequence[StoredVouch], peers: Mapping[str, Peer], now: int) -> 
                 continue
             trusted.strength = max(trusted.strength, strength)
             trusted.vouchers.append(vouch.voucher)
-            if key := spoken_of(vouch, peers):
+            if key := vouched_key(vouch, peers):
                 fresh.setdefault(vouch.subject, set()).add(key)
         reached = fresh
     return found
 
 
-def spoken_of(vouch: StoredVouch, peers: Mapping[str, Peer]) -> str | None:
+def vouched_key(vouch: StoredVouch, peers: Mapping[str, Peer]) -> str | None:
     """The key a vouch is for, as far as it counts here: where one is bound to the name, it is that one or none."""
     peer = peers.get(vouch.subject)
     bound = peer.key if peer is not None else None
@@ -124,7 +124,7 @@ def counts(
 ) -> bool:
     """Whether this very vouch does, and not just an earlier one of the same voucher's. `own` are the agents here, whose
     key is ours."""
-    if spoken_of(kept, peers) is None and kept.subject not in own:
+    if vouched_key(kept, peers) is None and kept.subject not in own:
         return False
     alone = [other for other in others if (other.voucher, other.subject) != (kept.voucher, kept.subject)]
     trusted = chains([*alone, kept], peers, now).get(kept.subject, {}).get(kept.subject_key)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.engine.recall import literals, times
 from commonplace.engine.recall.languages import language
-from commonplace.engine.recall.understanding import Parts, Question, has_kind
+from commonplace.engine.recall.understanding import Question, RecallParts, has_kind
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
 
@@ -23,7 +23,9 @@ _LONG = 400  # characters; beyond it words are met by chance
 class FeatureExtractor:
     """Turns candidates into features for one question."""
 
-    def __init__(self, asked: Question, candidates: Sequence[Candidate], replaced: Mapping[str, str], parts: Parts):
+    def __init__(
+        self, asked: Question, candidates: Sequence[Candidate], replaced: Mapping[str, str], parts: RecallParts
+    ):
         self._asked = asked
         self._parts = parts
         self._replaced = replaced

@@ -17,7 +17,7 @@ _IDENTIFIER = re.compile(
     r"|--?[a-z][\w-]+|[\w.+-]+@[\w.-]+"  # --flag, a@example.com
 )
 _NO_IDENTIFIER = re.compile(r"(?:19|20)\d\d(?:-\d\d){0,2}|\d+(?:st|nd|rd|th|am|pm|h|s)", re.IGNORECASE)
-_MOST = 8
+_MAX_LITERALS = 8
 
 
 def literals(question: str) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def literals(question: str) -> tuple[str, ...]:
         token = match.group().strip(".:!?'’*")
         if _IDENTIFIER.fullmatch(token) and not _NO_IDENTIFIER.fullmatch(token):
             found[token.casefold()] = None
-    return tuple(word for word in found if word)[:_MOST]
+    return tuple(word for word in found if word)[:_MAX_LITERALS]
 
 
 def share(wanted: Sequence[str], text: str) -> float:

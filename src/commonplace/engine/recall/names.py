@@ -10,8 +10,8 @@ from commonplace.stores.text import STOPWORDS
 
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
-_SHORTEST_NICKNAME = 3
-_LONGEST_NAME = 4  # words
+_MIN_NICKNAME_CHARS = 3
+_MAX_NAME_WORDS = 4  # words
 
 
 @dataclass(slots=True, frozen=True)
@@ -23,43 +23,43 @@ class NameMatch:
     end: int
 
 
-class _Directory:
+class _NameIndex:
     """Known names by their words."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self.whole: dict[tuple[str, ...], list[str]] = {}
         self.parts: dict[str, list[str]] = {}
         for name in sorted(names):
-            words = tuple(w.casefold() for w in _WORD.findall(name))[:_LONGEST_NAME]
+            words = tuple(w.casefold() for w in _WORD.findall(name))[:_MAX_NAME_WORDS]
             self.whole.setdefault(words, []).append(name)
             for word in set(words):
                 self.parts.setdefault(word, []).append(name)
 
     def nicknamed(self, word: str) -> list[str]:
-        if len(word) < _SHORTEST_NICKNAME or len(self.parts) > 200:
+        if len(word) < _MIN_NICKNAME_CHARS or len(self.parts) > 200:
             return []
         found = {name for part, names in self.parts.items() if part.startswith(word) for name in names}
         return list(found) if len(found) == 1 else []
 
 
 # Weak, so that nothing here outlives what the store knows.
-_directories: WeakKeyDictionary[frozenset[str], _Directory] = WeakKeyDictionary()
+_indexes: WeakKeyDictionary[frozenset[str], _NameIndex] = WeakKeyDictionary()
 
 
 def match_names(question: str, known: frozenset[str]) -> list[NameMatch]:
     """Longest names first; a first or last name alone will do, and so will its beginning if only one fits."""
     if not known:
         return []
-    directory = _directories.get(known)
-    if directory is None:
-        directory = _directories[known] = _Directory(known)
+    index = _indexes.get(known)
+    if index is None:
+        index = _indexes[known] = _NameIndex(known)
     words = list(_WORD.finditer(question))
     folded = [m.group().casefold() for m in words]
     cased = any(c.isupper() for c in question)
     found: list[NameMatch] = []
     i = 0
     while i < len(words):
-        names, size = _match(directory, folded, i, _looks_like_a_name(question, words[i], folded[i], cased))
+        names, size = _match(index, folded, i, _looks_like_a_name(question, words[i], folded[i], cased))
         if names:
             end = words[i + size - 1].end()
             possessive = _POSSESSIVE.match(question, end)
@@ -69,13 +69,13 @@ def match_names(question: str, known: frozenset[str]) -> list[NameMatch]:
     return found
 
 
-def _match(directory: _Directory, folded: list[str], i: int, looks: bool) -> tuple[list[str], int]:
-    for size in range(min(_LONGEST_NAME, len(folded) - i), 1, -1):
-        if names := directory.whole.get(tuple(folded[i : i + size])):
+def _match(index: _NameIndex, folded: list[str], i: int, looks: bool) -> tuple[list[str], int]:
+    for size in range(min(_MAX_NAME_WORDS, len(folded) - i), 1, -1):
+        if names := index.whole.get(tuple(folded[i : i + size])):
             return names, size
     if looks:
         word = folded[i]
-        return directory.whole.get((word,)) or directory.parts.get(word) or directory.nicknamed(word), 1
+        return index.whole.get((word,)) or index.parts.get(word) or index.nicknamed(word), 1
     return [], 1
 
 

@@ -6,29 +6,41 @@ what every feature means. 1 / (1 + exp(-(scale * sum + bias))) makes the sum a p
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from commonplace.engine.recall.features import FeatureExtractor, Features
-from commonplace.engine.recall.understanding import ALL, Parts, Question
+from commonplace.engine.recall.understanding import ALL, Question, RecallParts
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
-_FITTED = json.loads(WEIGHTS_FILE.read_text("utf-8"))
-WEIGHTS: Mapping[str, float] = _FITTED["weights"]
-SCALE: float = _FITTED["scale"]
-BIAS: float = _FITTED["bias"]
 
 #: How far around a memory its session is read.
 REACH = 2
 #: How many of the best have their words looked at.
 CLOSELY = 16
 _NOTHING_ASKED = Question("", "")
+
+
+class Blend(NamedTuple):
+    """What each feature is worth, and what makes their sum a probability."""
+
+    weights: Mapping[str, float]
+    scale: float
+    bias: float
+
+
+@functools.cache
+def fitted_blend() -> Blend:
+    """Read at the first question: most commands start, and end, without one."""
+    return Blend(**json.loads(WEIGHTS_FILE.read_text("utf-8")))
 
 
 @dataclass(slots=True)
@@ -52,16 +64,16 @@ class Shortlist:
         asked: Question = _NOTHING_ASKED,
         replaced: Mapping[str, str] | None = None,
         *,
-        parts: Parts = ALL,
-        weights: Mapping[str, float] = WEIGHTS,
+        parts: RecallParts = ALL,
+        weights: Mapping[str, float] | None = None,
     ) -> None:
         self._asked = asked
         self._parts = parts
-        self._weights = weights
+        self._weights = fitted_blend().weights if weights is None else weights
         self._reader = FeatureExtractor(asked, candidates, replaced or {}, parts)
         self._candidates = {c.memory.id: c for c in candidates}
         self._features = {c.memory.id: self._reader.own_features(c) for c in candidates}
-        self._sums = {id: total(features, weights) for id, features in self._features.items()}
+        self._sums = {id: total(features, self._weights) for id, features in self._features.items()}
 
     def promising(self, count: int) -> list[str]:
         """Those whose surroundings are worth reading."""
@@ -113,21 +125,6 @@ class Shortlist:
                 r, newer = found, self._reader.replacement(found.memory)
 
 
-def rank(
-    candidates: Sequence[Candidate],
-    asked: Question = _NOTHING_ASKED,
-    runs: Sequence[Sequence[Candidate]] = (),
-    replaced: Mapping[str, str] | None = None,
-    *,
-    parts: Parts = ALL,
-    weights: Mapping[str, float] = WEIGHTS,
-) -> list[RankedCandidate]:
-    """All of it at once, best first."""
-    shortlist = Shortlist(candidates, asked, replaced, parts=parts, weights=weights)
-    shortlist.add(runs)
-    return shortlist.ranked(max(CLOSELY, 2 * len(candidates)))
-
-
 def total(features: Features, weights: Mapping[str, float]) -> float:
     z = 0.0
     for name, value in features.items():
@@ -136,7 +133,8 @@ def total(features: Features, weights: Mapping[str, float]) -> float:
 
 
 def probability(z: float) -> float:
-    return 1 / (1 + math.exp(-max(-40.0, min(40.0, SCALE * z + BIAS))))
+    _, scale, bias = fitted_blend()
+    return 1 / (1 + math.exp(-max(-40.0, min(40.0, scale * z + bias))))
 
 
 def _move_duplicates_back(ranked: list[RankedCandidate], closely: int) -> list[RankedCandidate]:
@@ -159,7 +157,7 @@ def _move_duplicates_back(ranked: list[RankedCandidate], closely: int) -> list[R
 
 _WORD = re.compile(r"\w+")
 _ARTICLES = frozenset(("a", "an", "the"))
-_LONGEST = 4_000  # longer texts are compared whole
+_MAX_NORMALISED_CHARS = 4_000  # longer texts are compared whole
 
 Key = tuple[object, ...]
 
@@ -168,7 +166,7 @@ def text_key(memory: Memory) -> Key:
     """Equal keys, equal sayings. A number, a date, a name, a negation or another speaker makes them differ."""
     text = memory.content
     asks = text.rstrip().endswith(("?", "？"))
-    if len(text) <= _LONGEST:
+    if len(text) <= _MAX_NORMALISED_CHARS:
         words = [w for w in _WORD.findall(text.casefold()) if w not in _ARTICLES]
         # Without words (an emoji, a sum) the text itself is what it says.
         text = " ".join(words) if words and _signs(text) == "" else text

@@ -12,28 +12,28 @@ from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.ranking import WEIGHTS, RankedCandidate
+from commonplace.engine.recall.ranking import RankedCandidate, fitted_blend
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
-from commonplace.engine.recall.understanding import ALL, Parts
+from commonplace.engine.recall.understanding import ALL, RecallParts
 from commonplace.engine.types import Hit, Query, RecallResult, SearchResult
 from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.plain import check_not_blank
+from commonplace.wire.record import ALL_AGENTS, Memory, Principal
 
 MAX_QUERY_CHARS = 32_768
-MOST_COUNTED = 1000  # hits of one counted search
+MAX_COUNTED = 1000  # hits of one counted search
 _WIDER = 8
 
 
-async def recall(core: Core, who: Principal, query: Query, parts: Parts = ALL) -> RecallResult:
+async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = ALL) -> RecallResult:
     """The answer, neither paid for nor logged: that is `Recaller`'s."""
     started = time.perf_counter()
     for agent in query.agents:
         core.require(who, agent, "reader")
     text = query.text.strip()
-    if not text:
-        raise ValidationError("query must not be blank", field="query")
+    check_not_blank(text, "query")
     if len(text) > MAX_QUERY_CHARS:
         raise ValidationError(
             f"query has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for", field="query"
@@ -83,7 +83,8 @@ def _demotion(memory: Memory, query: Query) -> float:
 
 
 def _why(store: str, place: int, r: RankedCandidate, fused: float) -> dict[str, Any]:
-    shares = {name: round(WEIGHTS.get(name, 0.0) * value, 4) for name, value in r.features.items()}
+    weights = fitted_blend().weights
+    shares = {name: round(weights.get(name, 0.0) * value, 4) for name, value in r.features.items()}
     features = {name: round(value, 4) for name, value in r.features.items()}
     why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}
     why |= {"stores": {store: {"rank": place, "score": r.score}}}
@@ -113,15 +114,15 @@ async def counted(core: Core, who: Principal, query: Query, limit: int, at_least
         found = await recall(core, who, replace(query, k=width))
         passing = [hit for hit in found.hits if at_least is None or shown_score(hit) >= at_least]
         total = len(passing)
-        if total < width or width >= MOST_COUNTED:
+        if total < width or width >= MAX_COUNTED:
             break
         if not at_least and (found.explain or {}).get("dense"):
             # By meaning everything is found, nearer or further, so counting it needs no search.
             total = await core.primary.count(Reach(who.tenant, query.agents, query.where, now=core.clock()))
             break
-        width = min(width * _WIDER, MOST_COUNTED)
+        width = min(width * _WIDER, MAX_COUNTED)
     best = sorted(passing[:limit], key=lambda hit: -shown_score(hit))
-    return SearchResult(best, min(total, MOST_COUNTED), found.note)
+    return SearchResult(best, min(total, MAX_COUNTED), found.note)
 
 
 class Recaller:
@@ -173,14 +174,14 @@ class Recaller:
         await self._log.note(self._entry(who, agents, text, ids, counted))
 
     def log_with_next_write(self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str]) -> None:
-        """As `log`, for whoever writes something of its own before it answers: `written_along`."""
+        """As `log`, for whoever writes something of its own before it answers: `flush_with`."""
         self._log.hold([self._entry(who, agents, text, ids, True)])
 
-    def written_along(self, tenant: str) -> AbstractContextManager[Callable[[Transaction], None]]:
-        return self._log.taken_along(tenant)
+    def flush_with(self, tenant: str) -> AbstractContextManager[Callable[[Transaction], None]]:
+        return self._log.flush_with(tenant)
 
     def _entry(
         self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], counted: bool
     ) -> RecallEntry:
-        agent = agents[0] if len(agents) == 1 else "*"
+        agent = agents[0] if len(agents) == 1 else ALL_AGENTS
         return RecallEntry(who, agent, text, list(ids), self._core.clock(), counted)

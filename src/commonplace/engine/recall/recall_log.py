@@ -17,8 +17,8 @@ from commonplace.wire.errors import Fault
 from commonplace.wire.record import Principal
 
 DELAY_SECONDS = 0.5
-_AT_MOST = 2000  # recalls held back before the next one is written at once
-_MOST_KEPT = 1000  # for a store that fails, and fewer than make a recall wait; beyond that the oldest are lost
+_MAX_WAITING = 2000  # recalls held back before the next one is written at once
+_MAX_KEPT = 1000  # for a store that fails, and fewer than make a recall wait; beyond that the oldest are lost
 _IDS_SHOWN = 20
 log = logging.getLogger("commonplace.engine")
 
@@ -51,7 +51,7 @@ class RecallLog:
 
     async def note(self, recalled: RecallEntry) -> None:
         self.hold([recalled])
-        if self._core.settings.recalls_at_once or len(self._waiting) >= _AT_MOST:
+        if self._core.settings.recalls_at_once or len(self._waiting) >= _MAX_WAITING:
             await self.flush()
 
     def hold(self, recalls: list[RecallEntry]) -> None:
@@ -61,7 +61,7 @@ class RecallLog:
             self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._due)
 
     @contextmanager
-    def taken_along(self, tenant: str) -> Iterator[Callable[[Transaction], None]]:
+    def flush_with(self, tenant: str) -> Iterator[Callable[[Transaction], None]]:
         """What a unit of work of this tenant's calls to write all that waits; if the work fails, it waits again."""
         recalls = [recalled for recalled in self._waiting if recalled.who.tenant == tenant]
         self._waiting = [recalled for recalled in self._waiting if recalled.who.tenant != tenant]
@@ -91,7 +91,7 @@ class RecallLog:
                 await self._core.transact(tenant, lambda tx, recalls=recalls: _write(tx, recalls))  # type: ignore[misc]
             except Fault as fault:
                 log.warning("%d recalls could not be counted yet: %s", len(recalls), fault.message)
-                self._waiting[:0] = recalls[-_MOST_KEPT:]  # they go with the next that can be written
+                self._waiting[:0] = recalls[-_MAX_KEPT:]  # they go with the next that can be written
             finally:
                 self._writing.remove(recalls)
 

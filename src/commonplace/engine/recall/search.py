@@ -9,15 +9,15 @@ from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
-from commonplace.engine.recall.ranking import CLOSELY, REACH, WEIGHTS, RankedCandidate, Shortlist
-from commonplace.engine.recall.understanding import ALL, Parts, Question, analyse
+from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
+from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import AgentContext, Reach, Search
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 15
 SURROUNDED = 4
-_MOST_SURROUNDED = 8
+_MAX_SURROUNDED = 8
 
 
 @dataclass(slots=True)
@@ -37,8 +37,8 @@ async def search(
     text: str,
     k: int,
     *,
-    parts: Parts = ALL,
-    weights: Mapping[str, float] = WEIGHTS,
+    parts: RecallParts = ALL,
+    weights: Mapping[str, float] | None = None,
     snapshot: Snapshot | None = None,
 ) -> SearchOutcome:
     """Asked again when the store's embedder is replaced meanwhile: another one's vectors say nothing here."""
@@ -49,7 +49,7 @@ async def search(
 
 
 async def _search_once(
-    core: Core, reach: Reach, text: str, k: int, parts: Parts, weights: Mapping[str, float], asked_at: int
+    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, weights: Mapping[str, float] | None, asked_at: int
 ) -> SearchOutcome:
     # The past had other replacements, and its sessions are not indexed.
     now = reach.as_of is None
@@ -70,7 +70,7 @@ async def _search_once(
     if not question.telling:
         candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
-    if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MOST_SURROUNDED))):
+    if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
     return SearchOutcome(
         question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and vectors is not None else None

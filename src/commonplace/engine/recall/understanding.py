@@ -14,7 +14,7 @@ from commonplace.stores.text import STOPWORDS, query_terms
 
 
 @dataclass(slots=True, frozen=True)
-class Parts:
+class RecallParts:
     """The parts of a recall that can be left out, to see what each is worth."""
 
     names: bool = True  # speakers are taken out of what is searched for, and must agree instead
@@ -31,7 +31,7 @@ class Parts:
         return [name for name, on in asdict(self).items() if not on]
 
 
-ALL = Parts()
+ALL = RecallParts()
 _NOBODY = AgentContext()
 
 
@@ -127,7 +127,7 @@ _TOKEN = re.compile(r"\w[\w'’.:/-]*\w|\w")
 _SENTENCE_STARTS = frozenset(".!?¿¡:\"'“„«(")
 
 
-def analyse(text: str, known: AgentContext = _NOBODY, now: int = 0, parts: Parts = ALL) -> Question:
+def analyse(text: str, known: AgentContext = _NOBODY, now: int = 0, parts: RecallParts = ALL) -> Question:
     folded = text.casefold()
     words = frozenset(_WORD.findall(folded))
     people = names.match_names(text, known.speakers) if parts.names else []

@@ -215,7 +215,7 @@ _BODY = re.compile(  # lines without a space in them, the last one perhaps short
     r"(?:(?:\\[nr]|[\s>]){0,32}+[A-Za-z0-9+/=]{20,}+)*+"
     r"(?:(?:\\[nr]|[ \t]{0,16}\n[ \t]{0,16})[A-Za-z0-9+/=]{4,19}+(?=[ \t]{0,16}(?:\n|\Z|\\[nr])))?"
 )
-_LEAST_BODY, _LEAST_CLOSED = 40, 12
+_MIN_BODY, _MIN_CLOSED = 40, 12
 
 
 def private_keys(text: str) -> Iterator[tuple[int, int]]:
@@ -227,11 +227,11 @@ def private_keys(text: str) -> Iterator[tuple[int, int]]:
         following = edges[i + 1] if i + 1 < len(edges) else None
         if following is not None and following[1] == "END":
             start, end = edge.end(), following.start()
-            if _key_chars(text[start:end]) >= _LEAST_CLOSED:
+            if _key_chars(text[start:end]) >= _MIN_CLOSED:
                 yield edge.start(), following.end()
         else:
             body = _BODY.match(text, edge.end())
-            if body is not None and _key_chars(body[0]) >= _LEAST_BODY:
+            if body is not None and _key_chars(body[0]) >= _MIN_BODY:
                 yield edge.start(), body.end()
 
 

@@ -33,7 +33,7 @@ _SENTENCE = frozenset(
 )  # fmt: skip
 _SAYS_A_STATE = re.compile(r"(?i)[a-z]{2,}(?:ed|less|able|ible|ful)\Z")
 _CODE_BETWEEN_QUOTES = "+,.&;:|=)(}]{[/\\%"
-_MOST_WORDS = 24
+_MAX_WORDS = 24
 #: Ordinary words that no list of seed words holds; a sentence of a dozen words has one.
 _NO_SEED_WORDS = frozenset(
     (
@@ -60,7 +60,7 @@ def is_said_password(value: str) -> bool:
     if len(words) == 1:
         return _is_said_word(value)
     spoken = [word.strip(".,;:!?").lower() for word in words]
-    if len(value) < 8 or len(words) > _MOST_WORDS or not all(any(map(str.isalnum, word)) for word in words):
+    if len(value) < 8 or len(words) > _MAX_WORDS or not all(any(map(str.isalnum, word)) for word in words):
         return False
     return not (_SENTENCE.intersection(spoken) or _states(spoken[-1]) or _is_code(value))
 

@@ -13,8 +13,8 @@ from commonplace.config import RedactionConfig
 from commonplace.engine.redaction import registered_secrets
 from commonplace.engine.redaction.registered_secrets import Secrets
 from commonplace.engine.types import Draft
-from commonplace.wire.errors import Fault, PayloadTooLarge, SecretLeakage
-from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
+from commonplace.wire.errors import Fault, SecretLeakage
+from commonplace.wire.record import Memory, check_content_size
 
 log = logging.getLogger("commonplace.engine")
 
@@ -23,9 +23,9 @@ Labels = list[str]
 
 _TEXTS = ("title", "entity_name", "source", "speaker")
 _DOCUMENTS = ("tags", "metadata", "provenance")
-_LEAST_NUMBER = 100_000  # that is a password where it is called one
+_MIN_NUMBER = 100_000  # that is a password where it is called one
 _NAME_KEYS, _VALUE_KEY = ("name", "key"), "value"
-_MOST_NAMES = 4096  # known to hold no secret
+_MAX_NAMES = 4096  # known to hold no secret
 _LARGE = 2_000  # characters; searching more than that is done off the event loop
 #: What others look a memory up by: another spelling would make it another one, so a secret there is refused.
 _NAMES = ("agent_id", "user_id", "project", "session_id", "kind", "aliases", "supersedes", "privacy")
@@ -98,11 +98,7 @@ class Redactor:
         """A draft or a version as it may be kept. `before` is the version whose names are kept as they were."""
         if not self.active:
             return record, []
-        if len(record.content) > MAX_CONTENT_CHARS:
-            raise PayloadTooLarge(
-                f"content has {len(record.content):,} characters; at most {MAX_CONTENT_CHARS:,} are kept in one memory",
-                field="content",
-            )
+        check_content_size(record.content)
         changes: dict[str, Any] = {}
         content, labels = self.text(record.content, extra)
         if labels:
@@ -149,7 +145,7 @@ class Redactor:
 
         labels = scanner.in_name(name, self._secrets_in_force(extra))
         if not labels and extra is None:
-            if len(self._clean_names) >= _MOST_NAMES:
+            if len(self._clean_names) >= _MAX_NAMES:
                 self._clean_names.clear()
             self._clean_names.add(name)  # the same few names come with every call
         return labels
@@ -217,7 +213,7 @@ class Redactor:
                 return [self._walk_named(key, item, extra, labels) for item in value]
             if isinstance(value, dict) and isinstance(value.get(_VALUE_KEY), str) and _VALUE_KEY not in key:
                 value = {**value, _VALUE_KEY: self._walk_named(key, value[_VALUE_KEY], extra, labels)}
-            text = str(value) if type(value) is int and value >= _LEAST_NUMBER else value
+            text = str(value) if type(value) is int and value >= _MIN_NUMBER else value
             if isinstance(text, str) and (label := scanner.named_secret(key, text, self._secrets_in_force(extra))):
                 labels.append(label)
                 return self.marker(label)

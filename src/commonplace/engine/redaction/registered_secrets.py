@@ -13,9 +13,9 @@ from pathlib import Path
 
 from commonplace.wire.errors import ValidationError
 
-LEAST = 8
+MIN_CHARS = 8
 _LABEL_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
-_LONGEST_LABEL = 64
+_MAX_LABEL_CHARS = 64
 _LABELLED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]{0,63})[ ]?=[ ]?(\S.*)\Z")
 #: What nobody sees between two letters: controls, joiners, marks of direction, variation selectors, tags, fillers.
 _INVISIBLE_RANGES = (
@@ -44,9 +44,9 @@ class Secrets:
         kept: dict[str, str] = {}
         for label, value in pairs:
             value = value.strip()
-            if len(_squeezed(value)) < LEAST:
+            if len(_without_white_space(value)) < MIN_CHARS:
                 raise ValidationError(
-                    f"the secret {label!r:.80} is too short to look for: it must have at least {LEAST} characters",
+                    f"the secret {label!r:.80} is too short to look for: it must have at least {MIN_CHARS} characters",
                     field="secrets",
                 )
             if _in_marker(value, NEUTRAL):
@@ -61,10 +61,14 @@ class Secrets:
         needles: dict[str, tuple[str, bool]] = {}
         for value in values:
             for spelled, encoded in _spellings(value):
-                needles.setdefault(_squeezed(spelled), (self._labels[value], encoded))
+                needles.setdefault(_without_white_space(spelled), (self._labels[value], encoded))
         self._needles = sorted(((n, *rest) for n, rest in needles.items()), key=lambda n: -len(n[0]))
         # What is looked for where escapes have been undone: a blank may have been a plus there.
-        plain = {_squeezed(spelled): self._labels[value] for value in values for spelled in (value, _plussed(value))}
+        plain = {
+            _without_white_space(spelled): self._labels[value]
+            for value in values
+            for spelled in (value, _with_plus_signs(value))
+        }
         self._plain = sorted(plain.items(), key=lambda n: -len(n[0]))
 
     @classmethod
@@ -78,14 +82,14 @@ class Secrets:
     def may_be_in(self, text: str) -> bool:
         if not self._needles:
             return False
-        squeezed = _squeezed(text)
+        squeezed = _without_white_space(text)
         return any(needle in squeezed for needle, _, _ in self._needles) or self._rounds_hidden(text) > 0
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
         if not self._needles:
             return
         yield from self._escaped_spans(text)
-        squeezed = _squeezed(text)
+        squeezed = _without_white_space(text)
         found = [each for each in self._needles if each[0] in squeezed]
         if not found:
             return
@@ -112,7 +116,7 @@ class Secrets:
             if undone == text:
                 return 0
             text = undone
-            squeezed = _squeezed(text)
+            squeezed = _without_white_space(text)
             if any(value in squeezed for value, _ in self._plain):
                 return rounds
         return 0
@@ -134,7 +138,7 @@ class Secrets:
                 at = squeezed.find(value, end)
 
 
-def _squeezed(text: str) -> str:
+def _without_white_space(text: str) -> str:
     joined = "".join(text.split())
     return joined if joined.isascii() and joined.isprintable() else joined.translate(_INVISIBLE)
 
@@ -148,7 +152,7 @@ def _visible(c: str) -> bool:
     return not c.isspace() and ord(c) not in _INVISIBLE
 
 
-def _plussed(value: str) -> str:
+def _with_plus_signs(value: str) -> str:
     return value.replace(" ", "+")
 
 
@@ -192,13 +196,13 @@ def _utf8_size(c: str) -> int:
 
 def _label(wanted: str, values: Iterable[str], lowered: str) -> str:
     """A label for a marker: it must not tell any part of a secret that is long enough to matter."""
-    label = _LABEL_CHARS.sub("_", wanted).strip("_")[:_LONGEST_LABEL] or NEUTRAL
-    grams = (label[i : i + LEAST].lower() for i in range(len(label) - LEAST + 1))
+    label = _LABEL_CHARS.sub("_", wanted).strip("_")[:_MAX_LABEL_CHARS] or NEUTRAL
+    grams = (label[i : i + MIN_CHARS].lower() for i in range(len(label) - MIN_CHARS + 1))
     return NEUTRAL if any(gram in lowered for gram in grams) or any(_in_marker(v, label) for v in values) else label
 
 
 def _in_marker(value: str, label: str) -> bool:
-    return any(_squeezed(value) in marker for marker in (f"<REDACTED:{label}>", f"[REDACTED:{label}]"))
+    return any(_without_white_space(value) in marker for marker in (f"<REDACTED:{label}>", f"[REDACTED:{label}]"))
 
 
 def _spellings(value: str) -> Iterator[tuple[str, bool]]:
@@ -263,11 +267,12 @@ def from_file(path: Path) -> list[tuple[str, str]]:
         if not line or line == "#" or line.startswith("# "):
             continue
         labelled = _LABELLED.match(line)
-        if labelled and len(labelled[2]) >= LEAST:
+        if labelled and len(labelled[2]) >= MIN_CHARS:
             pairs.append((labelled[1], labelled[2]))
-        elif len(line) < LEAST:
+        elif len(line) < MIN_CHARS:
             raise ValidationError(
-                f"{path}, line {number}: a secret must have at least {LEAST} characters", field="redaction.secrets_file"
+                f"{path}, line {number}: a secret must have at least {MIN_CHARS} characters",
+                field="redaction.secrets_file",
             )
         else:
             pairs.append((NEUTRAL, line))

@@ -33,7 +33,7 @@ _NAMES_IT = re.compile(  # api_key does, monkey does not
 )
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-_LONGEST_PLACEHOLDER = 200
+_MAX_PLACEHOLDER_CHARS = 200
 _MANY_DIFFERENT = 30  # characters; what is filled in for show repeats its own
 _AFTER_A_WORD = ".,;:)]}。，"
 _RUNS_ON = ("word", "random")
@@ -122,12 +122,12 @@ def is_placeholder(value: str) -> bool:
     bare = value.strip("\"'`<>[](){}.,;:!?$%# ")
     if not bare or bare.lower() in _PLACEHOLDERS:
         return True
-    return len(value) <= _LONGEST_PLACEHOLDER and bool(_PLACEHOLDER.search(value) or _NAMES_IT.match(bare))
+    return len(value) <= _MAX_PLACEHOLDER_CHARS and bool(_PLACEHOLDER.search(value) or _NAMES_IT.match(bare))
 
 
 def is_token(value: str) -> bool:
     """For forms with a prefix of their own: anything but a placeholder."""
-    if len(value) > _LONGEST_PLACEHOLDER or len(set(value)) >= _MANY_DIFFERENT:
+    if len(value) > _MAX_PLACEHOLDER_CHARS or len(set(value)) >= _MANY_DIFFERENT:
         return True  # "xxxx" is in one of many that are drawn by lot, too
     return not _PLACEHOLDER.search(value)
 

@@ -107,7 +107,7 @@ def spans(text: str, registered: tuple[Secrets, ...] = (), rules: bool = True) -
                 found += [(places[start][0], places[end - 1][1], rank, label) for start, end, rank, label in again]
     if found and marked:
         found = _outside_markers(text, found, registered)
-    return _united(sorted(found))
+    return _merge_overlapping(sorted(found))
 
 
 def _by_rules(text: str) -> list[tuple[int, int, int, str]]:
@@ -154,7 +154,7 @@ def _without_markers(text: str, known: frozenset[str]) -> tuple[str, list[tuple[
     return "".join(pieces) + text[at:], places + [(i, i + 1) for i in range(at, len(text))]
 
 
-def _united(found: list[tuple[int, int, int, str]]) -> list[Span]:
+def _merge_overlapping(found: list[tuple[int, int, int, str]]) -> list[Span]:
     """Overlapping ones become one, named by the longest registered value or else the rule that comes first."""
     united: list[tuple[int, int, int, str]] = []
     for start, end, rank, label in found:

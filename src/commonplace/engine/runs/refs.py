@@ -11,7 +11,7 @@ from commonplace.engine.core import Core
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Forbidden, ValidationError
 from commonplace.wire.filters import Condition, Where, matches
-from commonplace.wire.plain import check_json
+from commonplace.wire.plain import check_field
 from commonplace.wire.record import Memory, Principal, Role
 
 PREFIX = "mem_"
@@ -62,10 +62,7 @@ class Refs:
         """Whose memory a handle means; a text that is none names an agent of the caller's own tenant."""
         if not 1 <= len(ref) <= _NAME_CHARS:
             raise ValidationError(f"memoryRef must be text of 1 to {_NAME_CHARS} characters", field="memoryRef")
-        try:
-            check_json(ref)
-        except ValueError as why:
-            raise ValidationError(f"memoryRef {why}", field="memoryRef") from None
+        check_field(ref, "memoryRef")
         self._core.check_names(memoryRef=ref)
         if not ref.startswith(PREFIX):
             self._core.require(who, ref, role)

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from commonplace.engine.core import Core, check_expiry
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import MemoryScope
-from commonplace.engine.runs.runs import Run, kind, must_live
+from commonplace.engine.runs.runs import Run, kind, require_open
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import is_uuid, mint_id
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import Principal
 
 
@@ -45,8 +45,7 @@ class RunNotes:
     ) -> RunNote:  # fmt: skip
         core = self._core
         core.require(who, scope.agent, "writer")
-        if not content.strip():
-            raise ValidationError("content must not be blank", field="content")
+        check_not_blank(content, "content")
         check_expiry(expires_at, core.clock())
         core.redactor.check_name(scope.agent, "memoryRef", secrets)
         content = core.redact_text(content, "content", secrets)
@@ -54,7 +53,7 @@ class RunNotes:
         made = RunNote(mint_id(core.clock()), scope.agent, scope.namespace, content, tags, expires_at)
 
         def work(tx: Transaction) -> RunNote:
-            must_live(tx, run)
+            require_open(tx, run)
             kept = replace(made, created_at=tx.now)
             tx.put_record(Record(kind(run.id, backend), kept.id, asdict(kept)))
             return kept

@@ -24,13 +24,13 @@ RUNS = "run"  # every run of a tenant and when it was last used, so that idle on
 ITSELF = "run"  # the key of the run among its own records
 BACKENDS = ("scratchpad", "conversation")  # where it notes things for itself
 _OUTCOME = "outcome"
-_FIELDS = ("id", "tenant", "owner", "used", "ref", "agent", "guarded")  # of a run, as they are kept
+_FIELDS = ("id", "tenant", "owner", "used", "ref", "agent")  # of a run, which are kept under their own names
 _WITHIN = (*BACKENDS, _OUTCOME)  # all that goes when it ends
 IDLE_MS = 7 * DAY_MS
 TOUCHED_MS = 3_600_000  # a use is written down at most this often, and idle runs are looked for as often
 SECRET_CHARS = (8, 65_536)
-MOST_SECRETS = 100
-MOST_SECRET_CHARS = 262_144  # of all together: each is looked for in many spellings
+MAX_SECRETS = 100
+MAX_SECRET_CHARS = 262_144  # of all together: each is looked for in many spellings
 _ID = re.compile(r"run_[0-9a-f]{32}\Z")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _FORGOTTEN = (
@@ -48,7 +48,7 @@ class Run:
     used: int
     ref: str | None = None  # the memoryRef it was started with
     agent: str | None = None  # whose memory that is
-    guarded: bool = False  # it came with secrets of its own
+    has_secrets: bool = False  # of its own, which it came with
 
     def open_to(self, who: Principal) -> bool:
         """A run of an agent belongs to all who may use that agent; any other to its owner and to those who may all."""
@@ -103,10 +103,10 @@ class Runs:
         self._core.check_names(runId=id)
         found = await self._core.primary.record(who.tenant, kind(id), ITSELF) if _ID.match(id) else None
         if found is None or not (run := _run(found.value)).open_to(who):
-            raise unknown(id)
+            raise run_not_found(id)
         if self._idle(who.tenant, id, found.value):
             await self._finish(who.tenant, id)
-            raise unknown(id)
+            raise run_not_found(id)
         return run
 
     async def use(self, who: Principal, id: str) -> Run:
@@ -129,7 +129,7 @@ class Runs:
         """Keep with the run what came of it; `about` are the memories it quotes, which take it along when erased."""
 
         def work(tx: Transaction) -> None:
-            must_live(tx, run)
+            require_open(tx, run)
             tx.put_record(Record(kind(run.id, _OUTCOME), "", value, tuple(about)))
 
         await self._core.transact(who.tenant, work)
@@ -151,7 +151,7 @@ class Runs:
 
     def secrets_of(self, run: Run | None) -> Secrets | None:
         """What must not be in anything the run writes; refused when that is no longer known."""
-        if run is None or not run.guarded:
+        if run is None or not run.has_secrets:
             return None
         held = self._secrets.get((run.tenant, run.id))
         if held is None:
@@ -209,22 +209,22 @@ def kind(id: str, part: str = "") -> str:
     return f"run:{id}:{part}" if part else f"run:{id}"
 
 
-def unknown(id: str) -> NotFound:
+def run_not_found(id: str) -> NotFound:
     """The same sentence whether it never was, has ended, or is someone else's."""
     return NotFound(f"no run {id:.80}, or it has ended; `POST /openwop/runs` starts one")
 
 
-def must_live(tx: Transaction, run: Run) -> None:
+def require_open(tx: Transaction, run: Run) -> None:
     if tx.record(kind(run.id), ITSELF) is None:
-        raise unknown(run.id)
+        raise run_not_found(run.id)
 
 
 def check_secrets(given: Any) -> None:
     """What may be given as secrets. No message of ours repeats one."""
     if not isinstance(given, Mapping):
         raise ValidationError("secrets must be an object of labels and values", field="secrets")
-    if len(given) > MOST_SECRETS:
-        raise ValidationError(f"secrets must hold at most {MOST_SECRETS}, not {len(given)}", field="secrets")
+    if len(given) > MAX_SECRETS:
+        raise ValidationError(f"secrets must hold at most {MAX_SECRETS}, not {len(given)}", field="secrets")
     least, most = SECRET_CHARS
     for label, value in given.items():
         if not isinstance(label, str) or not _LABEL.match(label):
@@ -234,13 +234,14 @@ def check_secrets(given: Any) -> None:
         if not isinstance(value, str) or not least <= len(value) <= most:
             sentence = f"secrets.{label} must be text of {least} to {most:,} characters"
             raise ValidationError(sentence, field=f"secrets.{label}")
-    if (size := sum(map(len, given.values()))) > MOST_SECRET_CHARS:
-        sentence = f"secrets must hold at most {MOST_SECRET_CHARS:,} characters together, not {size:,}"
+    if (size := sum(map(len, given.values()))) > MAX_SECRET_CHARS:
+        sentence = f"secrets must hold at most {MAX_SECRET_CHARS:,} characters together, not {size:,}"
         raise ValidationError(sentence, field="secrets")
 
 
 def _keep(tx: Transaction, run: Run) -> None:
     value = {name: getattr(run, name) for name in _FIELDS} | {"seq": run.snapshot.seq, "at": run.snapshot.at}
+    value["guarded"] = run.has_secrets  # the name it has in stores that are in use
     tx.put_record(Record(kind(run.id), ITSELF, value))
     tx.put_record(Record(RUNS, run.id, {"used": run.used}))
 
@@ -253,4 +254,5 @@ def _touch(tx: Transaction, id: str) -> None:
 
 
 def _run(value: dict[str, Any]) -> Run:
-    return Run(snapshot=Snapshot(value["seq"], value["at"]), **{name: value[name] for name in _FIELDS})
+    fields = {name: value[name] for name in _FIELDS}
+    return Run(snapshot=Snapshot(value["seq"], value["at"]), has_secrets=value["guarded"], **fields)

@@ -15,10 +15,10 @@ from commonplace.engine.memory.write import write
 from commonplace.stores.base import Entry, Finding, Reach, Transaction
 from commonplace.stores.graph import LEAP_MS, Triple
 from commonplace.wire.filters import Condition
-from commonplace.wire.record import Memory, Principal, Status
+from commonplace.wire.record import ALL_AGENTS, Memory, Principal, Status
 from commonplace.wire.times import iso
 
-MEND = "mend_time"
+REPAIR = "mend_time"
 _EVERY_STATUS: tuple[Status, ...] = ("live", "pending", "archived", "deleted")
 _AT_ONCE = 1000
 
@@ -40,8 +40,8 @@ async def examine(core: Core, who: Principal, repair: bool) -> Finding:
     if len(times) * 2 > total:
         return Finding(check, False, f"{ahead}, and so is most of the ledger: set this machine's clock, then try again")
     for memory in memories:
-        await _mend_memory(core, who, memory, limit)
-    await core.transact(who.tenant, lambda tx: _mend_statements(tx, who, triples))
+        await _repair_memory(core, who, memory, limit)
+    await core.transact(who.tenant, lambda tx: _repair_statements(tx, who, triples))
     return Finding(check, True, f"{ahead}; they were dated anew", repaired=True)
 
 
@@ -72,19 +72,19 @@ async def _statements_ahead(core: Core, tenant: str, limit: int, times: set[int]
     return found
 
 
-async def _mend_memory(core: Core, who: Principal, memory: Memory, limit: int) -> None:
+async def _repair_memory(core: Core, who: Principal, memory: Memory, limit: int) -> None:
     live = memory.status == "live"
     entry = (await core.make_entries([memory]))[0] if live else Entry(memory, None, b"")
 
     def work(tx: Transaction) -> None:
         now = tx.get(memory.id)
         if now is not None and now.version == memory.version and now.created_at > limit:
-            write(tx, who, replace(entry, memory=replace(now, created_at=tx.now)), MEND, changed=["created_at"])
+            write(tx, who, replace(entry, memory=replace(now, created_at=tx.now)), REPAIR, changed=["created_at"])
 
     await core.transact(who.tenant, work)
 
 
-def _mend_statements(tx: Transaction, who: Principal, triples: list[Triple]) -> None:
+def _repair_statements(tx: Transaction, who: Principal, triples: list[Triple]) -> None:
     parts = []
     for triple in triples:
         now = tx.triple(triple.id)
@@ -93,4 +93,4 @@ def _mend_statements(tx: Transaction, who: Principal, triples: list[Triple]) -> 
             said = {"subject": now.subject, "predicate": now.predicate, "object": now.object}
             parts.append(audit.part(now.id, {**said, "valid_from": tx.now, "valid_to": now.valid_to}))
     # One entry even for nothing: the tenant's time is the clock's again from here on.
-    audit.append(tx, who, MEND, "*", parts or [audit.part(None, {"mended": 0})])
+    audit.append(tx, who, REPAIR, ALL_AGENTS, parts or [audit.part(None, {"mended": 0})])

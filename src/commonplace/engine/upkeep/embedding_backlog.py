@@ -67,7 +67,7 @@ class EmbeddingBacklog:
         after = 0
         while found := await store.without_vectors(info.generation, after, _AT_ONCE):
             after = found[-1][0]
-            for number, memory in in_turns(found):
+            for number, memory in round_robin(found):
                 try:
                     texts = passages(memory)
                     vectors, made_by = await self._core.embed_with_info(texts, memory.tenant, Lane.BACKGROUND)
@@ -79,7 +79,7 @@ class EmbeddingBacklog:
                 await store.add_vectors(memory, number, info.generation, vectors)
 
 
-def in_turns(found: Sequence[Numbered]) -> list[Numbered]:
+def round_robin(found: Sequence[Numbered]) -> list[Numbered]:
     """One of each tenant, then the next of each: nobody waits for another's thousand."""
     by_tenant: dict[str, list[Numbered]] = {}
     for each in found:

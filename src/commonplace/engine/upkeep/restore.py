@@ -30,8 +30,8 @@ async def restore_backup(
     """Put a backup in the place of a store; refused when it is damaged, or when there is a store and no consent."""
     from commonplace.stores.sqlite.files import (
         StoreFiles,
-        let_nobody_use,
         make_private_folder,
+        require_unused,
     )  # not before it is needed
 
     source, files = Path(backup).expanduser().absolute(), StoreFiles(Path(database).expanduser().absolute())
@@ -54,7 +54,7 @@ async def restore_backup(
         if dry_run:
             return {"dry_run": True, **found}
         if exists:
-            let_nobody_use(files)
+            require_unused(files)
             found["kept"] = str(_set_aside(files.database, files.wal, files.backups))
         shutil.rmtree(files.segments, ignore_errors=True)  # made anew from the rows
         for left in (files.wal, Path(f"{files.database}-shm")):

@@ -35,7 +35,7 @@ class Upkeep:
         self._runs = runs
 
     def _files(self, who: Principal) -> FileUpkeep:
-        require_operator(who, "look after the store")
+        require_operator(who, "maintain the store")
         if not isinstance(self._core.primary, FileUpkeep):
             raise Unavailable(f"the store {self._core.primary.name} has no files to maintain")
         return self._core.primary
@@ -157,7 +157,7 @@ class Upkeep:
 
     async def reindex(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
         """Embed everything anew beside what is there, then switch. Stopped halfway, it goes on from where it was."""
-        require_operator(who, "look after the store")
+        require_operator(who, "maintain the store")
         store = self._core.primary
         if not isinstance(store, Reindexable):
             raise Unavailable(f"the store {store.name} cannot keep the vectors of another embedder beside its own")

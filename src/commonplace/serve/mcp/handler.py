@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, JsonRpcError
 from commonplace.serve.mcp import versions
-from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, NO_METHOD, JsonRpcError
-from commonplace.serve.mcp.tools import Document, Prompt, Resource, Session, Tool, ToolSet
-from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError
+from commonplace.serve.mcp.tools import Document, McpSession, Prompt, Resource, Tool, ToolSet
+from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError, internal_error
 from commonplace.wire.strict_json import dumps
 
 NO_RESOURCE = -32002  # until 2025-11-25; invalid params since
 UNSUPPORTED_VERSION = -32022
 #: Methods that wait for the engine; all others are answered from the tables at once.
 WAITING = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
-MOST_COMPLETIONS = 100  # what the protocol allows
+MAX_COMPLETIONS = 100  # what the protocol allows
 #: How long a client of a stateless version may keep an answer: what a server offers changes only with its version.
 _LISTS = ("server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
 _TTL_MS = {**dict.fromkeys(_LISTS, 300_000), "resources/read": 0}
@@ -36,7 +36,7 @@ _NEEDS_A_PERSON = "Do not try again; tell the user that a person must look at it
 
 #: Told of what is our own fault: the operation and the exception.
 Report = Callable[[str, Exception], None]
-Method = Callable[[Session, str, Document], Awaitable[Document]]
+Method = Callable[[McpSession, str, Document], Awaitable[Document]]
 
 
 class McpHandler:
@@ -63,7 +63,7 @@ class McpHandler:
             raise JsonRpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
         return wanted
 
-    async def answer(self, session: Session, version: str, method: str, params: Any) -> Document:
+    async def answer(self, session: McpSession, version: str, method: str, params: Any) -> Document:
         """The result; raises JsonRpcError."""
         if params is None:
             params = {}
@@ -82,7 +82,7 @@ class McpHandler:
             raise
         except Exception as error:
             self._report(method, error)
-            raise JsonRpcError(INTERNAL_ERROR, "internal error; the server's log says where") from None
+            raise JsonRpcError(INTERNAL_ERROR, internal_error().message) from None
         if not versions.is_stateless(version):
             return result
         return versions.stateless_result(result, self.tool_set.server_info(session), _TTL_MS.get(method))
@@ -104,7 +104,7 @@ class McpHandler:
 
     # the handshake, and what stands for it
 
-    async def _initialize(self, session: Session, version: str, params: Document) -> Document:
+    async def _initialize(self, session: McpSession, version: str, params: Document) -> Document:
         wanted = params.get("protocolVersion")
         if wanted is not None and not isinstance(wanted, str):
             raise self._invalid("protocolVersion must be text such as 2025-11-25")
@@ -116,14 +116,14 @@ class McpHandler:
         result["serverInfo"] = versions.server_info(offered.server_info(session), version)
         return result | self._instructions()
 
-    async def _discover(self, session: Session, version: str, params: Document) -> Document:
+    async def _discover(self, session: McpSession, version: str, params: Document) -> Document:
         return {
             "supportedVersions": self._stateless,
             "capabilities": self.tool_set.capabilities,
             **self._instructions(),
         }
 
-    async def _ping(self, session: Session, version: str, params: Document) -> Document:
+    async def _ping(self, session: McpSession, version: str, params: Document) -> Document:
         return {}
 
     def _instructions(self) -> Document:
@@ -131,10 +131,10 @@ class McpHandler:
 
     # tools
 
-    async def _list_tools(self, session: Session, version: str, params: Document) -> Document:
+    async def _list_tools(self, session: McpSession, version: str, params: Document) -> Document:
         return {"tools": [versions.tool_document(tool, session, version) for tool in self.tool_set.tools]}
 
-    async def _call_tool(self, session: Session, version: str, params: Document) -> Document:
+    async def _call_tool(self, session: McpSession, version: str, params: Document) -> Document:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
             raise self._invalid("tools/call needs the name of a tool")
@@ -153,7 +153,7 @@ class McpHandler:
             return self._fault_result(tool, fault, version)
         except Exception as error:
             self._report(name, error)
-            return self._fault_result(tool, Fault(f"{name}: internal error; the server's log says where"), version)
+            return self._fault_result(tool, internal_error(name), version)
 
     def _fault_result(self, tool: Tool, fault: Fault, version: str) -> Document:
         text = tool.explain(fault) if tool.explain else None
@@ -164,14 +164,14 @@ class McpHandler:
 
     # resources
 
-    async def _list_resources(self, session: Session, version: str, params: Document) -> Document:
+    async def _list_resources(self, session: McpSession, version: str, params: Document) -> Document:
         return {"resources": [_resource(r, "uri", version) for r in self.tool_set.resources if not r.is_template]}
 
-    async def _list_templates(self, session: Session, version: str, params: Document) -> Document:
+    async def _list_templates(self, session: McpSession, version: str, params: Document) -> Document:
         templates = [_resource(r, "uriTemplate", version) for r in self.tool_set.resources if r.is_template]
         return {"resourceTemplates": templates}
 
-    async def _read_resource(self, session: Session, version: str, params: Document) -> Document:
+    async def _read_resource(self, session: McpSession, version: str, params: Document) -> Document:
         uri = params.get("uri")
         if not isinstance(uri, str):
             raise self._invalid("resources/read needs a uri")
@@ -191,10 +191,10 @@ class McpHandler:
 
     # prompts
 
-    async def _list_prompts(self, session: Session, version: str, params: Document) -> Document:
+    async def _list_prompts(self, session: McpSession, version: str, params: Document) -> Document:
         return {"prompts": [_prompt(prompt, version) for prompt in self.tool_set.prompts]}
 
-    async def _get_prompt(self, session: Session, version: str, params: Document) -> Document:
+    async def _get_prompt(self, session: McpSession, version: str, params: Document) -> Document:
         name, given = params.get("name"), params.get("arguments")
         found = next((prompt for prompt in self.tool_set.prompts if prompt.name == name), None)
         if found is None:
@@ -206,7 +206,7 @@ class McpHandler:
         message = {"role": "user", "content": {"type": "text", "text": text}}
         return {"description": found.description, "messages": [message]}
 
-    async def _complete(self, session: Session, version: str, params: Document) -> Document:
+    async def _complete(self, session: McpSession, version: str, params: Document) -> Document:
         ref, argument = params.get("ref"), params.get("argument")
         if not isinstance(ref, dict) or not isinstance(argument, dict):
             raise JsonRpcError(INVALID_PARAMS, "completion/complete needs a ref and an argument")
@@ -218,14 +218,14 @@ class McpHandler:
             values = await self.tool_set.completer(session, ref, name, typed)
         except Fault:
             values = []  # nothing to offer; the call itself will say what is wrong
-        shown = values[:MOST_COMPLETIONS]
+        shown = values[:MAX_COMPLETIONS]
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(shown) < len(values)}}
 
     def _invalid(self, sentence: str) -> JsonRpcError:
         return JsonRpcError(self.tool_set.invalid_params, sentence)
 
 
-async def _without_secrets(session: Session, said: tuple[Any, ...]) -> Any:
+async def _without_secrets(session: McpSession, said: tuple[Any, ...]) -> Any:
     """What a refusal says: it repeats arguments that nothing has looked at."""
     try:
         return (await session.engine()).redactor.document(list(said))[0]
@@ -234,7 +234,7 @@ async def _without_secrets(session: Session, said: tuple[Any, ...]) -> Any:
 
 
 def _no_method(method: str) -> JsonRpcError:
-    return JsonRpcError(NO_METHOD, f"Method not found: {method:.80}")
+    return JsonRpcError(METHOD_NOT_FOUND, f"Method not found: {method:.80}")
 
 
 def advice(tool: str, fault: Fault) -> str:

@@ -17,11 +17,12 @@ from starlette.types import Message, Receive, Scope, Send
 from commonplace.__about__ import __version__
 from commonplace.serve.context import RECORD, AppContext
 from commonplace.serve.http_io import CLIENT_GONE, read_body, send_reply
+from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, JsonRpcError
 from commonplace.serve.mcp.handler import McpHandler
-from commonplace.serve.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, JsonRpcError, decode
+from commonplace.serve.mcp.messages import decode
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.protocols import DEFAULT_TOOLS, load_tool_set, tool_set_names
-from commonplace.serve.routes import Protocol, Reply
+from commonplace.serve.routes import ProtocolRoutes, Reply
 from commonplace.serve.telemetry import log_bug
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 SESSION = "commonplace.mcp.session"  # where a request's session lies in its ASGI scope
 _PARAMETERS = ("agent", "palace")
-_MOST_CHARS = 256
+_MAX_CHARS = 256
 
 
 def _error(fault: Fault) -> Any:
@@ -39,7 +40,7 @@ def _error(fault: Fault) -> Any:
 
 
 #: It has no routes: the body is a conversation of its own, which the SDK reads.
-PROTOCOL = Protocol("/mcp", (), _error)
+PROTOCOL = ProtocolRoutes("/mcp", (), _error)
 
 
 def endpoints(context: AppContext) -> dict[str, McpEndpoint]:
@@ -98,7 +99,7 @@ class McpEndpoint:
         context.authenticator.spend(who)
         given = dict(QueryParams(scope["query_string"]))
         for name, value in given.items():
-            if name not in _PARAMETERS or not 1 <= len(value) <= _MOST_CHARS:
+            if name not in _PARAMETERS or not 1 <= len(value) <= _MAX_CHARS:
                 raise ValidationError(f"an address ends in ?agent=NAME or ?palace=NAME, not in {name[:80]!r}")
         agent, palace = given.get("agent", context.config.agent), given.get("palace")
         return RequestSession(context.engine, who, agent, palace, named="agent" in given)

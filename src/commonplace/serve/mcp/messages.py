@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from commonplace.serve.json_rpc import INVALID_REQUEST, PARSE_ERROR, JsonRpcError
 from commonplace.serve.mcp.tools import Document
 from commonplace.wire import strict_json
-
-PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
-
-
-class JsonRpcError(Exception):
-    """A JSON-RPC error: the request could not be carried out as a request. `id` is that of the request, if known."""
-
-    def __init__(self, code: int, message: str, data: Any = None, *, id: Any = None) -> None:
-        super().__init__(message)
-        self.code, self.message, self.data, self.id = code, message, data, id
-
-    def document(self) -> Document:
-        error: Document = {"code": self.code, "message": self.message}
-        return error if self.data is None else error | {"data": self.data}
-
-    def response(self, id: Any = None) -> Document:
-        return {"jsonrpc": "2.0", "id": self.id if id is None else id, "error": self.document()}
 
 
 def decode(data: bytes) -> Document:

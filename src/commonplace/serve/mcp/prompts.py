@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from commonplace.serve.mcp.tools import Prompt
 from commonplace.wire.errors import ValidationError
 
-_DAYS, _MOST_DAYS = 7, 3650
+_DAYS, _MAX_DAYS = 7, 3650
 
 
 def _about(arguments: Mapping[str, str]) -> str:
@@ -33,8 +33,8 @@ def _keep(arguments: Mapping[str, str]) -> str:
 
 def _review(arguments: Mapping[str, str]) -> str:
     given = arguments.get("days", "").strip() or str(_DAYS)
-    if not (given.isdecimal() and 1 <= int(given[:6]) <= _MOST_DAYS):
-        raise ValidationError(f"days must be a whole number from 1 to {_MOST_DAYS}, not {given[:20]!r}", field="days")
+    if not (given.isdecimal() and 1 <= int(given[:6]) <= _MAX_DAYS):
+        raise ValidationError(f"days must be a whole number from 1 to {_MAX_DAYS}, not {given[:20]!r}", field="days")
     return (
         f"Go through what was kept in the last {int(given)} days.\n\n"
         "1. Use the list tool to read the newest memories, page by page, until they are older than that.\n"

@@ -17,8 +17,9 @@ from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from commonplace.serve.json_rpc import INVALID_REQUEST, JsonRpcError
 from commonplace.serve.mcp.handler import WAITING, McpHandler
-from commonplace.serve.mcp.messages import INVALID_REQUEST, JsonRpcError, decode, is_answer
+from commonplace.serve.mcp.messages import decode, is_answer
 from commonplace.serve.mcp.sessions import StdioSession
 from commonplace.serve.mcp.stdio_streams import InputStream, LineSplitter, OutputStream
 from commonplace.serve.mcp.tools import Document, ToolSet
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from commonplace.config import Config
 
 #: Requests worked on at once; while there are as many, nothing more is read.
-MOST_IN_FLIGHT = 64
+MAX_IN_FLIGHT = 64
 #: How long what is in flight may take once the client is gone, and how long all of stopping may.
 GRACE_SECONDS = 1.2
 STOP_SECONDS = 1.8
@@ -50,7 +51,7 @@ class Connection:
         self._output = output
         self._limit = limit
         self._version = handler.tool_set.fallback
-        self._turns = asyncio.Semaphore(MOST_IN_FLIGHT)
+        self._turns = asyncio.Semaphore(MAX_IN_FLIGHT)
         self.in_flight: set[asyncio.Task[None]] = set()
         self._by_id: dict[Any, asyncio.Task[None]] = {}  # the last with that id: a client may use one twice
         self.has_answered = False  # whether the handshake is over, so that heavy things may be loaded
@@ -193,13 +194,13 @@ class StdioServer:
             self._opening = asyncio.create_task(self._open())
             if self._options.http is not None:
                 self._start_companion()
-        if len(self._connection.in_flight) >= MOST_IN_FLIGHT and not self._paused:
+        if len(self._connection.in_flight) >= MAX_IN_FLIGHT and not self._paused:
             self._paused = True
             self._input.pause()
             asyncio.create_task(self._resume_when_free()).add_done_callback(lambda _: None)
 
     async def _resume_when_free(self) -> None:
-        while len(self._connection.in_flight) >= MOST_IN_FLIGHT:
+        while len(self._connection.in_flight) >= MAX_IN_FLIGHT:
             await asyncio.wait(list(self._connection.in_flight), return_when=asyncio.FIRST_COMPLETED)
         self._paused = False
         if not self._stopping.is_set():

@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from commonplace.serve.json_rpc import INVALID_PARAMS
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS, VERSIONS
 from commonplace.wire.validate import portable_schema, rewrite_schema
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 
-class Session(Protocol):
+class McpSession(Protocol):
     """What a tool is called in: who asks, and what is meant when a call names no agent or palace."""
 
     @property
@@ -39,9 +40,9 @@ class Session(Protocol):
         ...
 
 
-Handler = Callable[[Session, Document], Awaitable[Document]]
+Handler = Callable[[McpSession, Document], Awaitable[Document]]
 #: Made when tools are listed, for a session: what is required may depend on its defaults.
-Schema = Callable[[Session], Document]
+Schema = Callable[[McpSession], Document]
 
 
 class Hints(NamedTuple):
@@ -87,7 +88,7 @@ class Resource(NamedTuple):
     title: str
     description: str
     pattern: str  # which URIs it covers, as a regular expression for the whole of them
-    handler: Callable[[Session, str], Awaitable[Document]]  # (session, uri) → the document
+    handler: Callable[[McpSession, str], Awaitable[Document]]  # (session, uri) → the document
 
     @property
     def is_template(self) -> bool:
@@ -114,20 +115,20 @@ class ToolSet(NamedTuple):
     name: str
     tools: tuple[Tool, ...]
     #: `serverInfo` of a session: at least name and version.
-    server_info: Callable[[Session], Document]
+    server_info: Callable[[McpSession], Document]
     capabilities: Document = _TOOLS_ONLY
     instructions: str | None = None
     resources: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     #: (session, what is being filled in, its argument's name, what was typed) → what it may be.
-    completer: Callable[[Session, Document, str, str], Awaitable[list[str]]] | None = None
+    completer: Callable[[McpSession, Document, str, str], Awaitable[list[str]]] | None = None
     versions: tuple[str, ...] = VERSIONS
     #: The version offered to a client that asks for one we do not know.
     fallback: str = HANDSHAKE_VERSIONS[-1]
     #: What a call of a tool that is not there is answered with: code, and a sentence about the name.
-    unknown_tool: Callable[[str], tuple[int, str]] = lambda name: (-32602, f"Unknown tool: {name}")
+    unknown_tool: Callable[[str], tuple[int, str]] = lambda name: (INVALID_PARAMS, f"Unknown tool: {name}")
     #: The code for parameters that are not what a method takes.
-    invalid_params: int = -32602
+    invalid_params: int = INVALID_PARAMS
     #: Whether requests on stdio are done one after the other, each answered before the next is begun.
     in_order: bool = False
 
@@ -155,7 +156,7 @@ def arguments_schema(
 ) -> Schema:
     """A request as a tool's arguments: naming the agent becomes optional, and what a path says is `also` asked."""
 
-    def make(session: Session) -> Document:
+    def make(session: McpSession) -> Document:
         document = rewrite_schema(portable_schema(request), _typed)
         properties: Document = {field: rules for field, rules in document["properties"].items() if field not in hidden}
         optional = set(defaults or ())
@@ -174,7 +175,7 @@ def arguments_schema(
 def result_schema(response: str, *, nulls: bool = True) -> Schema:
     """A response as a tool's output. What may be null there may be left out here; without `nulls` it always is."""
 
-    def make(session: Session) -> Document:
+    def make(session: McpSession) -> Document:
         document = rewrite_schema(portable_schema(response, nulls=nulls), _typed)
         if nulls:
             document = rewrite_schema(document, _lenient)

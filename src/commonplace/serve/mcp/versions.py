@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from commonplace.serve.mcp.tools import Document, Session, Tool
+    from commonplace.serve.mcp.tools import Document, McpSession, Tool
 
 #: Every version with a handshake, oldest first.
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -34,7 +34,7 @@ def titled(document: Document, title: str, version: str) -> Document:
     return {"name": document["name"], "title": title} | document if title and _knows(version, _STRUCTURED) else document
 
 
-def tool_document(tool: Tool, session: Session, version: str) -> Document:
+def tool_document(tool: Tool, session: McpSession, version: str) -> Document:
     document = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema(session)}
     document = titled(document, tool.title, version)
     if _knows(version, _STRUCTURED):

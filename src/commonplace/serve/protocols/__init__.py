@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from commonplace.serve.routes import Protocol
+from commonplace.serve.routes import ProtocolRoutes
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_TOOLS, _DEFAULT_FILE = "commonplace", "memorywire"
 
 
-def http_protocols(config: Config) -> tuple[Protocol, ...]:
+def http_protocols(config: Config) -> tuple[ProtocolRoutes, ...]:
     found = (protocol for module in _modules() for protocol in getattr(module, "PROTOCOLS", ()))
     return tuple(protocol for protocol in found if protocol.enabled(config))
 

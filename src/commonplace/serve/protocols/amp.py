@@ -8,7 +8,7 @@ from commonplace.__about__ import __version__
 from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.tools import CHANGES, READS, REPLACES, Document, without_nulls
 from commonplace.serve.query import parameters
-from commonplace.serve.routes import Protocol, Route, dialect_handler
+from commonplace.serve.routes import ProtocolRoutes, Route, dialect_handler
 from commonplace.wire.errors import Fault
 from commonplace.wire.strict_json import dumps
 
@@ -55,11 +55,11 @@ ROUTES = (
     _route("GET", "status", "status", "Health and statistics."),
     _route("GET", "agents/{agent:path}/status", "agent_status", "What an agent is doing."),
 )
-PROTOCOLS = (Protocol("/amp", ROUTES, _error),)
+PROTOCOLS = (ProtocolRoutes("/amp", ROUTES, _error),)
 
 
 def _tool(operation: str, title: str, hints: mcp.Hints, description: str) -> mcp.Tool:
-    async def call(session: mcp.Session, arguments: Document) -> Document:
+    async def call(session: mcp.McpSession, arguments: Document) -> Document:
         answer = await perform(await session.engine(), session.who, operation, without_nulls(arguments))
         if operation == "status":
             answer = {name: without_nulls(part) if isinstance(part, dict) else part for name, part in answer.items()}

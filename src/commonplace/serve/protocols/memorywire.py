@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from commonplace.__about__ import __version__
 from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.prompts import PROMPTS
-from commonplace.serve.mcp.tools import ADDS, CHANGES, READS, Document, Resource, Session, without_nulls
+from commonplace.serve.mcp.tools import ADDS, CHANGES, READS, Document, McpSession, Resource, without_nulls
 from commonplace.serve.query import parameters
-from commonplace.serve.routes import NOTHING, Call, NdjsonLines, Protocol, Reply, Route, dialect_handler
+from commonplace.serve.routes import NOTHING, Call, NdjsonLines, ProtocolRoutes, Reply, Route, dialect_handler
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check, parse
 
@@ -125,7 +125,7 @@ ROUTES = (
            "operations/kg.response"),
 )  # fmt: skip
 
-PROTOCOLS = (Protocol("/v0", ROUTES),)
+PROTOCOLS = (ProtocolRoutes("/v0", ROUTES),)
 
 
 # tools
@@ -134,7 +134,7 @@ PROTOCOLS = (Protocol("/v0", ROUTES),)
 def _call(operation: str, agent: bool = True, defaults: Mapping[str, Any] = NOTHING) -> mcp.Handler:
     """One operation as a tool: models seldom name the agent, which is then the session's."""
 
-    async def call(session: Session, arguments: Document) -> Document:
+    async def call(session: McpSession, arguments: Document) -> Document:
         request = {**({"agent_id": session.agent} if agent else {}), **defaults, **without_nulls(arguments)}
         answer = await perform(await session.engine(), session.who, operation, request)
         if not isinstance(answer, dict):
@@ -149,13 +149,13 @@ def _call(operation: str, agent: bool = True, defaults: Mapping[str, Any] = NOTH
 _get, _find, _query = _call("get"), _call("recall"), _call("kg_query")
 
 
-async def _update_tool(session: Session, arguments: Document) -> Document:
+async def _update_tool(session: McpSession, arguments: Document) -> Document:
     given = {"agent_id": session.agent, **without_nulls(arguments)}
     check(f"{_OPERATIONS}history", {name: given[name] for name in ("agent_id", "id") if name in given})
     return await _update(await session.engine(), session.who, given.pop("id"), given)
 
 
-async def _query_tool(session: Session, arguments: Document) -> Document:
+async def _query_tool(session: McpSession, arguments: Document) -> Document:
     found = await _query(session, arguments)
     return {**found, "triples": [without_nulls(triple) for triple in found["triples"]]}
 
@@ -261,19 +261,19 @@ _TOOLS = (
 # resources
 
 
-async def _read_status(session: Session, uri: str) -> Document:
+async def _read_status(session: McpSession, uri: str) -> Document:
     found = await perform(await session.engine(), session.who, "status", {})
     answer = {"version": found["version"], "agent": session.agent}
     answer |= {name: found[name] for name in ("agents", "memories", "pending_reviews")}
     return answer | ({"embedder": found["embedder"]["name"]} if "embedder" in found else {})
 
 
-async def _read_memory(session: Session, uri: str) -> Document:
+async def _read_memory(session: McpSession, uri: str) -> Document:
     agent, id = _uri_parts(uri)
     return await _get(session, {"agent_id": agent, "id": id})
 
 
-async def _read_recall(session: Session, uri: str) -> Document:
+async def _read_recall(session: McpSession, uri: str) -> Document:
     """The paper's resource mode: the URI carries the query, the body is the whole response."""
     known = ("q", "k", "user_id")
     given = dict(parse_qsl(urlsplit(uri).query, keep_blank_values=True))
@@ -291,7 +291,7 @@ def _uri_parts(uri: str) -> tuple[str, str]:
     return unquote(agent), unquote(rest)
 
 
-async def _complete(session: Session, ref: Document, name: str, typed: str) -> list[str]:
+async def _complete(session: McpSession, ref: Document, name: str, typed: str) -> list[str]:
     """Agents by name, where an address of ours wants one."""
     if ref.get("type") != "ref/resource" or not str(ref.get("uri")).startswith("memory://") or name != "agent":
         return []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from commonplace.serve.json_rpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 from commonplace.serve.protocols import memorywire
 from commonplace.serve.query import parse_query
-from commonplace.serve.routes import Call, MalformedBody, Protocol, Reply, Route
+from commonplace.serve.routes import Call, MalformedBody, ProtocolRoutes, Reply, Route
 from commonplace.wire import strict_json
 from commonplace.wire.errors import Fault, ValidationError
 
@@ -15,7 +16,6 @@ MAX_CALLS = 1000
 _MAX_ID = 3.4e38  # what the schema says, so that an id given back is one that could be given
 _METHODS: dict[str, Route] = {f"memory.{route.operation}": route for route in memorywire.ROUTES}
 
-PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
 #: -32000 to -32099 are for servers to give meaning to; the last two digits are those of HTTP where they can be.
 _CODES = {
     "unauthenticated": -32001,
@@ -52,7 +52,7 @@ async def _answer(call: Call, request: Any, paid: bool = True) -> dict[str, Any]
     try:
         if method not in _METHODS:
             fault = ValidationError(f"there is no method {method[:80]!r}; there are {', '.join(_METHODS)}")
-            answer = _refusal(call, id, NO_METHOD, fault)
+            answer = _refusal(call, id, METHOD_NOT_FOUND, fault)
         else:
             if not paid:
                 call.spend()
@@ -149,4 +149,4 @@ _ROUTE = Route(
     response="memorywire/rpc.response",
     batch=MAX_CALLS,
 )
-PROTOCOLS = (Protocol("/v0/rpc", (_ROUTE,), _error_of_no_call),)
+PROTOCOLS = (ProtocolRoutes("/v0/rpc", (_ROUTE,), _error_of_no_call),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commonplace.serve.query import Parameter
-from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
+from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route
 
 if TYPE_CHECKING:
     from commonplace.dialects.mrp import Mrp
@@ -64,4 +64,4 @@ ROUTES = (
     _route("GET", "vouches", vouches, "mrp_vouches", "Who vouches for whom.", "vouches.response",
            query=_VOUCHES),
 )  # fmt: skip
-PROTOCOLS = (Protocol("/mrp", ROUTES),)
+PROTOCOLS = (ProtocolRoutes("/mrp", ROUTES),)

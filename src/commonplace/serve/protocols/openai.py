@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from commonplace.serve.routes import Call, Protocol, Reply, Route
+from commonplace.serve.routes import Call, ProtocolRoutes, Reply, Route
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check
 
@@ -50,4 +50,4 @@ _SUMMARY = "Vectors for texts, by the store's embedder."
 _ROUTE = Route(
     "POST", "/v1/embeddings", embeddings, "embeddings", _SUMMARY, "openai", request=_REQUEST, response=_RESPONSE
 )
-PROTOCOLS = (Protocol("/v1", (_ROUTE,)),)
+PROTOCOLS = (ProtocolRoutes("/v1", (_ROUTE,)),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commonplace.serve.query import parameters
-from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route, dialect_handler
+from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route, dialect_handler
 from commonplace.wire.errors import Fault
 from commonplace.wire.validate import check
 
@@ -86,7 +86,7 @@ HOST_ROUTES = (
 )  # fmt: skip
 
 
-def _well_known(*, host: bool) -> Protocol:
+def _well_known(*, host: bool) -> ProtocolRoutes:
     """The discovery document, which names the workflows where they are served."""
 
     async def discover(call: Call) -> Reply:
@@ -97,12 +97,12 @@ def _well_known(*, host: bool) -> Protocol:
 
     path = "/.well-known/openwop"
     route = _route("GET", path, "discovery", "What this host offers.", discover, role=None)
-    return Protocol(path, (route,), _error, lambda config: config.openwop_host is host)
+    return ProtocolRoutes(path, (route,), _error, lambda config: config.openwop_host is host)
 
 
 PROTOCOLS = (
-    Protocol("/openwop", ROUTES, _error),
+    ProtocolRoutes("/openwop", ROUTES, _error),
     _well_known(host=False),
     _well_known(host=True),
-    Protocol("/v1/runs", HOST_ROUTES, _error, lambda config: config.openwop_host),
+    ProtocolRoutes("/v1/runs", HOST_ROUTES, _error, lambda config: config.openwop_host),
 )

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commonplace.dialects.trusty.tools import NAME, TOOLS as PUBLISHED, VERSION, input_schema
+from commonplace.serve.json_rpc import INTERNAL_ERROR
 from commonplace.serve.mcp import tools as mcp
-from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, Session
+from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, McpSession
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.query import Parameter
-from commonplace.serve.routes import Call, Handler, Protocol, Reply, Route
+from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import LOCAL_TENANT, Principal
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from commonplace.serve.companion import Events
 
 POSITION = 6
-_INTERNAL_ERROR = -32603
 
 
 # tools
@@ -36,10 +36,10 @@ _HINTS |= dict.fromkeys(_READING, READS)
 
 
 def _tool(name: str, description: str) -> mcp.Tool:
-    def arguments(session: Session) -> Document:
+    def arguments(session: McpSession) -> Document:
         return input_schema(name, palace=session.palace is None)
 
-    async def call(session: Session, arguments: Document) -> Document:
+    async def call(session: McpSession, arguments: Document) -> Document:
         from commonplace.dialects.trusty.operations import Trusty  # which loads the engine: not before the first call
 
         return await Trusty(await session.engine(), session.who, session.palace).call(name, arguments)
@@ -48,7 +48,7 @@ def _tool(name: str, description: str) -> mcp.Tool:
     return mcp.Tool(name, description, arguments, _HINTS[name], call, response, faults="error")
 
 
-def _server_info(session: Session) -> Document:
+def _server_info(session: McpSession) -> Document:
     """Name and version are trusty-memory's own, because its clients may look at them."""
     info: Document = {"name": NAME, "version": VERSION}
     return info if session.palace is None else info | {"default_palace": session.palace}
@@ -60,8 +60,8 @@ TOOLS = mcp.ToolSet(
     _server_info,
     versions=HANDSHAKE_VERSIONS,  # its methods are a closed list, without the stateless versions' `server/discover`
     fallback=HANDSHAKE_VERSIONS[0],
-    unknown_tool=lambda name: (_INTERNAL_ERROR, f"unknown tool: {name}"),
-    invalid_params=_INTERNAL_ERROR,
+    unknown_tool=lambda name: (INTERNAL_ERROR, f"unknown tool: {name}"),
+    invalid_params=INTERNAL_ERROR,
     in_order=True,
 )
 
@@ -220,7 +220,7 @@ def _body(call: Call, schema: str) -> Document:
     return body
 
 
-def companion_protocol(palace: str | None, events: Events) -> Protocol:
+def companion_protocol(palace: str | None, events: Events) -> ProtocolRoutes:
     handlers = _Handlers(palace, events)
     api, one = "/api/v1", "/api/v1/palaces/{id}"
     text, count = Parameter({"type": "string"}), Parameter({"type": "integer", "minimum": 0, "maximum": MAX_INTEGER})
@@ -256,4 +256,4 @@ def companion_protocol(palace: str | None, events: Events) -> Protocol:
         route("POST", f"{one}/kg", handlers.assert_fact, "State a fact.", role="writer", status=204,
               request="trusty/http/triple"),
     )  # fmt: skip
-    return Protocol("", routes, lambda fault: {"error": fault.message})
+    return ProtocolRoutes("", routes, lambda fault: {"error": fault.message})

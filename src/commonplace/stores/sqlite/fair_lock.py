@@ -22,7 +22,7 @@ except ImportError:  # Windows
 _MUTEX = (1 << 62, 1)  # one byte far past any ticket guards the counter
 _FIRST_TICKET = 16  # bytes below hold the counter itself
 _LAST_TICKET = 1 << 61  # a million writes a second reach it in 70,000 years
-_SHORTEST_POLL, _LONGEST_POLL = 0.0002, 0.002
+_MIN_POLL, _MAX_POLL = 0.0002, 0.002
 # Open-file-description locks keep two stores in one process apart; plain ones belong to the process.
 _OFD = fcntl is not None and sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
 
@@ -79,7 +79,7 @@ class FairLock:
     def _poll(self, kind: int, start: int, length: int, deadline: float) -> None:
         if length == 0:  # to the kernel a length of 0 means "to the end of the file"
             return
-        pause = _SHORTEST_POLL
+        pause = _MIN_POLL
         while True:
             try:
                 return self._set(kind, start, length)
@@ -87,7 +87,7 @@ class FairLock:
                 if time.monotonic() >= deadline:
                     raise LockTimeout from None
             time.sleep(pause)
-            pause = min(pause * 1.5, _LONGEST_POLL)
+            pause = min(pause * 1.5, _MAX_POLL)
 
     def _set(self, kind: int, start: int, length: int) -> None:
         if _OFD:

@@ -113,7 +113,7 @@ def _open_checked(files: StoreFiles) -> apsw.Connection:
         db.execute(
             "PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON"
         ).fetchall()  # as `wire.durable`, on macOS alone
-        _bring_up_to_date(db, files)
+        _migrate(db, files)
     except BaseException as error:
         if db is not None:
             db.close()
@@ -129,7 +129,7 @@ def _open_checked(files: StoreFiles) -> apsw.Connection:
     return db
 
 
-def let_nobody_use(files: StoreFiles) -> None:
+def require_unused(files: StoreFiles) -> None:
     """Raises unless no other process has the store open; one that is damaged nobody can use."""
     try:
         db = connect(files.database)
@@ -219,7 +219,7 @@ def newer_schema(path: Path, version: int) -> UnusableStore:
     )
 
 
-def _bring_up_to_date(db: apsw.Connection, files: StoreFiles) -> None:
+def _migrate(db: apsw.Connection, files: StoreFiles) -> None:
     if db.pragma("user_version") == 0:
         _run_migrations(db, files)  # who gets the database's own lock first does it: there is nothing to copy
     elif db.pragma("user_version") < schema.VERSION:

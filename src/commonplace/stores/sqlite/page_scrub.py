@@ -20,7 +20,7 @@ log = logging.getLogger("commonplace.sqlite")
 DUE = "gaps_to_clear"
 _CHUNK = 8 << 20
 _HEADER = {2: 12, 5: 12, 10: 8, 13: 8}  # bytes, by the kind of b-tree page
-_MOST_PAGES = 1 << 25  # from here on the page number that starts an overflow page could look like a kind
+_MAX_PAGES = 1 << 25  # from here on the page number that starts an overflow page could look like a kind
 
 
 def is_due(db: apsw.Connection) -> bool:
@@ -54,7 +54,7 @@ def _overwrite_gaps(path: Path, page_size: int) -> None:
     file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
     try:
         size = file.xFileSize()
-        if size // page_size >= _MOST_PAGES:
+        if size // page_size >= _MAX_PAGES:
             return
         for start in range(0, size, _CHUNK):
             data = file.xRead(min(_CHUNK, size - start), start)

@@ -113,7 +113,7 @@ _STATUSES = ("live", "archived", "pending", "deleted")
 _CODES = {name: code for code, name in enumerate(_STATUSES)}
 _WORTH = "SELECT mid, status, importance, created_at, expires_at FROM memories WHERE scope_id = ?"
 _RECALLED = "SELECT count(*), total(recalls), max(last_recalled_at) FROM recalls"
-_MOST_ROWS = 4_000_000  # held for all scopes together; the one not asked for longest goes first
+_MAX_ROWS = 4_000_000  # held for all scopes together; the one not asked for longest goes first
 _SPARE = 16  # rows fetched beyond those wanted, for what has changed a moment ago
 
 _ROW = np.dtype(
@@ -149,7 +149,7 @@ class ImportanceCache:
                 held.rows = _with_recalls(held.rows, db)
                 held.counted = counters
             self._scopes[scope] = held  # now the one asked for last
-            while len(self._scopes) > 1 and sum(len(s.rows) for s in self._scopes.values()) > _MOST_ROWS:
+            while len(self._scopes) > 1 and sum(len(s.rows) for s in self._scopes.values()) > _MAX_ROWS:
                 self._scopes.pop(next(iter(self._scopes)))
             return held.rows
 

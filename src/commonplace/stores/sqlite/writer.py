@@ -213,7 +213,7 @@ class Writer:
         if leapt := now < state.at:
             log.warning(
                 "the last write of tenant %s is dated %s, long after this clock's %s: time goes on by the clock; "
-                "`commonplace doctor` finds and mends what was dated so", job.tenant, iso(state.at), iso(now),
+                "`commonplace doctor` finds and repairs what was dated so", job.tenant, iso(state.at), iso(now),
             )  # fmt: skip
         scopes: ChainMap[tuple[int, str], int] = ChainMap({}, group.scopes, self._committed.scopes)
         tx = SqliteTransaction(self._db, state, now, self._committed.generations, scopes, shared, leapt)

@@ -5,7 +5,7 @@ It knows rows by number and nothing of SQL, memories or the engine.
 
 from __future__ import annotations
 
-from commonplace.stores.sqlite.index.query import Hit, IndexQuery, IndexRow, IndexSource
+from commonplace.stores.sqlite.index.query import IndexHit, IndexQuery, IndexRow, IndexSource
 from commonplace.stores.sqlite.index.segment_index import SegmentIndex
 
-__all__ = ["Hit", "IndexQuery", "IndexRow", "IndexSource", "SegmentIndex"]
+__all__ = ["IndexHit", "IndexQuery", "IndexRow", "IndexSource", "SegmentIndex"]

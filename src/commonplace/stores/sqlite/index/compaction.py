@@ -15,7 +15,7 @@ from commonplace.stores.sqlite.index import segment
 from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder
 from commonplace.stores.sqlite.index.query import IndexSource
 from commonplace.stores.sqlite.index.scope import ScopeRows, Shard
-from commonplace.stores.sqlite.index.segment import Identity, Segment, TermLists
+from commonplace.stores.sqlite.index.segment import Segment, SegmentIdentity, TermLists
 from commonplace.wire.durable import sync_file
 
 #: Rows the tail may hold before it becomes a segment.
@@ -41,13 +41,13 @@ def first_to_merge(sizes: Sequence[int]) -> int:
     return start
 
 
-def write_shard(folder: ScopeFolder, identity: Identity, shards: Sequence[Shard], last_seq: int) -> Shard:
+def write_shard(folder: ScopeFolder, identity: SegmentIdentity, shards: Sequence[Shard], last_seq: int) -> Shard:
     path = folder.path / folder.new_name("seg")
     write_segment(path, shards, identity, last_seq)
     return Shard.all_live(Segment(path, identity))
 
 
-def rebuild(source: IndexSource, folder: ScopeFolder, identity: Identity) -> tuple[ScopeRows, Manifest | None]:
+def rebuild(source: IndexSource, folder: ScopeFolder, identity: SegmentIdentity) -> tuple[ScopeRows, Manifest | None]:
     """One new segment of all rows; none when they are few. With the folder's lock."""
     folder.sweep(None)
     rows = ScopeRows(identity.dimension)
@@ -58,7 +58,7 @@ def rebuild(source: IndexSource, folder: ScopeFolder, identity: Identity) -> tup
     return ScopeRows(identity.dimension, [shard], rows.seq), folder.write(identity, rows.seq, [shard])
 
 
-def _spill(rows: ScopeRows, folder: ScopeFolder, identity: Identity) -> None:
+def _spill(rows: ScopeRows, folder: ScopeFolder, identity: SegmentIdentity) -> None:
     if rows.tail.size >= SPILL_ROWS:
         rows.replace_tail(write_shard(folder, identity, [rows.tail_shard()], rows.seq))
 
@@ -66,7 +66,7 @@ def _spill(rows: ScopeRows, folder: ScopeFolder, identity: Identity) -> None:
 # writing one file: only what lives goes in
 
 
-def write_segment(path: Path, shards: Sequence[Shard], identity: Identity, last_seq: int) -> None:
+def write_segment(path: Path, shards: Sequence[Shard], identity: SegmentIdentity, last_seq: int) -> None:
     kept = [np.flatnonzero(shard.live[:-1]) for shard in shards]
     numbers, rows = _renumbered(shards, kept)
     vector_rows = [np.flatnonzero(shard.live[shard.part.vector_docs]) for shard in shards]

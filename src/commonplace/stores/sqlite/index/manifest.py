@@ -18,7 +18,7 @@ import numpy as np
 
 from commonplace.stores.sqlite.index.query import Flags
 from commonplace.stores.sqlite.index.scope import Shard
-from commonplace.stores.sqlite.index.segment import Identity, IndexDamage, Segment
+from commonplace.stores.sqlite.index.segment import IndexDamage, Segment, SegmentIdentity
 from commonplace.stores.text import ANALYSER
 from commonplace.wire.durable import sync_file, sync_folder
 
@@ -49,7 +49,7 @@ class Manifest:
         return named | {entry.dead for entry in self.segments if entry.dead} | {_MANIFEST}
 
 
-def _made_for(identity: Identity) -> dict[str, Any]:
+def _made_for(identity: SegmentIdentity) -> dict[str, Any]:
     """What a manifest says of where it comes from; one that says otherwise is of no use."""
     store = {"store": identity.store_id, "generation": identity.generation, "dimension": identity.dimension}
     return {"format": _FORMAT, "analyser": ANALYSER, **store}
@@ -68,11 +68,11 @@ class ScopeFolder:
         except FileNotFoundError:
             return None
 
-    def read(self, identity: Identity) -> Manifest | None:
+    def read(self, identity: SegmentIdentity) -> Manifest | None:
         raw = self.raw()
         return None if raw is None else self.parse(raw, identity)
 
-    def parse(self, raw: bytes, identity: Identity) -> Manifest:
+    def parse(self, raw: bytes, identity: SegmentIdentity) -> Manifest:
         try:
             body, crc = raw.rsplit(b"\n", 1)
             if zlib.crc32(body) != int(crc, 16):
@@ -88,7 +88,7 @@ class ScopeFolder:
         return manifest
 
     def open(
-        self, identity: Identity, opened: Mapping[str, Segment], prefetched: bytes | None = None
+        self, identity: SegmentIdentity, opened: Mapping[str, Segment], prefetched: bytes | None = None
     ) -> tuple[Manifest | None, list[Shard]]:
         """The manifest (first as `prefetched`) and its segments; again when it is replaced at this very moment."""
         for attempt in range(_RETRIES):
@@ -101,7 +101,7 @@ class ScopeFolder:
                     raise
         raise IndexDamage("the manifest never stood still")
 
-    def shards(self, manifest: Manifest, identity: Identity, opened: Mapping[str, Segment]) -> list[Shard]:
+    def shards(self, manifest: Manifest, identity: SegmentIdentity, opened: Mapping[str, Segment]) -> list[Shard]:
         """The segments of a manifest, those in `opened` without opening them again."""
         shards = []
         for entry in manifest.segments:
@@ -131,7 +131,7 @@ class ScopeFolder:
         self.path.mkdir(mode=0o700, exist_ok=True)
         return f"{os.urandom(8).hex()}.{kind}"
 
-    def write(self, identity: Identity, watermark: int, shards: Sequence[Shard]) -> Manifest:
+    def write(self, identity: SegmentIdentity, watermark: int, shards: Sequence[Shard]) -> Manifest:
         """Make these what counts, and remove the rest."""
         entries = tuple(self._entry_of(shard) for shard in shards)
         content = {**_made_for(identity), "watermark": watermark, "segments": [astuple(entry) for entry in entries]}

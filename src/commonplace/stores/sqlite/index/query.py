@@ -55,7 +55,7 @@ class IndexQuery(NamedTuple):
     allowed: NDArray[np.int64] | None = None  # ascending
 
 
-class Hit(NamedTuple):
+class IndexHit(NamedTuple):
     mid: int
     dense: float | None
     keyword: float | None

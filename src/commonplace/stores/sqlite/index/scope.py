@@ -160,7 +160,7 @@ class Shard:
 
 
 @dataclass(slots=True, frozen=True)
-class Snapshot:
+class ScopeSnapshot:
     """Never changes: a search holds one and is not disturbed by what is written meanwhile."""
 
     shards: tuple[Shard, ...]
@@ -224,7 +224,7 @@ class ScopeRows:
         # Segments keep their own count and length up to date; only the few rows of the tail are summed again.
         tail = self.tail_shard()
         shards = tuple(shard for shard in (*self.segments, tail) if shard.part.size)
-        self.snapshot = Snapshot(shards, sum(shard.alive for shard in shards), self._lengths + _total_length(tail))
+        self.snapshot = ScopeSnapshot(shards, sum(shard.alive for shard in shards), self._lengths + _total_length(tail))
 
     def _in_segments(self, erased: list[tuple[int, int]]) -> list[tuple[int, int]]:
         mids = np.array([mid for mid, _ in erased], np.int64)

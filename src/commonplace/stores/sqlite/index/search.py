@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from commonplace.stores import text
 from commonplace.stores.exact_search import top, top_with_ties
-from commonplace.stores.sqlite.index.query import Flags, Hit, IndexQuery, Vectors
-from commonplace.stores.sqlite.index.scope import Shard, Snapshot
+from commonplace.stores.sqlite.index.query import Flags, IndexHit, IndexQuery, Vectors
+from commonplace.stores.sqlite.index.scope import ScopeSnapshot, Shard
 from commonplace.stores.sqlite.index.segment import Part, Segment, signs
 
 try:
@@ -31,7 +31,7 @@ Masks = Sequence[Flags | None]  # for each shard, as `_visible` gives it
 _Candidates = tuple[int, NDArray[Any] | None, Scores]  # shard, rows (None for all), scores
 
 
-def search(snapshot: Snapshot, query: IndexQuery) -> list[Hit]:
+def search(snapshot: ScopeSnapshot, query: IndexQuery) -> list[IndexHit]:
     if query.limit <= 0 or not snapshot.count:
         return []
     masks = [_visible(shard, query) for shard in snapshot.shards]
@@ -42,7 +42,7 @@ def search(snapshot: Snapshot, query: IndexQuery) -> list[Hit]:
     if len(query.terms):
         scores = _keyword_scores(snapshot, query.terms)
         chosen.update(_best_by_keywords(snapshot.shards, masks, scores, query.limit))
-    hits: list[Hit] = []
+    hits: list[IndexHit] = []
     for i, shard in enumerate(snapshot.shards):
         docs = np.array(sorted(doc for j, doc in chosen if j == i), np.int64)
         if not len(docs):
@@ -52,7 +52,7 @@ def search(snapshot: Snapshot, query: IndexQuery) -> list[Hit]:
         if keywords is None:
             keywords = [0.0 if len(query.terms) else None] * len(docs)
         cosines = _cosines_of(shard.part, docs, query.vector)
-        hits += map(Hit, shard.part.mids[docs].tolist(), cosines, keywords)
+        hits += map(IndexHit, shard.part.mids[docs].tolist(), cosines, keywords)
     return hits
 
 
@@ -92,7 +92,7 @@ def _allowed(part: Part, allowed: NDArray[np.int64]) -> Flags:
     return np.equal(allowed[at], part.mids, out=flags)
 
 
-def _keyword_scores(snapshot: Snapshot, terms: Sequence[int]) -> list[Scores | None]:
+def _keyword_scores(snapshot: ScopeSnapshot, terms: Sequence[int]) -> list[Scores | None]:
     """BM25 of every row of each shard; None where no term occurs. Statistics are those of all that lives."""
     wanted = np.array(terms, np.uint64)
     postings = [shard.part.postings(wanted) for shard in snapshot.shards]

@@ -41,7 +41,7 @@ class IndexDamage(Exception):
 
 
 @dataclass(slots=True, frozen=True)
-class Identity:
+class SegmentIdentity:
     """What derived data must have been made from to be of use."""
 
     store_id: str
@@ -93,7 +93,7 @@ def layout(counts: Counts, dimension: int) -> tuple[dict[str, tuple[str, tuple[i
     return placed, at
 
 
-def header(identity: Identity, counts: Counts, expires: NDArray[np.int64], last_seq: int, size: int) -> bytes:
+def header(identity: SegmentIdentity, counts: Counts, expires: NDArray[np.int64], last_seq: int, size: int) -> bytes:
     given = expires[expires > 0]
     first_expiry = int(given.min()) if len(given) else 0
     made_for = (identity.digest(), identity.generation, identity.dimension)
@@ -152,7 +152,7 @@ class Segment(Part):
     offsets: NDArray[np.uint64]
     docs: NDArray[np.uint32]
 
-    def __init__(self, path: Path, identity: Identity, *, writable: bool = False) -> None:
+    def __init__(self, path: Path, identity: SegmentIdentity, *, writable: bool = False) -> None:
         try:
             with path.open("r+b" if writable else "rb") as file:
                 access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
@@ -167,7 +167,7 @@ class Segment(Part):
             # A copy: another process may erase from the file before this one has heard of the erasure.
             self.lengths = self.lengths.copy()
 
-    def _checked_header(self, identity: Identity) -> tuple[Counts, int, int]:
+    def _checked_header(self, identity: SegmentIdentity) -> tuple[Counts, int, int]:
         raw = self.map[:_HEADER_BYTES]
         if len(raw) < _HEADER_BYTES:
             raise IndexDamage(f"{self.name}: shorter than a header")
@@ -208,7 +208,7 @@ class Segment(Part):
         return self.terms, self.offsets.astype(np.int64), self.docs, self.weights
 
 
-def erase_rows(path: Path, identity: Identity, erased: Sequence[tuple[int, int]]) -> None:
+def erase_rows(path: Path, identity: SegmentIdentity, erased: Sequence[tuple[int, int]]) -> None:
     """Overwrite all that came from these (mid, seq), where it lies: erasing one row does not rewrite a million.
 
     The mid itself stays: it keeps the order, and says no more than the erasure mark does.

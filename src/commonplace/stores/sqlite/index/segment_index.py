@@ -12,10 +12,10 @@ from typing import Any
 
 from commonplace.stores.sqlite.index import compaction, verify as checks
 from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder, disk_usage
-from commonplace.stores.sqlite.index.query import Hit, IndexQuery, IndexSource
+from commonplace.stores.sqlite.index.query import IndexHit, IndexQuery, IndexSource
 from commonplace.stores.sqlite.index.scope import ScopeRows
 from commonplace.stores.sqlite.index.search import search
-from commonplace.stores.sqlite.index.segment import Identity, IndexDamage, Segment, erase_rows
+from commonplace.stores.sqlite.index.segment import IndexDamage, Segment, SegmentIdentity, erase_rows
 
 log = logging.getLogger("commonplace.index")
 
@@ -26,7 +26,7 @@ class _OpenScope:
 
     scope: int
     lock: threading.Lock = field(default_factory=threading.Lock)
-    identity: Identity | None = None
+    identity: SegmentIdentity | None = None
     rows: ScopeRows = field(default_factory=lambda: ScopeRows(0))
     manifest: Manifest | None = None
     prefetched: bytes | None = None  # the manifest as `prefetch` saw it
@@ -58,7 +58,7 @@ class SegmentIndex:
             with held.lock:
                 held.prefetched = ScopeFolder(self._root, scope).raw()
 
-    def search(self, source: IndexSource, scope: int, query: IndexQuery) -> list[Hit]:
+    def search(self, source: IndexSource, scope: int, query: IndexQuery) -> list[IndexHit]:
         held = self._scope(scope)
         with held.lock:
             self._catch_up(held, source)
@@ -149,8 +149,8 @@ class SegmentIndex:
         with self._lock:
             self._open_scopes.clear()
 
-    def _identity(self, source: IndexSource) -> Identity:
-        return Identity(self._store_id, source.generation, source.dimension or 0)
+    def _identity(self, source: IndexSource) -> SegmentIdentity:
+        return SegmentIdentity(self._store_id, source.generation, source.dimension or 0)
 
     def _scope(self, scope: int) -> _OpenScope:
         with self._lock:
@@ -290,7 +290,7 @@ def _raw(manifest: Manifest | None) -> bytes | None:
     return manifest.raw if manifest else None
 
 
-def _opened_segments(held: _OpenScope, identity: Identity) -> dict[str, Segment]:
+def _opened_segments(held: _OpenScope, identity: SegmentIdentity) -> dict[str, Segment]:
     """Segments that need not be opened again."""
     if held.identity != identity:
         return {}

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from commonplace.stores.sqlite.index.query import IndexRow, IndexSource
 from commonplace.stores.sqlite.index.scope import Shard, Tail, batches
-from commonplace.stores.sqlite.index.segment import ROW_COLUMNS, Identity, Part, Segment, signs
+from commonplace.stores.sqlite.index.segment import ROW_COLUMNS, Part, Segment, SegmentIdentity, signs
 
 
-def problems(source: IndexSource, scope: int, identity: Identity, watermark: int, shards: Sequence[Shard]) -> list[str]:
+def problems(
+    source: IndexSource, scope: int, identity: SegmentIdentity, watermark: int, shards: Sequence[Shard]
+) -> list[str]:
     """What differs; rows changed after the watermark are not in the files and not looked at."""
     found = [f"{s.part.name}: mids are not in order" for s in shards if (np.diff(s.part.mids) <= 0).any()]
     if found:
@@ -32,7 +34,7 @@ def problems(source: IndexSource, scope: int, identity: Identity, watermark: int
 
 
 def _compare(
-    rows: list[IndexRow], identity: Identity, shards: Sequence[Shard], sums: Sequence[NDArray[np.uint64]]
+    rows: list[IndexRow], identity: SegmentIdentity, shards: Sequence[Shard], sums: Sequence[NDArray[np.uint64]]
 ) -> list[str]:
     if not rows:
         return []
