@@ -7,6 +7,7 @@ out of the rooms behind it.
 from commonplace.engine.core import Settings as Settings, require_role as require_role
 from commonplace.engine.engine import Engine as Engine
 from commonplace.engine.governance.reviews import Decision as Decision, ReviewOutcome as ReviewOutcome
+from commonplace.engine.graph.graph import AssertResult as AssertResult
 from commonplace.engine.memory.read import tagged as tagged
 from commonplace.engine.memory.write import MAX_BATCH as MAX_BATCH
 from commonplace.engine.palaces.palace_recall import (
@@ -50,6 +51,8 @@ from commonplace.engine.types import (
     Receipt as Receipt,
     SearchResult as SearchResult,
     Snapshot as Snapshot,
+    Statement as Statement,
+    Update as Update,
     UpsertResult as UpsertResult,
 )
 from commonplace.engine.upkeep.restore import restore_backup as restore_backup
