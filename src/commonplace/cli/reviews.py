@@ -72,7 +72,8 @@ def _show(review: Document) -> None:
     for pair in diff.get("modified", ()):
         changes += [("-", pair["before"]), ("+", pair["after"])]
     for sign, memory in changes:
-        line(f"{sign} {memory['id']}  {body(memory)}")
+        ends = f", until {moment(memory['valid_to'])}" if "valid_to" in memory else ""  # of a statement
+        line(f"{sign} {memory['id']}  {body(memory)}{ends}")
     if decision := review.get("decision"):
         line(f"{review['status']} by {decision['reviewer']} at {moment(decision['reviewed_at'])}")
 

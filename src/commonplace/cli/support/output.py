@@ -162,8 +162,14 @@ def flattened(record: Document) -> Document:
 
 
 def body(record: Document) -> str:
-    """Its text, which a memory that nobody can read any more is shown without."""
+    """Its text, which a memory that nobody can read any more is shown without; of a statement what it says."""
+    if "predicate" in record:
+        return sentence(record)
     return text_of(record["content"]) if "content" in record else f"({record.get('status', 'gone')})"
+
+
+def sentence(triple: Document) -> str:
+    return f"{triple['subject']} {triple['predicate']} {triple['object']}"
 
 
 def text_of(value: Any) -> str:
