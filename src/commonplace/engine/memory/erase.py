@@ -66,7 +66,11 @@ async def merged_with(core: Core, who: Principal, memories: Sequence[Memory]) ->
         above = await core.primary.get(who.tenant, [id for id in into if id not in seen])
         below: list[Memory] = []
         for agent in dict.fromkeys(m.agent_id for m in beside):
-            merged = (Condition(("merged_into",), "in", [m.id for m in beside if m.agent_id == agent]),)
+            ids = [m.id for m in beside if m.agent_id == agent]
+            # One is looked up in an index; of many the store reads all that was merged, once.
+            merged = (
+                Condition(("merged_into",), "in", ids) if len(ids) > 1 else Condition(("merged_into",), "eq", ids[0]),
+            )
             below += await read_all(core, Reach(who.tenant, (agent,), merged, statuses=EVERY_STATUS))
         below = [m for m in below if m.id not in seen]
         found.descendants += above
