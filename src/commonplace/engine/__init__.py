@@ -33,6 +33,7 @@ from commonplace.engine.peers.trust import Peer as Peer, author_level as author_
 from commonplace.engine.peers.vouches import VouchedTrust as VouchedTrust
 from commonplace.engine.rate_limit import TokenBucket as TokenBucket, rate_limited as rate_limited
 from commonplace.engine.recall.recall import shown_score as shown_score
+from commonplace.engine.redaction import Redactor as Redactor
 from commonplace.engine.runs.refs import MemoryScope as MemoryScope
 from commonplace.engine.runs.run_notes import RunNote as RunNote
 from commonplace.engine.runs.runs import BACKENDS as BACKENDS, Run as Run, check_secrets as check_secrets

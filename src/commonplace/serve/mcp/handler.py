@@ -12,7 +12,7 @@ from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, Val
 from commonplace.wire.strict_json import dumps
 
 if TYPE_CHECKING:
-    from commonplace.engine.redaction import Redactor
+    from commonplace.engine import Redactor
 
 NO_RESOURCE = -32002  # until 2025-11-25; invalid params since
 UNSUPPORTED_VERSION = -32022
@@ -245,7 +245,7 @@ async def _redactor(session: Session) -> Redactor:
     try:
         return (await session.engine()).redactor
     except Fault:  # no engine: what has the form of a secret is still seen
-        from commonplace.engine.redaction import Redactor
+        from commonplace.engine import Redactor
 
         return Redactor()
 

@@ -88,7 +88,7 @@ ROUTES = (
     _write("remember", "remember", "Keep a memory.", "remember"),
     _write("remember/batch", "remember_batch", "Keep many, each with its own outcome.", "remember.batch"),
     _route("POST", "recall", "recall", "Find memories; one a line when Accept says application/x-ndjson.", "recall",
-           handler=_recall),
+           handler=_recall, embeds=True),
     _write("forget", "forget", "Hide memories, or erase them.", "forget"),
     _write("merge", "merge", "Make one memory of several.", "merge"),
     _write("expire", "expire", "Forget, archive or demote what a policy says.", "expire"),
