@@ -463,3 +463,12 @@ def test_a_review_says_why(cli, remember: Remember) -> None:
     assert cli("reviews", "approve", update).out == f"approved: update {one}\n"
     assert cli("reviews", "approve", statement).code == 0
     assert (cli("get", one, "--json").json["content"], "tea" in cli("kg", "query", "Bob").out) == ("uno", True)
+
+
+def test_piped_lists_say_whole_times(cli) -> None:
+    cli("remember", "Alice keeps bees", "--approval")
+    cli("palace", "create", "hall")
+    for command in (("reviews", "list"), ("palace", "list")):
+        (line,) = cli(*command).out.splitlines()
+        ((found,),) = cli(*command, "--json").json.values()
+        assert line.split("\t")[-1] == moment(found["created_at"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from commonplace.cli import MISTAKE
+from commonplace.wire.words import plural as plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -218,11 +219,6 @@ def size(count: int) -> str:
             break
         amount /= 1000
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-
-
-def plural(count: int, thing: str) -> str:
-    many = thing[:-1] + "ies" if thing.endswith("y") else f"{thing}es" if thing.endswith("x") else f"{thing}s"
-    return f"{count:,} {thing if count == 1 else many}"
 
 
 def _console() -> Console:
