@@ -310,6 +310,8 @@ class MemoryInterface:
         expires_at: Time | None = None,
         privacy_intent: Document | None = None,
         expected_version: int | None = None,
+        approval_required: bool = False,
+        reasoning: str | None = None,
         agent_id: str | None = None,
     ) -> Document:
         """Change what is given of a memory and keep the rest; the version before stays in its history.
@@ -317,6 +319,8 @@ class MemoryInterface:
         Args:
             privacy_intent: {share_with}: who else may see it from now on.
             expected_version: Refuse with a conflict when the memory has moved on.
+            approval_required: Change nothing until a person approves it; the answer says `pending_approval`.
+            reasoning: Why, for whoever decides.
 
         >>> (await memory.update(kept.id, confidence=0.9, expected_version=1))["version"]
         2
@@ -342,6 +346,8 @@ class MemoryInterface:
         confidence: float | None = None,
         provenance: str | None = None,
         valid_from: Time | None = None,
+        approval_required: bool = False,
+        reasoning: str | None = None,
         agent_id: str | None = None,
     ) -> Document:
         """State something; what held of this subject and predicate until then ends, and is shown as `replaced`.
@@ -349,6 +355,8 @@ class MemoryInterface:
         Args:
             provenance: Where this is known from.
             valid_from: Since when it holds; now by default.
+            approval_required: State nothing until a person approves it; the answer says `pending_approval`.
+            reasoning: Why, for whoever decides.
 
         >>> fact = await memory.graph_assert("Alice", "works at", "Initech", provenance=kept.id)
         >>> (await memory.graph_assert("Alice", "works at", "Globex"))["replaced"]["object"]

@@ -448,7 +448,27 @@ def test_a_backup_is_restored(cli, remember: Remember, data: Path, tmp_path: Pat
 def test_a_review_says_why(cli, remember: Remember) -> None:
     one, two = remember("one"), remember("two")
     why = ("--approval", "--reasoning", "Bob asked for it")
-    for command in (("remember", "three"), ("forget", one), ("merge", one, two)):
+    changed, stated = ("update", one, "--content", "uno"), ("kg", "assert", "Bob", "likes", "tea")
+    cli("kg", "assert", "Bob", "likes", "water")
+    for command in (("remember", "three"), ("forget", one), ("merge", one, two), changed, stated):
         assert cli(*command, *why, "--json").code == 0
+        assert "waits for approval" in cli(*command, *why).out
     reviews = cli("reviews", "list", "--json").json["reviews"]
-    assert [review["reasoning"] for review in reviews] == ["Bob asked for it"] * 3
+    assert [review["reasoning"] for review in reviews] == ["Bob asked for it"] * 10
+    assert (cli("get", one, "--json").json["content"], "tea" in cli("kg", "query", "Bob").out) == ("one", False)
+    update, statement = (next(r["id"] for r in reviews if r["operation"] == name) for name in ("update", "statement"))
+    assert "+ " + one in cli("reviews", "show", update).out
+    assert "Bob likes tea" in cli("reviews", "list").out
+    assert "Bob likes water, until" in cli("reviews", "show", statement).out
+    assert cli("reviews", "approve", update).out == f"approved: update {one}\n"
+    assert cli("reviews", "approve", statement).code == 0
+    assert (cli("get", one, "--json").json["content"], "tea" in cli("kg", "query", "Bob").out) == ("uno", True)
+
+
+def test_piped_lists_say_whole_times(cli) -> None:
+    cli("remember", "Alice keeps bees", "--approval")
+    cli("palace", "create", "hall")
+    for command in (("reviews", "list"), ("palace", "list")):
+        (line,) = cli(*command).out.splitlines()
+        ((found,),) = cli(*command, "--json").json.values()
+        assert line.split("\t")[-1] == moment(found["created_at"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import types
@@ -108,8 +109,12 @@ async def request(
     }  # fmt: skip
     sent: list[dict[str, Any]] = []
 
+    body_parts = iter([content])
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": content, "more_body": False}
+        for part in body_parts:
+            return {"type": "http.request", "body": part, "more_body": False}
+        return await asyncio.get_running_loop().create_future()  # the client stays for its answer
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

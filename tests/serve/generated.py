@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,6 +41,16 @@ def document(schema: Mapping[str, Any], dice: Dice, known: Sequence[str], odd: f
     if odd and dice.random() < odd / 4:
         made[dice.choice(("unknown", "\ud800", "n" * 300))] = 1
     return made
+
+
+def crossings(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every boolean and enumerated option crossed with every other: each of its values, or left out."""
+    choices: list[list[dict[str, Any]]] = []
+    for name, rules in schema.get("properties", {}).items():
+        given = [True, False] if rules.get("type") == "boolean" else list(rules.get("enum", ()))
+        if given:
+            choices.append([{}, *({name: each} for each in given)])
+    return [{name: each for part in parts for name, each in part.items()} for parts in itertools.product(*choices)]
 
 
 def value(name: str, rules: Any, dice: Dice, known: Sequence[str], odd: float) -> Any:

@@ -20,7 +20,7 @@ from server_process import SECONDS, cli, command, environment
 
 from commonplace.config import load as configure
 from commonplace.serve.mcp import stdio
-from commonplace.serve.mcp.tools import Session, ToolSet
+from commonplace.serve.mcp.tools import McpSession, ToolSet
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.protocols import load_tool_set
 
@@ -348,7 +348,7 @@ def test_a_call_that_was_begun_is_finished_and_answered(
     async def serve() -> None:
         begun, may_end = asyncio.Event(), asyncio.Event()
 
-        async def work(session: Session, arguments: Any) -> Any:
+        async def work(session: McpSession, arguments: Any) -> Any:
             begun.set()
             await may_end.wait()
             return {"kept": True}

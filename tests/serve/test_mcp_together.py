@@ -112,8 +112,9 @@ def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
         found = embedder.embed(["Alice", "Bob"])
         assert own.asked == 0
         assert (found == own.inner.embed(["Alice", "Bob"])).all()
-    assert (tmp_path / shared_embedder.FILE).stat().st_mode & 0o777 == 0o600
-    assert running_server(tmp_path) is None, "the server withdrew its advertisement"
+        assert (tmp_path / shared_embedder.FILE).stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / shared_embedder.FILE).exists(), "the server withdrew its advertisement"
+    assert running_server(tmp_path) is None
     embedder.embed(["Alice"])
     assert own.asked == 1
 

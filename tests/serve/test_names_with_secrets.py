@@ -252,6 +252,82 @@ def test_by_mcp_over_http_and_stdio(everything: Everything, case: str) -> None:
     assert not looked_for(secret, json.dumps(everything.stdio.ask("tools/call", params)))
 
 
+_CALL = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+_FILLED = "a " * 36  # so that the secret stands where a long name is cut
+#: Messages of which a part that is nobody's argument is a secret.
+MESSAGES: dict[str, dict[str, Any]] = {
+    "method": {**_CALL, "method": "$"},
+    "method, cut": {**_CALL, "method": f"{_FILLED}$"},
+    "id": {**_CALL, "id": "$"},
+    "id of a call": {**_CALL, "id": "$", "method": "tools/call", "params": {"name": "get", "arguments": {}}},
+    "id of no method": {**_CALL, "id": "$", "method": "nothing/here"},
+    "id of another version": {**_CALL, "id": "$", "jsonrpc": "1.0"},
+    "id of no request": {**_CALL, "id": "$", "method": 5},
+    "tool": {**_CALL, "method": "tools/call", "params": {"name": "$"}},
+    "tool, cut": {**_CALL, "method": "tools/call", "params": {"name": f"{_FILLED}$"}},
+    "uri": {**_CALL, "method": "resources/read", "params": {"uri": "$"}},
+    "uri, cut": {**_CALL, "method": "resources/read", "params": {"uri": f"{'a ' * 96}$"}},
+    "prompt": {**_CALL, "method": "prompts/get", "params": {"name": "$"}},
+    "prompt, cut": {**_CALL, "method": "prompts/get", "params": {"name": f"{_FILLED}$"}},
+    "version": {
+        **_CALL, "method": "tools/list",
+        "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "$",
+                             "io.modelcontextprotocol/clientCapabilities": {}}},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+@pytest.mark.parametrize("tools", ["", "/amp", "/trusty", "/all"])
+def test_no_part_of_a_message_comes_back_over_http(everything: Everything, case: str, tools: str) -> None:
+    accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    for secret in (everything.secret(f"message {case}"), REGISTERED):
+        said = over_http(everything.server, ("POST", f"/mcp{tools}", given(MESSAGES[case], secret)), secret, **accept)
+        assert not looked_for(secret, said)
+        assert secret[:8] not in said
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+@pytest.mark.parametrize("tools", ["commonplace", "trusty"])
+def test_no_part_of_a_message_comes_back_on_stdio(tmp_path: Path, case: str, tools: str) -> None:
+    """Also before the handshake, when nothing is loaded yet."""
+    secret = secret_for(f"stdio {case}")
+    with run_mcp(tmp_path, "--tools", tools) as stdio:
+        for _ in range(2):
+            stdio.write(json.dumps(given(MESSAGES[case], secret)).encode() + b"\n")
+            said = json.dumps(stdio.read())
+            assert not looked_for(secret, said)
+            assert secret[:8] not in said
+            if "id" in case:
+                assert json.loads(said)["id"] is None
+            stdio.greet()
+
+
+@pytest.mark.parametrize("part", ["id", "id of a wrong call", "method", "method, cut", "field"])
+def test_no_part_of_a_call_comes_back_by_json_rpc(everything: Everything, part: str) -> None:
+    call: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "memory.health"}
+    call |= {
+        "id": {"id": "$"},
+        "id of a wrong call": {"id": "$", "jsonrpc": "1.0"},
+        "method": {"method": "$"},
+        "method, cut": {"method": f"{_FILLED}$"},
+        "field": {f"{_FILLED}$": 1},
+    }[part]
+    for body in (call, [call, call]):
+        for secret in (everything.secret(f"rpc {part}"), REGISTERED):
+            said = over_http(everything.server, ("POST", "/v0/rpc", given(body, secret)), secret)
+            assert not looked_for(secret, said)
+            assert secret[:8] not in said
+
+
+@pytest.mark.parametrize("id", [7, "7", "init-1", UUID, "request number 12", 1_763_000_000_000])
+def test_an_id_that_is_no_secret_comes_back(everything: Everything, id: Any) -> None:
+    accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    assert everything.server.post("/mcp", {**_CALL, "id": id}, headers=accept).json["id"] == id
+    everything.stdio.write(json.dumps({**_CALL, "id": id}).encode() + b"\n")
+    assert everything.stdio.read()["id"] == id
+
+
 def test_a_request_id_that_is_a_secret_is_not_taken(everything: Everything) -> None:
     secret = everything.secret("request id")
     said = over_http(everything.server, ("GET", "/v0/health", None), secret, **{"X-Request-Id": secret})

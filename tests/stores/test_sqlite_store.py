@@ -20,6 +20,7 @@ from commonplace.stores.sqlite.files import StoreFiles
 from commonplace.testing.subject import WHO, FakeClock, open_subject
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Fault, Unavailable, UnusableStore
+from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
 
@@ -432,3 +433,38 @@ def test_a_batch_is_one_answer_per_item_even_across_groups(path: Path, clock: Fa
         assert len({receipt.id for receipt in done}) == 1000
         contents = [m.content for m in run(subject.store.get("local", [r.id for r in done]))]
         assert contents == [str(i) for i in range(1000)]
+
+
+@pytest.mark.parametrize("way", ["scan", "find", "erase"])
+def test_what_was_merged_into_a_memory_is_looked_up_by_an_index(path: Path, clock: FakeClock, way: str) -> None:
+    """An erasure asks for it again and again: without an index each time would read every memory of the agent."""
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        ids = run(subject.remember_all([Draft("agent", "semantic", f"fact {i}") for i in range(40)]))
+        run(subject.merge(ids[0], ids[1]))
+        merged = (Condition(("merged_into",), "eq", ids[0]),)
+        reach = Reach("local", ("agent",), merged, statuses=("live", "archived", "deleted"))
+        store, plans = subject.store, []
+        assert isinstance(store, SqliteStore)
+        store._readers._scans._max_workers = 1
+        run(store.scan(reach))  # so that the reader of scans is connected
+
+        def planned(cursor: Any, sql: str, values: Any) -> bool:
+            if "merged_into" in sql and sql.startswith("SELECT"):
+                db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+                plans.extend(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values))
+                db.close()
+            return True
+
+        traced = [store._db] if way == "find" else list(store._readers._all)
+        for db in traced:
+            db.exec_trace = planned
+        if way == "erase":
+            found = run(subject.forget(ids[0], hard_delete=True)).sources
+        elif way == "find":
+            found = [m.id for m in run(store.transact("local", lambda tx: tx.find(reach)))]
+        else:
+            found = [m.id for m in run(store.scan(reach)).memories]
+        for db in traced:
+            db.exec_trace = None
+        assert found == [ids[1]]
+        assert any("memories_merged" in step for step in plans), plans

@@ -66,6 +66,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "memorywire/types/emotional": {**_MEMORY, "type": "emotional"},
     "memorywire/types/fsm": {"states": ["idle"]},
     "memorywire/types/memory": _READ,
+    "memorywire/operations/update.response": _READ,
     "memorywire/operations/list.response": {"memories": [_READ]},
     "memorywire/operations/history.response": {"versions": [_READ]},
     "memorywire/operations/preview.response": {"memories": [_READ]},

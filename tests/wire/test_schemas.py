@@ -33,7 +33,7 @@ def test_all_operations_types_and_the_error_are_there() -> None:
     answers = ["list", "history", "preview", "preview.merge", "remember.batch", "reviews", "decide", "audit"]
     expected |= {f"{name}.response" for name in [*answers, "audit.verify", "health", "status"]}
     expected |= {"kg.assert", "kg.response", "kg.path.response", "kg.retract", "kg.erase", "kg.erase.response"}
-    expected |= {"kg.assert.response", "kg.neighbors.response"}
+    expected |= {"kg.assert.response", "kg.neighbors.response", "update.response"}
     types = {"semantic", "episodic", "procedural", "emotional", "fsm", "memory", "review", "triple"}
     assert set(MEMORYWIRE) == (
         {f"memorywire/operations/{name}" for name in expected}

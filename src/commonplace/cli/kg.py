@@ -14,7 +14,7 @@ from typing import Annotated
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, plural
+from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, plural, sentence
 from commonplace.wire.errors import NotFound, ValidationError
 
 Subject = Annotated[str, argument("SUBJECT", "What it is about, exactly as it was stated.")]
@@ -37,6 +37,8 @@ def assert_fact(
     valid_from: Annotated[
         str | None, option("--valid-from TIME", "Since when: an ISO time (UTC), epoch ms, or an age [now].")
     ] = None,
+    approval: options.Approval = False,
+    reasoning: options.Reasoning = None,
 ) -> Answer:
     """State a fact; what held of this subject and predicate until then ends.
 
@@ -51,14 +53,17 @@ def assert_fact(
     since = values.past(valid_from, "--valid-from")
     made = run(
         run.memory.graph_assert(
-            subject, predicate, object, confidence=confidence, provenance=provenance, valid_from=since
+            subject, predicate, object, confidence=confidence, provenance=provenance, valid_from=since,
+            approval_required=approval, reasoning=reasoning,
         )
-    )
+    )  # fmt: skip
+    if made.get("pending_approval"):
+        return Answer(made, "waits for approval: commonplace reviews list")
     until = "" if made["valid_to"] is None else f" until {moment(made['valid_to'])}"
-    said = f"{_sentence(made)}, since {moment(made['valid_from'])}{until}"
+    said = f"{sentence(made)}, since {moment(made['valid_from'])}{until}"
     ended = made.get("replaced")
     if ended is not None and ended["object"] != made["object"]:
-        said += f"\nends: {_sentence(ended)}, since {moment(ended['valid_from'])}"
+        said += f"\nends: {sentence(ended)}, since {moment(ended['valid_from'])}"
     return Answer(made, said)
 
 
@@ -105,7 +110,7 @@ def path(
     found = run(run.memory.graph_path(start, end, max_hops=max_hops, as_of=values.past(as_of, "--as-of")))
     if not found["triples"]:
         return Answer(found, notes=[f"no way from {start} to {end} within {plural(max_hops, 'statement')}"])
-    return Answer(found, "\n".join(_sentence(triple) for triple in found["triples"]))
+    return Answer(found, "\n".join(sentence(triple) for triple in found["triples"]))
 
 
 @commands.add("neighbors")
@@ -134,7 +139,7 @@ def retract(run: Session, subject: Subject, predicate: Predicate) -> Answer:
       commonplace kg retract Alice works_at
     """
     ended = run(run.memory.graph_retract(subject, predicate))
-    return Answer(ended, f"{_sentence(ended)}, until {moment(ended['valid_to'])}")
+    return Answer(ended, f"{sentence(ended)}, until {moment(ended['valid_to'])}")
 
 
 @commands.add("erase")
@@ -172,10 +177,6 @@ def erase(
     if remaining := answer.get("remaining"):
         said += f"; {plural(len(remaining), 'statement')} could not be"
     return Answer(answer, said, backups, FAILURE if failed else OK, [failed] if failed else ())
-
-
-def _sentence(triple: Document) -> str:
-    return f"{triple['subject']} {triple['predicate']} {triple['object']}"
 
 
 def _table(found: Document, nothing: str) -> Table:

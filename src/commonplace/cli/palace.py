@@ -10,11 +10,11 @@ Example:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support import values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, minute, plural
+from commonplace.cli.support.output import Document, Table, minute, moment, plural
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -35,9 +35,14 @@ def list_palaces(run: Session) -> Answer:
       commonplace palace list --json
     """
     found = [_document(run, palace) for palace in run(run.engine.palaces.all(OPERATOR))]
+
+    def row(palace: Document, made: str) -> list[Any]:
+        return [palace["name"], palace["drawer_count"], palace["description"] or "", made]
+
     table = Table(
         ["palace", "drawers", "description", "made"],
-        [[p["name"], p["drawer_count"], p["description"] or "", minute(p["created_at"])] for p in found],
+        [row(palace, minute(palace["created_at"])) for palace in found],
+        [row(palace, moment(palace["created_at"])) for palace in found],
         empty="there are no palaces; `commonplace palace create NAME` makes one",
     )
     return Answer({"palaces": found}, table)

@@ -8,7 +8,7 @@ Example:
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.forget import remains
@@ -42,9 +42,18 @@ def list_reviews(
         raise ValidationError(f"--status is pending, approved, rejected or all, not {status!r}", field="status")
     found = run(run.memory.reviews(None if status == "all" else status))
     found = [review for review in found if run.agent in (None, review["agent_id"])]
+
+    def row(review: Document, asked: str) -> list[Any]:
+        return [
+            (_summary(review), review["id"]),
+            *(review[name] for name in ("operation", "agent_id", "status")),
+            asked,
+        ]
+
     table = Table(
         ["change", "operation", "agent", "status", "asked"],
-        [[(_summary(r), r["id"]), r["operation"], r["agent_id"], r["status"], minute(r["created_at"])] for r in found],
+        [row(review, minute(review["created_at"])) for review in found],
+        [row(review, moment(review["created_at"])) for review in found],
         empty="nothing waits for approval" if status == "pending" else "there are no such reviews",
     )
     return Answer({"reviews": found}, table)
@@ -72,7 +81,8 @@ def _show(review: Document) -> None:
     for pair in diff.get("modified", ()):
         changes += [("-", pair["before"]), ("+", pair["after"])]
     for sign, memory in changes:
-        line(f"{sign} {memory['id']}  {body(memory)}")
+        ends = f", until {moment(memory['valid_to'])}" if "valid_to" in memory else ""  # of a statement
+        line(f"{sign} {memory['id']}  {body(memory)}{ends}")
     if decision := review.get("decision"):
         line(f"{review['status']} by {decision['reviewer']} at {moment(decision['reviewed_at'])}")
 

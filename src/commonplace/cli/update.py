@@ -31,6 +31,8 @@ def update(
     expected_version: Annotated[
         int | None, option("--expected-version N", "Refuse if it is no longer this version.")
     ] = None,
+    approval: options.Approval = False,
+    reasoning: options.Reasoning = None,
 ) -> Answer:
     """Change a memory; the version before is kept in its history.
 
@@ -55,5 +57,8 @@ def update(
         merged = {**current["metadata"], **values.metadata(metadata)}
         changed["metadata"] = {name: value for name, value in merged.items() if value is not None}
         expected_version = expected_version or current["version"]
+    changed |= {"approval_required": approval, "reasoning": reasoning}
     updated = run(run.memory.update(ref, expected_version=expected_version, **changed))
+    if updated.get("pending_approval"):
+        return Answer(updated, "waits for approval: commonplace reviews list", run.warnings)
     return Answer(updated, f"updated {updated['id']} to version {updated['version']}", run.warnings)

@@ -7,6 +7,7 @@ out of the rooms behind it.
 from commonplace.engine.core import Settings as Settings, require_role as require_role
 from commonplace.engine.engine import Engine as Engine
 from commonplace.engine.governance.reviews import Decision as Decision, ReviewOutcome as ReviewOutcome
+from commonplace.engine.graph.graph import AssertResult as AssertResult
 from commonplace.engine.memory.read import tagged as tagged
 from commonplace.engine.memory.write import MAX_BATCH as MAX_BATCH
 from commonplace.engine.palaces.palace_recall import (
@@ -32,6 +33,7 @@ from commonplace.engine.peers.trust import Peer as Peer, author_level as author_
 from commonplace.engine.peers.vouches import VouchedTrust as VouchedTrust
 from commonplace.engine.rate_limit import TokenBucket as TokenBucket, rate_limited as rate_limited
 from commonplace.engine.recall.recall import shown_score as shown_score
+from commonplace.engine.redaction import Redactor as Redactor
 from commonplace.engine.runs.refs import MemoryScope as MemoryScope
 from commonplace.engine.runs.run_notes import RunNote as RunNote
 from commonplace.engine.runs.runs import BACKENDS as BACKENDS, Run as Run, check_secrets as check_secrets
@@ -50,6 +52,8 @@ from commonplace.engine.types import (
     Receipt as Receipt,
     SearchResult as SearchResult,
     Snapshot as Snapshot,
+    Statement as Statement,
+    Update as Update,
     UpsertResult as UpsertResult,
 )
 from commonplace.engine.upkeep.restore import restore_backup as restore_backup

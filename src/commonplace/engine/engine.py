@@ -11,9 +11,10 @@ from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import SYSTEM, Core, Settings, require_role
 from commonplace.engine.governance import staging
 from commonplace.engine.governance.reviews import Reviews
-from commonplace.engine.graph.graph import Graph
+from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire, forget, merge, read, upsert, write
+from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
 from commonplace.engine.recall import relevance
@@ -39,6 +40,9 @@ from commonplace.engine.types import (
     Receipt,
     SearchResult,
     Snapshot,
+    Statement,
+    Update,
+    UpdateResult,
     UpsertResult,
 )
 from commonplace.engine.upkeep.embedding_backlog import EmbeddingBacklog
@@ -172,6 +176,23 @@ class Engine:
         expected_version: int | None = None,
     ) -> Memory:
         return await write.update(self._core, who, agent_id, ref, change, expected_version=expected_version)
+
+    async def change(self, who: Principal, update: Update) -> UpdateResult:
+        """Change what is given of a memory, or let the change wait for a reviewer."""
+        check_update(update)
+        if update.approval_required:
+            return await staging.stage_update(self._core, who, update)
+        memory = await write.update(
+            self._core, who, update.agent_id, update.id, lambda m: changed(m, update),
+            expected_version=update.expected_version,
+        )  # fmt: skip
+        return UpdateResult(memory)
+
+    async def assert_fact(self, who: Principal, statement: Statement) -> AssertResult:
+        """State something in the graph, or let it wait for a reviewer."""
+        if statement.approval_required:
+            return await staging.stage_statement(self._core, who, statement)
+        return await self.graph.state(who, statement)
 
     async def forget(self, who: Principal, request: Forget) -> ForgetResult:
         if request.approval_required:

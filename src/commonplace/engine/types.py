@@ -198,6 +198,47 @@ class MergeResult:
 
 
 @dataclass(slots=True, frozen=True)
+class Update:
+    """What changes of one memory, named by id or alias; what is None stays as it is. Of a privacy intent only who else
+    may see it can change."""
+
+    agent_id: str
+    id: str
+    content: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    tags: Sequence[str] | None = None
+    confidence: float | None = None
+    expires_at: int | None = None
+    privacy_intent: Mapping[str, Any] | None = None
+    expected_version: int | None = None
+    approval_required: bool = False
+    reasoning: str | None = None
+
+
+@dataclass(slots=True)
+class UpdateResult:
+    """The memory as it is now; while the change waits `review_id` names its review."""
+
+    memory: Memory
+    review_id: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Statement:
+    """Something to state in the graph; it holds from now where `valid_from` (ms) is not given."""
+
+    agent_id: str
+    subject: str
+    predicate: str
+    object: str
+    confidence: float = 1.0
+    provenance: str | None = None
+    valid_from: int | None = None
+    approval_required: bool = False
+    reasoning: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
 class Expire:
     """A policy, of which at least one condition must be given and all must hold, and what happens to what it means."""
 

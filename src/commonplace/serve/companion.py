@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from commonplace.engine import require_role
 from commonplace.serve.app import application
 from commonplace.serve.context import RECORD, AppContext, RequestRecord, open_context
-from commonplace.serve.http_io import send_reply
+from commonplace.serve.http_io import disconnected, send_reply
 from commonplace.serve.protocols.trusty import companion_protocol
 from commonplace.serve.server import address, listen, uvicorn_config
 from commonplace.wire.errors import Fault, ValidationError
@@ -168,7 +168,7 @@ class _EventStreamApp:
             return
         await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM_HEADERS.items())})
         sending = asyncio.create_task(self._send_all(send, who, headers.get("authorization")))
-        leaving = asyncio.create_task(_disconnected(receive))
+        leaving = asyncio.create_task(disconnected(receive))
         await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         for task in (sending, leaving):
             task.cancel()
@@ -182,8 +182,3 @@ class _EventStreamApp:
                     await self._context.authenticator.admit(authorization)
                     await send({"type": "http.response.body", "body": frame, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

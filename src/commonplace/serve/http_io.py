@@ -67,6 +67,12 @@ async def read_body(headers: Headers, receive: Receive, limit: int) -> bytes:
     return b"".join(chunks)
 
 
+async def disconnected(receive: Receive) -> None:
+    """Until the client has left; for when its body has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def send_reply(scope: Scope, send: Send, reply: Reply) -> None:
     document = reply.document
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **reply.headers}

@@ -100,6 +100,8 @@ class Route(NamedTuple):
     needs_body: str = ""
     #: Who a caller is that sends no token where tokens are asked for; None, here or from it, lets no such caller in.
     anonymous: Callable[[Engine], Principal | None] | None = None
+    #: Whether it reads what is asked with the embedder, for which it may have to wait: given up when its client leaves.
+    embeds: bool = False
 
     @property
     def has_body(self) -> bool:

@@ -67,6 +67,9 @@ class Advertisement:
             if not _is_own(fd):
                 raise PermissionError(f"{self._path} belongs to someone else, who could read the token")
             _lock(fd)
+            if os.fstat(fd).st_nlink == 0:  # removed meanwhile, by the one that has just stopped: nobody would find it
+                os.close(fd)
+                return self.publish(url)
             os.ftruncate(fd, 0)  # first of all: what a server that was killed left is held now, and would be believed
             os.fchmod(fd, 0o600)
             os.write(fd, json.dumps({"url": url, "token": self.token}).encode())
@@ -79,7 +82,8 @@ class Advertisement:
         if self._fd is not None:
             fd, self._fd = self._fd, None
             with suppress(OSError):
-                os.ftruncate(fd, 0)
+                os.ftruncate(fd, 0)  # for whoever has it open already
+                self._path.unlink()
             os.close(fd)
 
 

@@ -305,6 +305,8 @@ class UpdateRequest(Request):
     expires_at: int | None = None
     privacy_intent: Sharing | None = None
     expected_version: int | None = None
+    approval_required: bool = False
+    reasoning: str | None = None
 
 
 class ReviewApply(Message):
@@ -341,6 +343,8 @@ class AssertRequest(Request):
     confidence: float = 1.0
     provenance: str | None = None
     valid_from: int | None = None
+    approval_required: bool = False
+    reasoning: str | None = None
 
 
 class RetractRequest(Request):

@@ -13,7 +13,7 @@ from stored_records import stored_records
 
 from commonplace.engine.core import BACKUP, SYSTEM
 from commonplace.engine.governance.reviews import Decision, as_edited, may_see, shown
-from commonplace.engine.types import Draft, Forget, Merge
+from commonplace.engine.types import Draft, Forget, Merge, Statement, Update
 from commonplace.stores.base import Record
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
@@ -454,3 +454,166 @@ def test_a_demotion_is_no_other_version(subject: Subject, run: Any) -> None:
     run(subject.expire("demote", type="semantic"))
     run(subject.recall("Rome"))
     assert set(run(subject.engine.reviews.decide(WHO, review, YES)).outcome.ids) == {a, b}
+
+
+# changes and statements
+
+
+def staged_update(subject: Subject, run: Any, **fields: Any) -> tuple[str, str]:
+    """A review, and the memory it would change."""
+    id = run(subject.remember("Bob lives in Rome", tags=["x"], metadata={"tags": ["x"], "n": 1}))
+    update = Update("agent", id, **{"content": "Bob lives in Oslo", **fields}, approval_required=True)
+    return run(subject.engine.change(WHO, update)).review_id, id
+
+
+def test_an_approved_change_is_the_next_version_and_its_askers(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("Bob lives in Rome"))
+    asker = Principal(name="bob", role="writer")
+    staged = run(subject.engine.change(asker, Update("agent", id, content="Bob moved", approval_required=True)))
+    subject.clock.advance(10)
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    memory = run(subject.get(id))
+    assert (memory.content, memory.version, memory.updated_at) == ("Bob moved", 2, subject.clock())
+    assert decided.outcome.id == id
+    assert [m.id for m in run(subject.recall("moved"))] == [id]
+    (entry,) = run(subject.engine.ledger.entries(WHO, operation="update", limit=10))
+    assert entry.principal == "bob"
+    with pytest.raises(Conflict):
+        run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+
+
+@pytest.mark.parametrize("change", [{"tags": ["y"]}, {"content": "Bob lives in Oslo"}, {"metadata": {"m": 2}}])
+def test_a_change_of_what_moved_on_is_shown_anew_and_means_the_same(
+    subject: Subject, run: Any, change: dict[str, Any]
+) -> None:
+    review, id = staged_update(subject, run, **{"content": None, **change})
+    moved = run(subject.engine.change(WHO, Update("agent", id, metadata={"tags": ["x"], "n": 5}))).memory
+    with pytest.raises(Conflict, match="has changed since"):
+        run(subject.engine.reviews.decide(WHO, review, YES))
+    assert run(subject.get(id)).version == moved.version
+    (shown,) = run(subject.engine.reviews.get(WHO, review))["diff"]["modified"]
+    assert shown["before"]["metadata"] == {"tags": ["x"], "n": 5}
+    run(subject.engine.reviews.decide(WHO, review, YES))
+    kept = run(subject.get(id))
+    assert kept.content == change.get("content", "Bob lives in Rome")
+    assert kept.metadata == change.get("metadata", {"tags": change.get("tags", ["x"]), "n": 5})
+    assert kept.tags == change.get("tags", [] if "metadata" in change else ["x"])
+
+
+@pytest.mark.parametrize("way", ["forget", "merge"])
+def test_a_change_of_what_is_gone_can_only_be_turned_down(subject: Subject, run: Any, way: str) -> None:
+    review, id = staged_update(subject, run)
+    run(subject.forget(id) if way == "forget" else subject.merge(run(subject.remember("Bob is in Rome")), id))
+    with pytest.raises(Conflict):
+        run(subject.engine.reviews.decide(WHO, review, YES))
+    run(subject.engine.reviews.decide(WHO, review, NO))
+    assert "Oslo" not in repr(run(subject.list()))
+
+
+def test_an_edited_change_is_what_gets_written(subject: Subject, run: Any) -> None:
+    review, id = staged_update(subject, run)
+    edited = Update("agent", "", content="Bob lives in Bergen")
+    run(subject.engine.reviews.decide(WHO, review, Decision(True, "Alice", edited=edited)))
+    assert run(subject.get(id)).content == "Bob lives in Bergen"
+
+
+@pytest.mark.parametrize("which", ["forget", "elsewhere"])
+def test_an_edited_change_is_a_change_of_the_same_agent(subject: Subject, run: Any, which: str) -> None:
+    review, id = staged_update(subject, run)
+    edited = Forget("agent", [id]) if which == "forget" else Update("other", id, content="x")
+    with pytest.raises(ValidationError, match="must be an update of the same agent"):
+        run(subject.engine.reviews.decide(WHO, review, Decision(True, "Alice", edited=edited)))
+
+
+def test_erasing_a_memory_erases_what_would_change_it(subject: Subject, run: Any) -> None:
+    review, id = staged_update(subject, run)
+    run(subject.forget(id, hard_delete=True))
+    assert "Oslo" not in stored_records(subject, run)
+    with pytest.raises(Conflict, match="erased"):
+        run(subject.engine.reviews.decide(WHO, review, YES))
+
+
+def test_a_change_that_was_turned_down_is_gone_with_its_memory_alone(subject: Subject, run: Any) -> None:
+    """A review of a change names a memory that is there: erasing turned-down writes must not take it."""
+    review, id = staged_update(subject, run)
+    run(subject.engine.reviews.decide(WHO, review, NO))
+    run(subject.forget(filter={"content": "Bob lives in Oslo"}, hard_delete=True))
+    assert run(subject.get(id)).content == "Bob lives in Rome"
+
+
+def staged_statement(subject: Subject, run: Any, **fields: Any) -> Any:
+    run(subject.engine.assert_fact(WHO, Statement("agent", "Bob", "lives_in", "Rome")))
+    subject.clock.advance(10)
+    waiting = Statement("agent", "Bob", "lives_in", "Oslo", **fields, approval_required=True)
+    return run(subject.engine.assert_fact(Principal(name="bob", role="writer"), waiting))
+
+
+def test_an_approved_statement_begins_then_and_ends_what_held(subject: Subject, run: Any) -> None:
+    staged = staged_statement(subject, run)
+    began = subject.clock.advance(10)
+    decided = run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    (held, now) = run(subject.engine.graph.history(WHO, "agent", "Bob"))
+    assert (held.object, held.valid_to, now.object, now.valid_from) == ("Rome", began, "Oslo", began)
+    assert (now.id, now.asserted_by) == (staged.triple.id, "bob")
+    assert decided.outcome.triple == now
+
+
+@pytest.mark.parametrize("since", [None, 1_000])
+def test_a_statement_whose_line_moved_on_is_shown_anew(subject: Subject, run: Any, since: int | None) -> None:
+    staged = staged_statement(subject, run, valid_from=since)
+    moved = Statement("agent", "Bob", "lives_in", "Bergen", valid_from=None if since is None else since - 500)
+    run(subject.engine.assert_fact(WHO, moved))
+    with pytest.raises(Conflict, match="has changed since"):
+        run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    assert all(t.object != "Oslo" for t in run(subject.engine.graph.history(WHO, "agent", "Bob")))
+    shown = run(subject.engine.reviews.get(WHO, staged.review_id))["diff"]
+    assert shown["modified"][0]["before"]["object"] == "Bergen"
+    run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    assert any(t.object == "Oslo" for t in run(subject.engine.graph.history(WHO, "agent", "Bob")))
+
+
+def test_an_edited_statement_is_what_gets_stated(subject: Subject, run: Any) -> None:
+    staged = staged_statement(subject, run)
+    for wrong in (Forget("agent", ["x"]), Statement("other", "Bob", "is", "x")):
+        with pytest.raises(ValidationError, match="must be a statement of the same agent"):
+            run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=wrong)))
+    edited = Statement("agent", "Bob", "lives_in", "Bergen")
+    run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+    assert [t.object for t in run(subject.engine.graph.query(WHO, "agent", "Bob"))] == ["Bergen"]
+
+
+@pytest.mark.parametrize("status", ["pending", "rejected", "approved"])
+@pytest.mark.parametrize("mentions", [False, True])
+def test_erasing_a_subject_erases_what_waits_to_be_stated_of_it(
+    subject: Subject, run: Any, status: str, mentions: bool
+) -> None:
+    waiting = Statement("agent", "Bob", "lives_in", "Oslo", approval_required=True, reasoning="he is in Oslo")
+    staged = run(subject.engine.assert_fact(WHO, waiting))
+    other = Statement("agent", "Carol", "lives_in", "Lima", approval_required=True)
+    kept = run(subject.engine.assert_fact(WHO, other))
+    if status != "pending":
+        run(subject.engine.reviews.decide(WHO, staged.review_id, YES if status == "approved" else NO))
+    gone = run(subject.engine.graph.erase(WHO, "agent", "Oslo" if mentions else "Bob", mentions=mentions))
+    assert gone.ids == [staged.triple.id]
+    assert "Oslo" not in stored_records(subject, run)
+    review = run(subject.engine.reviews.get(WHO, staged.review_id))
+    assert (review["status"], review["erased"]) == ("rejected" if status == "pending" else status, True)
+    run(subject.engine.reviews.decide(WHO, kept.review_id, YES))
+    assert [t.object for t in run(subject.engine.graph.query(WHO, "agent", "Carol"))] == ["Lima"]
+
+
+def test_erasing_a_memory_erases_what_waits_to_be_stated_from_it(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("Bob moved to Oslo"))
+    waiting = Statement("agent", "Bob", "lives_in", "Oslo", provenance=id, approval_required=True)
+    staged = run(subject.engine.assert_fact(WHO, waiting))
+    run(subject.forget(id, hard_delete=True))
+    assert "Oslo" not in stored_records(subject, run)
+    with pytest.raises(Conflict, match="erased"):
+        run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+
+
+@pytest.mark.parametrize("operation", ["update", "statement"])
+def test_a_change_or_statement_joins_nothing(subject: Subject, run: Any, operation: str) -> None:
+    review = staged_update(subject, run)[0] if operation == "update" else staged_statement(subject, run).review_id
+    with pytest.raises(ValidationError, match="only for approving a remember"):
+        run(subject.engine.reviews.decide(WHO, review, Decision(True, "Alice", merge_into="x")))

@@ -12,7 +12,7 @@ from redaction_corpus.credentials import BY_FORM
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.governance.staging import to_document
-from commonplace.engine.types import Draft, Forget, Merge, Receipt
+from commonplace.engine.types import Draft, Forget, Merge, Receipt, Statement, Update
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
@@ -225,3 +225,85 @@ def test_a_staged_forget_or_merge_changes_nothing_until_it_is_approved(
     joined = "Bob lives in Rome\nBob is in Rome" if approved and operation == "merge" else "Bob lives in Rome"
     assert run(subject.get(a)).content == joined
     assert bool(run(subject.store.history("local", b))) is not (approved and operation == "erase")
+
+
+# changes and statements
+
+
+def test_a_staged_change_shows_before_and_after_and_changes_nothing(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("Bob lives in Rome", tags=["x"], metadata={"tags": ["x"], "n": 1}))
+    update = Update("agent", id, content="Bob lives in Oslo", approval_required=True, reasoning="he said so")
+    staged = run(subject.engine.change(WHO, update))
+    assert (staged.memory.content, staged.memory.version) == ("Bob lives in Rome", 1)
+    assert run(subject.get(id)).content == "Bob lives in Rome"
+    (review,) = run(subject.engine.reviews.list(WHO))
+    assert (review["id"], review["operation"], review["reasoning"]) == (staged.review_id, "update", "he said so")
+    (change,) = review["diff"]["modified"]
+    assert (change["before"]["content"], change["after"]["content"]) == ("Bob lives in Rome", "Bob lives in Oslo")
+    assert change["before"]["id"] == id
+    assert review["request"] == {
+        "agent_id": "agent", "content": "Bob lives in Oslo", "approval_required": True, "reasoning": "he said so",
+    }  # fmt: skip
+    check("memorywire/operations/governance.review", reviewed(review))
+    check("memorywire/types/review", review)
+
+
+def test_a_staged_change_of_sharing_says_with_whom(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("Bob lives in Rome"))
+    run(subject.engine.change(WHO, Update("agent", id, privacy_intent={"share_with": ["*"]}, approval_required=True)))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    assert review["diff"]["modified"][0]["after"]["privacy_intent"] == {"share_with": ["*"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [({"content": " "}, ValidationError), ({"expires_at": 1}, ValidationError), ({"expected_version": 2}, Conflict)],
+)
+def test_a_change_that_could_not_be_made_is_not_staged(
+    subject: Subject, run: Any, fields: dict[str, Any], fault: type[Exception]
+) -> None:
+    id = run(subject.remember("Bob lives in Rome"))
+    with pytest.raises(fault):
+        run(subject.engine.change(WHO, Update("agent", id, **{"content": "x", **fields}, approval_required=True)))
+    with pytest.raises(NotFound):
+        run(subject.engine.change(WHO, Update("agent", "nobody", content="x", approval_required=True)))
+    assert run(subject.engine.reviews.list(WHO)) == []
+
+
+def test_a_staged_statement_shows_what_it_would_end_and_is_nowhere_yet(subject: Subject, run: Any) -> None:
+    run(subject.engine.assert_fact(WHO, Statement("agent", "Bob", "lives_in", "Rome")))
+    waiting = Statement("agent", " Bob ", "lives_in", "Oslo", approval_required=True, reasoning="he said so")
+    staged = run(subject.engine.assert_fact(WHO, waiting))
+    assert staged.review_id is not None
+    assert [t.object for t in run(subject.engine.graph.query(WHO, "agent", "Bob"))] == ["Rome"]
+    assert len(run(subject.engine.graph.history(WHO, "agent", "Bob"))) == 1
+    (review,) = run(subject.engine.reviews.list(WHO))
+    assert (review["operation"], review["reasoning"]) == ("statement", "he said so")
+    (added,), (ended,) = review["diff"]["added"], review["diff"]["modified"]
+    assert (added["id"], added["subject"], added["object"]) == (staged.triple.id, "Bob", "Oslo")
+    assert (ended["before"]["object"], "valid_to" in ended["before"]) == ("Rome", False)
+    assert ended["after"]["valid_to"] == added["valid_from"] == subject.clock()
+    check("memorywire/operations/governance.review", reviewed(review))
+    check("memorywire/types/review", review)
+
+
+def test_what_waits_to_be_changed_or_stated_holds_no_secret(subject: Subject, run: Any) -> None:
+    token = BY_FORM["github"](Random(5))
+    id = run(subject.remember("Bob lives in Rome"))
+    said = {"approval_required": True, "reasoning": f"said {token}"}
+    run(subject.engine.change(WHO, Update("agent", id, content=f"it is {token}", metadata={"k": token}, **said)))
+    run(subject.engine.assert_fact(WHO, Statement("agent", "Bob", "says", token, provenance=token, **said)))
+    records = run(subject.store.records("local", "review"))
+    assert len(records) == 2
+    for record in records:
+        assert record.value["reasoning"] == "said <REDACTED:github_token>"
+        assert token not in json.dumps(record.value)
+
+
+@pytest.mark.parametrize("who", [Principal(name="r", role="reader"), Principal(name="w", role="writer", agents=("x",))])
+def test_who_may_not_write_stages_no_change_and_no_statement(subject: Subject, run: Any, who: Principal) -> None:
+    id = run(subject.remember("Bob lives in Rome"))
+    with pytest.raises(Forbidden):
+        run(subject.engine.change(who, Update("agent", id, content="x", approval_required=True)))
+    with pytest.raises(Forbidden):
+        run(subject.engine.assert_fact(who, Statement("agent", "Bob", "is", "x", approval_required=True)))

@@ -92,7 +92,7 @@ def test_a_doctor_finds_and_mends_it(files: Any) -> None:
     _, wrong, _ = leap(subject, run)
     told = finding(subject, run, repair=False)
     assert not told.ok
-    assert "1 memories and 1 statements are dated up to" in told.detail
+    assert "1 memory and 1 statement are dated up to" in told.detail
     assert "`commonplace doctor` dates them anew" in told.detail
     mended = finding(subject, run)
     assert (mended.ok, mended.repaired) == (True, True)

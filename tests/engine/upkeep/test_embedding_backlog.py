@@ -68,7 +68,7 @@ def test_the_longest_document_is_kept_before_it_is_embedded(tmp_path: Path, cloc
         assert await lacking(engine) == 1
         assert "1 memory waits for its vectors" in (await engine.upkeep.status(WHO))["note"]
         vectors = [f for f in await engine.upkeep.doctor(WHO) if f.check == "vectors"]
-        assert [(f.ok, "1 memories wait" in f.detail) for f in vectors] == [(True, True)]
+        assert [(f.ok, "1 memory waits" in f.detail) for f in vectors] == [(True, True)]
         before = (await engine.get(WHO, "agent", kept.id)).seq
         engine.resume_embedding()
         await engine.wait_for_vectors()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from commonplace.cli import MISTAKE
+from commonplace.wire.words import plural as plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,8 +163,14 @@ def flattened(record: Document) -> Document:
 
 
 def body(record: Document) -> str:
-    """Its text, which a memory that nobody can read any more is shown without."""
+    """Its text, which a memory that nobody can read any more is shown without; of a statement what it says."""
+    if "predicate" in record:
+        return sentence(record)
     return text_of(record["content"]) if "content" in record else f"({record.get('status', 'gone')})"
+
+
+def sentence(triple: Document) -> str:
+    return f"{triple['subject']} {triple['predicate']} {triple['object']}"
 
 
 def text_of(value: Any) -> str:
@@ -212,11 +219,6 @@ def size(count: int) -> str:
             break
         amount /= 1000
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-
-
-def plural(count: int, thing: str) -> str:
-    many = thing[:-1] + "ies" if thing.endswith("y") else f"{thing}es" if thing.endswith("x") else f"{thing}s"
-    return f"{count:,} {thing if count == 1 else many}"
 
 
 def _console() -> Console:

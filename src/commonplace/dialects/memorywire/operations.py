@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.dialects.memorywire.records import entry_to_wire, to_change, to_draft, to_hit, to_wire, triple_to_wire
+from commonplace.dialects.memorywire.records import entry_to_wire, to_draft, to_hit, to_update, to_wire, triple_to_wire
 from commonplace.engine import (
+    AssertResult,
     BatchItem,
     Decision,
     Draft,
@@ -21,7 +22,9 @@ from commonplace.engine import (
     Query,
     Receipt,
     ReviewOutcome,
+    Statement,
     Triple,
+    Update,
     tagged,
 )
 from commonplace.wire import filters
@@ -54,8 +57,10 @@ from commonplace.wire.validate import parse
 
 Document = dict[str, Any]
 
-_GOVERNED: dict[str, type[RememberRequest | ForgetRequest | MergeRequest]] = {
+_GOVERNED: dict[str, type[RememberRequest | UpdateRequest | ForgetRequest | MergeRequest | AssertRequest]] = {
     "remember": RememberRequest,
+    "update": UpdateRequest,
+    "statement": AssertRequest,
     "forget": ForgetRequest,
     "merge": MergeRequest,
 }
@@ -189,10 +194,9 @@ class Memorywire:
         return [to_wire(m) for m in await self._engine.history(self._who, agent_id, id)]
 
     async def update(self, ref: str, request: UpdateRequest) -> Document:
-        memory = await self._engine.update(
-            self._who, request.agent_id, ref, to_change(request), expected_version=request.expected_version
-        )
-        return to_wire(memory)
+        """The memory as it is now, and whether the change waits for approval."""
+        result = await self._engine.change(self._who, to_update(ref, request))
+        return {**to_wire(result.memory), **self._pending(result.review_id)}
 
     async def list(
         self,
@@ -236,7 +240,7 @@ class Memorywire:
         apply: ReviewApply | None = None,
     ) -> Document:
         """Approve, reject, or approve an edited request: the decided review with what came of it."""
-        edited: Draft | Forget | Merge | None = None
+        edited: Draft | Update | Forget | Merge | Statement | None = None
         if request is not None:
             review = await self._engine.reviews.get(self._who, review_id)
             parsed = parse(_GOVERNED[review["operation"]], request)
@@ -247,6 +251,10 @@ class Memorywire:
                     edited = to_forget(parsed)
                 case MergeRequest():
                     edited = to_merge(parsed)
+                case UpdateRequest():
+                    edited = to_update("", parsed)
+                case AssertRequest():
+                    edited = Statement(**dict(parsed))
         decision = Decision(approved, reviewer, reason, edited, request)
         if apply is not None:
             decision.merge_into, decision.forget = apply.merge_into, tuple(apply.forget or ())
@@ -304,10 +312,10 @@ class Memorywire:
     # the knowledge graph
 
     async def graph_assert(self, request: AssertRequest) -> Document:
-        fields = dict(request)
-        stated = await self._engine.graph.assert_fact(self._who, fields.pop("agent_id"), **fields)
+        """The statement with what it ended, or would end once it is approved."""
+        stated = await self._engine.assert_fact(self._who, Statement(**dict(request)))
         replaced = {} if stated.replaced is None else {"replaced": triple_to_wire(stated.replaced)}
-        return {**triple_to_wire(stated.triple), **replaced}
+        return {**triple_to_wire(stated.triple), **replaced, **self._pending(stated.review_id)}
 
     async def graph_query(
         self, agent_id: str, subject: str, *, predicate: str | None = None, as_of: int | None = None
@@ -353,6 +361,12 @@ class Memorywire:
     def _review_url(self, review_id: str | None) -> str | None:
         base = self._engine.settings.review_url
         return f"{base}/{review_id}" if base and review_id else None
+
+    def _pending(self, review_id: str | None) -> Document:
+        if review_id is None:
+            return {}
+        url = self._review_url(review_id)
+        return {"pending_approval": True} | ({} if url is None else {"approval_url": url})
 
     def _remembered(self, receipt: Receipt) -> RememberResponse:
         return RememberResponse(
@@ -405,6 +419,8 @@ def _outcome(decided: ReviewOutcome) -> Document:
                     outcome["erased"] = dump(erased)
                 if forgotten.error is not None:
                     outcome["error"] = forgotten.error
+            case AssertResult() as stated:
+                outcome |= {"id": stated.triple.id}
             case MergeResult() as merged:
                 outcome |= {"canonical": merged.survivor.id, "merged_count": len(merged.losers)}
     return {"outcome": outcome} if outcome else {}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from commonplace.engine import AuditEntry, Draft, Hit, Triple
-from commonplace.wire.errors import ValidationError
-from commonplace.wire.lifted import BLANK, lift, with_fields
+from commonplace.engine import AuditEntry, Draft, Hit, Triple, Update
+from commonplace.wire.lifted import lift, with_fields
 from commonplace.wire.models import RecallHit, RememberRequest, UpdateRequest
 from commonplace.wire.record import Memory
 
@@ -39,38 +36,10 @@ def to_draft(request: RememberRequest) -> Draft:
     )
 
 
-def to_change(request: UpdateRequest) -> Callable[[Memory], Memory]:
-    given = request.model_fields_set
-
-    def change(memory: Memory) -> Memory:
-        fields: dict[str, Any] = {n: getattr(request, n) for n in ("content", "confidence", "expires_at") if n in given}
-        if "metadata" in given:
-            fields["metadata"] = _without_kind(request.metadata or {}, memory)
-            fields |= {**BLANK, **lift(request.metadata or {})}
-        if "tags" in given:
-            metadata = fields.get("metadata", memory.metadata)
-            fields["tags"] = request.tags
-            if "tags" in metadata:
-                fields["metadata"] = {**metadata, "tags": request.tags}
-        if request.privacy_intent is not None:
-            promised = {name: value for name, value in memory.privacy.items() if name != "share_with"}
-            names = request.privacy_intent.share_with
-            fields["privacy"] = {**promised, "share_with": names} if names else promised
-        return replace(memory, **fields)
-
-    if not given - {"agent_id", "expected_version"}:
-        raise ValidationError(
-            "nothing to change: give content, metadata, tags, confidence, expires_at or privacy_intent"
-        )
-    return change
-
-
-def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:
-    """Metadata that was read, changed and sent back, less the kind that only reading added to it."""
-    added = metadata.get("kind") == memory.kind != memory.metadata.get("kind")
-    if not added or memory.provenance.get("dialect", NAME) == NAME:
-        return metadata
-    return {name: value for name, value in metadata.items() if name != "kind"}
+def to_update(ref: str, request: UpdateRequest) -> Update:
+    sharing = request.privacy_intent
+    fields = {**dict(request), "privacy_intent": None if sharing is None else sharing.model_dump()}
+    return Update(id=ref, **fields)
 
 
 def shown_metadata(memory: Memory) -> dict[str, Any]:

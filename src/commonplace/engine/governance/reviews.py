@@ -8,14 +8,20 @@ from typing import Any
 
 from commonplace.engine.core import RANK, REVIEW, Core
 from commonplace.engine.governance import staging
+from commonplace.engine.graph import graph
+from commonplace.engine.graph.graph import AssertResult
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import erase, forget, merge
+from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.memory.read import resolve
-from commonplace.engine.memory.write import check_draft, new_memory, redact_draft, write
-from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt
+from commonplace.engine.memory.write import check_draft, new_memory, next_version, redact_draft, write, write_next
+from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt, Statement, Update
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.record import Memory, Principal
+
+#: What the engine notes in a review for itself.
+_NOTES = ("draft", "ids", "versions", "statement", "statement_id", "line")
 
 
 @dataclass(slots=True)
@@ -26,7 +32,7 @@ class Decision:
     approved: bool
     reviewer: str | None = None  # only whoever needs no token may give another name than its own
     reason: str | None = None
-    edited: Draft | Forget | Merge | None = None
+    edited: Draft | Update | Forget | Merge | Statement | None = None
     edited_request: dict[str, Any] | None = None  # the edit as its author wrote it, for the review to show
     merge_into: str | None = None
     forget: tuple[str, ...] = ()
@@ -35,7 +41,7 @@ class Decision:
 @dataclass(slots=True)
 class ReviewOutcome:
     review: dict[str, Any]
-    outcome: Receipt | ForgetResult | MergeResult | None
+    outcome: Receipt | ForgetResult | MergeResult | AssertResult | None
     applied: ForgetResult | MergeResult | None = None
 
 
@@ -47,7 +53,7 @@ def may_see(who: Principal, value: dict[str, Any]) -> bool:
 
 def shown(value: dict[str, Any]) -> dict[str, Any]:
     """A review as callers see it: without the engine's own notes, nulls left out."""
-    return {k: v for k, v in value.items() if k not in ("draft", "ids", "versions") and v is not None}
+    return {k: v for k, v in value.items() if k not in _NOTES and v is not None}
 
 
 class Reviews:
@@ -87,8 +93,14 @@ class Reviews:
             )
             return ReviewOutcome(shown(rejected), None)
         # What is approved stays its asker's: provenance and ledger name them, and the reviewer with the approval.
-        author = replace(who, name=value["requested_by"])
-        approve = {"remember": self._approve_remember, "forget": self._approve_forget, "merge": self._approve_merge}
+        author = _author(who, value)
+        approve = {
+            "remember": self._approve_remember,
+            "update": self._approve_update,
+            "forget": self._approve_forget,
+            "merge": self._approve_merge,
+            "statement": self._approve_statement,
+        }
         try:
             return await approve[value["operation"]](who, author, value, decision)
         except _MovedOn:
@@ -98,22 +110,32 @@ class Reviews:
         """Show the review as it would be made now; it stays pending, to be looked at again."""
         core, request = self._core, value["request"]
         said = f"what review {value['id']} showed has changed since"
-        try:
-            if value["operation"] == "forget":
-                fresh = await staging.show_forget(core, who, Forget(**request))
-            else:
-                fresh = await staging.show_merge(core, who, Merge(**request))
-        except NotFound as gone:
-            return Conflict(f"{said}: {gone.summary}; reject it", review_id=value["id"])
 
-        def work(tx: Transaction) -> None:
+        def keep(tx: Transaction, fresh: dict[str, Any], ids: Sequence[str]) -> None:
             record = tx.record(REVIEW, value["id"])
             if record is not None and record.value["status"] == "pending" and not record.value.get("erased"):
-                about = tuple(dict.fromkeys((*record.about, *fresh.ids)))
-                tx.put_record(Record(REVIEW, value["id"], {**record.value, **fresh.value}, about))
+                about = tuple(dict.fromkeys((*record.about, *ids)))
+                tx.put_record(Record(REVIEW, value["id"], {**record.value, **fresh}, about))
 
-        await core.transact(who.tenant, work)
-        return Conflict(f"{said}; it stays pending and shows how things are now: look again", review_id=value["id"])
+        def place_anew(tx: Transaction) -> None:
+            made = graph.place_on_line(tx, _author(who, value), Statement(**request), value["statement_id"])
+            keep(tx, staging.show_statement(made), staging.quoted_by(made))
+
+        try:
+            match value["operation"]:
+                case "statement":
+                    await core.transact(who.tenant, place_anew)
+                    return Conflict(f"{said}; {_LOOK_AGAIN}", review_id=value["id"])
+                case "forget":
+                    fresh = await staging.show_forget(core, who, Forget(**request))
+                case "merge":
+                    fresh = await staging.show_merge(core, who, Merge(**request))
+                case _:
+                    fresh = await staging.show_update(core, who, _as_staged(value))
+        except NotFound as gone:
+            return Conflict(f"{said}: {gone.summary}; reject it", review_id=value["id"])
+        await core.transact(who.tenant, lambda tx: keep(tx, fresh.value, fresh.ids))
+        return Conflict(f"{said}; {_LOOK_AGAIN}", review_id=value["id"])
 
     def _redacted(self, decision: Decision) -> Decision:
         """What a reviewer writes is kept like everything else; an edited draft is cleaned where it is used."""
@@ -243,6 +265,66 @@ class Reviews:
 
         return await core.retry_on_conflict(attempt)
 
+    async def _approve_update(
+        self, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
+    ) -> ReviewOutcome:
+        core, edited = self._core, decision.edited
+        if edited is not None and not (isinstance(edited, Update) and edited.agent_id == value["agent_id"]):
+            raise ValidationError("the edited request must be an update of the same agent", field="request")
+        staged = _as_staged(value)
+        update = staged if edited is None else replace(edited, id=staged.id)
+        check_update(update)
+
+        async def attempt() -> ReviewOutcome:
+            try:
+                current, next = await next_version(
+                    core, who, update.agent_id, update.id, lambda m: changed(m, update), update.expected_version
+                )
+            except NotFound:
+                if edited is None:
+                    raise _MovedOn from None
+                raise
+            (entry,) = await core.make_entries([next])
+
+            def work(tx: Transaction) -> ReviewOutcome:
+                if edited is None:
+                    _must_be_as_shown(tx, value)
+                kept = _conclude(tx, who, value["id"], decision, "approved")
+                written = write_next(tx, author, current, entry, review_id=value["id"])
+                receipt = Receipt(written.id, written.updated_at, [core.primary.name], memory=written)
+                return ReviewOutcome(shown(kept), receipt)
+
+            return await core.transact(who.tenant, work)
+
+        return await core.retry_on_conflict(attempt)
+
+    async def _approve_statement(
+        self, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
+    ) -> ReviewOutcome:
+        core, edited = self._core, decision.edited
+        if edited is not None and not (isinstance(edited, Statement) and edited.agent_id == value["agent_id"]):
+            raise ValidationError("the edited request must be a statement of the same agent", field="request")
+        clean = graph.clean_statement(core, who, edited or Statement(**value["request"]))
+
+        def work(tx: Transaction) -> ReviewOutcome:
+            made = graph.place_on_line(tx, author, clean, value["statement_id"])
+            if edited is None and staging.line_of(made) != value["line"]:
+                raise _MovedOn
+            kept = _conclude(tx, who, value["id"], decision, "approved", about=staging.quoted_by(made))
+            return ReviewOutcome(shown(kept), graph.apply_statement(tx, author, made))
+
+        return await core.transact(who.tenant, work)
+
+
+def _author(who: Principal, value: dict[str, Any]) -> Principal:
+    """Whoever asked: what is approved stays theirs."""
+    return replace(who, name=value["requested_by"])
+
+
+def _as_staged(value: dict[str, Any]) -> Update:
+    """The change that waits; which version it means is pinned by the review."""
+    return Update(**{**value["request"], "id": value["ids"][0], "expected_version": None})
+
 
 def as_edited(staged: Draft, edited: Draft) -> Draft:
     """The edit, which is a plain remember, with what the record is to the protocol that it came by."""
@@ -270,6 +352,9 @@ def _conclude(
     payload = {"review_id": review_id, "reviewer": decision.reviewer, "edited": decision.edited is not None}
     audit.append(tx, who, verb, value["agent_id"], [audit.part(None, payload)])
     return value
+
+
+_LOOK_AGAIN = "it stays pending and shows how things are now: look again"
 
 
 class _MovedOn(Exception):

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from commonplace.engine.core import REVIEW, Core
+from commonplace.engine.graph.graph import AssertResult, clean_statement, place_on_line
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory import forget, merge
+from commonplace.engine.memory import forget, merge, write
+from commonplace.engine.memory.change import changed
 from commonplace.engine.memory.read import readable
 from commonplace.engine.memory.write import check, idempotency_record, redact_draft, repeat_receipt, used_before
 from commonplace.engine.redaction import Secrets
-from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt
+from commonplace.engine.types import (
+    Draft,
+    Forget,
+    ForgetResult,
+    Merge,
+    MergeResult,
+    Receipt,
+    Statement,
+    Update,
+    UpdateResult,
+)
 from commonplace.stores.base import Record, Transaction
+from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory, Principal
 
-Operation = Literal["remember", "forget", "merge"]
+Operation = Literal["remember", "update", "forget", "merge", "statement"]
 
 
 async def stage_remember(
@@ -73,6 +86,51 @@ async def stage_merge(core: Core, who: Principal, request: Merge) -> MergeResult
     return MergeResult(shown.memories[0], [], changed=False, review_id=review_id)
 
 
+async def stage_update(core: Core, who: Principal, update: Update) -> UpdateResult:
+    shown = await show_update(core, who, update)
+    value = {"request": core.redact_document(to_document(update), "request"), **shown.value}
+
+    def work(tx: Transaction) -> str:
+        return _stage(tx, core, who, "update", update.agent_id, value, update.reasoning, shown.ids)
+
+    return UpdateResult(shown.memories[0], await core.transact(who.tenant, work))
+
+
+async def stage_statement(core: Core, who: Principal, statement: Statement) -> AssertResult:
+    clean = clean_statement(core, who, statement)
+    request = core.redact_document(to_document(clean), "request")
+    id = mint_id(core.clock())
+
+    def work(tx: Transaction) -> AssertResult:
+        made = place_on_line(tx, who, clean, id)
+        value = {"request": request, "statement_id": id, **show_statement(made)}
+        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, clean.reasoning, quoted_by(made))
+        return replace(made, review_id=review_id)
+
+    return await core.transact(who.tenant, work)
+
+
+def show_statement(made: AssertResult) -> dict[str, Any]:
+    """The part of a review that says what a statement would make and end, and between which two it would stand."""
+    ended = []
+    if made.held is not None and made.replaced is not None:
+        ended = [{"before": _triple_shown(made.held), "after": _triple_shown(made.replaced)}]
+    diff = {"added": [_triple_shown(made.triple)], "removed": [], "modified": ended}
+    said = {"subject": made.triple.subject, "object": made.triple.object}
+    return {"diff": diff, "statement": said, "line": line_of(made)}
+
+
+def line_of(made: AssertResult) -> list[Any]:
+    """The statement that would end, and when the next one begins: approving means between these two."""
+    return [None if made.held is None else made.held.id, made.triple.valid_to]
+
+
+def quoted_by(made: AssertResult) -> tuple[str, ...]:
+    """What the review of a statement may quote."""
+    ids = (made.triple.id, made.triple.memory_id, made.held.id if made.held is not None else None)
+    return tuple(id for id in ids if id is not None)
+
+
 @dataclass(slots=True)
 class ShownChange:
     """What a reviewer is shown of a request, and the versions it was made from: approving means these and no others."""
@@ -107,10 +165,19 @@ async def show_merge(core: Core, who: Principal, request: Merge) -> ShownChange:
     return ShownChange(diff, [*before.values()])
 
 
-def to_document(request: Forget | Merge) -> dict[str, Any]:
+async def show_update(core: Core, who: Principal, update: Update) -> ShownChange:
+    current, next = await write.next_version(
+        core, who, update.agent_id, update.id, lambda m: changed(m, update), update.expected_version
+    )
+    modified = [{"before": _shown(current), "after": _shown(next)}]
+    return ShownChange({"added": [], "removed": [], "modified": modified}, [current])
+
+
+def to_document(request: Forget | Merge | Update | Statement) -> dict[str, Any]:
     """A request as reviewers read it, and as it is taken up again when it is approved; nothing that was not given."""
     document = {name: value for name, value in asdict(request).items() if value is not None}
-    return {name: value for name, value in document.items() if name != "ids" or value}
+    named = "id" if isinstance(request, Update) else ""  # by the path of the request; the diff says which one it is
+    return {name: value for name, value in document.items() if name != named and (name != "ids" or value)}
 
 
 def _stage(
@@ -140,7 +207,13 @@ def _shown(memory: Memory) -> dict[str, Any]:
     for name in ("user_id", "title", "tags", "metadata", "source", "expires_at"):
         if value := getattr(memory, name):
             shown[name] = value
+    if memory.privacy:
+        shown["privacy_intent"] = memory.privacy
     return shown
+
+
+def _triple_shown(triple: Triple) -> dict[str, Any]:
+    return {name: value for name, value in asdict(triple).items() if value is not None and name != "memory_id"}
 
 
 def _draft_shown(memory_id: str, draft: Draft) -> dict[str, Any]:

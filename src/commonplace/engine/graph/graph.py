@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from commonplace.engine.core import Core, check_agent_name
+from commonplace.engine.core import REVIEW, Core, check_agent_name
 from commonplace.engine.ledger import audit
+from commonplace.engine.memory.quotes import erase_records, turn_down
 from commonplace.engine.memory.read import resolve
+from commonplace.engine.types import Statement
 from commonplace.stores.base import AuditPart, Reach, Transaction
 from commonplace.stores.graph import Instant, Triple
 from commonplace.wire.canonical import is_uuid, mint_id
@@ -50,6 +52,8 @@ class AssertResult:
 
     triple: Triple
     replaced: Triple | None = None
+    held: Triple | None = None  # the same as it was
+    review_id: str | None = None  # while it waits for approval, and none of it has happened
 
 
 class Graph:
@@ -71,50 +75,15 @@ class Graph:
         valid_from: int | None = None,
     ) -> AssertResult:
         """State something; what was stated of this subject and predicate until now ends in the same transaction."""
-        self._core.require(who, agent_id, "writer")
-        check_agent_name(agent_id)
-        if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence <= 1:
-            raise ValidationError(f"confidence must be a number from 0 to 1, not {confidence!r}", field="confidence")
-        if valid_from is not None:
-            _check_instant(valid_from, "valid_from")
-        names = {"subject": subject, "predicate": predicate, "object": object}
-        kept = {name: self._clean(name, text) for name, text in names.items()}
-        kept["object"] = self._core.redactor.redact_statement(**kept)
-        source = None if provenance is None else self._clean("provenance", provenance)
+        said = Statement(agent_id, subject, predicate, object, confidence, provenance, valid_from)
+        return await self.state(who, said)
 
-        def work(tx: Transaction) -> AssertResult:
-            start = tx.now if valid_from is None else valid_from
-            on_line = (agent_id, kept["subject"], kept["predicate"])
-            held, later = tx.triple_at(*on_line, start), tx.triple_after(*on_line, start)
-            triple = Triple(
-                mint_id(tx.now),
-                agent_id,
-                **kept,
-                valid_from=start,
-                valid_to=None if later is None else later.valid_from,
-                confidence=float(confidence),
-                provenance=source,
-                asserted_by=who.name,
-                memory_id=_named_memory(tx, agent_id, source),
-            )
-            parts = [] if held is None else [_end(tx, held, start)]
-            tx.put_triple(triple)
-            said = {**_as_payload(triple), "valid_from": start, "valid_to": triple.valid_to, "confidence": confidence}
-            said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
-            parts.append(audit.part(triple.id, said if source is None else {**said, "provenance": source}))
-            audit.append(tx, who, ASSERT, agent_id, parts)
-            return AssertResult(triple, None if held is None else replace(held, valid_to=start))
-
-        return await self._core.transact(who.tenant, work)
-
-    def _clean(self, field: str, text: str) -> str:
-        """A name as it is kept; redaction runs here, on everything a statement says."""
-        kept = self._core.redact_text(_checked(field, text), field)
-        if len(kept) > MAX_TERM_CHARS:
-            raise ValidationError(
-                f"{field} has {len(kept):,} characters; at most {MAX_TERM_CHARS:,} are kept", field=field
-            )
-        return kept
+    async def state(self, who: Principal, statement: Statement) -> AssertResult:
+        """As `assert_fact`, at once: whether it should wait for approval is not asked here."""
+        clean = clean_statement(self._core, who, statement)
+        return await self._core.transact(
+            who.tenant, lambda tx: apply_statement(tx, who, place_on_line(tx, who, clean, mint_id(tx.now)))
+        )
 
     def _name(self, field: str, text: str) -> str:
         """A name that is looked for, which must hold no secret: answers repeat it."""
@@ -218,15 +187,109 @@ class Graph:
             done, why = await self._core.transact_in_chunks(who.tenant, ids, _CHUNK, work, begun=bool(gone))
             gone += done
             remaining = [] if why is None else [id for id in ids if id not in done]
+        if why is None:
+            gone += await self._erase_staged(who, agent_id, _checked("subject", subject), mentions)
         if not gone:
             return EraseResult([])
         why = why or await self._core.delete_copies()
         return EraseResult(gone, *await self._core.backups(who), remaining, why)
 
+    async def _erase_staged(self, who: Principal, agent_id: str, name: str, mentions: bool) -> list[str]:
+        """Take out of reviews what waits to be stated of it or was turned down; what waits is turned down by it."""
+        found = await self._core.primary.records(who.tenant, REVIEW)
+        quoting = [r.key for r in found if _quotes(r.value, agent_id, name, mentions)]
+        if not quoting:
+            return []
+
+        def work(tx: Transaction) -> list[str]:
+            gone = []
+            for key in quoting:
+                record = tx.record(REVIEW, key)
+                if record is not None and _quotes(record.value, agent_id, name, mentions):
+                    id = record.value["statement_id"]
+                    erase_records(tx, id)
+                    turn_down(tx, who, key)
+                    gone.append(id)
+            if gone:
+                audit.append(tx, who, ERASE, agent_id, [audit.part(None, {"id": id, "erased": True}) for id in gone])
+            return gone
+
+        return await self._core.transact(who.tenant, work)
+
+
+def _quotes(review: dict[str, Any], agent_id: str, name: str, mentions: bool) -> bool:
+    """Whether a statement that never was, or is not yet, names this."""
+    said = review.get("statement")
+    if review["agent_id"] != agent_id or said is None or review.get("erased"):
+        return False
+    return bool(said["subject"] == name or (mentions and said["object"] == name))
+
+
+# stating
+
+
+def clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
+    """A statement as it may be kept; redaction runs here, on everything that it says."""
+    core.require(who, statement.agent_id, "writer")
+    check_agent_name(statement.agent_id)
+    confidence = statement.confidence
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence <= 1:
+        raise ValidationError(f"confidence must be a number from 0 to 1, not {confidence!r}", field="confidence")
+    if statement.valid_from is not None:
+        _check_instant(statement.valid_from, "valid_from")
+    kept: dict[str, Any] = {n: _clean(core, n, getattr(statement, n)) for n in ("subject", "predicate", "object")}
+    kept["object"] = core.redactor.redact_statement(**kept)
+    source = None if statement.provenance is None else _clean(core, "provenance", statement.provenance)
+    return replace(statement, **kept, provenance=source)
+
+
+def _clean(core: Core, field: str, text: str) -> str:
+    kept = core.redact_text(_checked(field, text), field)
+    if len(kept) > MAX_TERM_CHARS:
+        raise ValidationError(f"{field} has {len(kept):,} characters; at most {MAX_TERM_CHARS:,} are kept", field=field)
+    return kept
+
+
+def place_on_line(tx: Transaction, author: Principal, clean: Statement, id: str) -> AssertResult:
+    """What stating it now would make, and what it would end; nothing is written."""
+    start = tx.now if clean.valid_from is None else clean.valid_from
+    on_line = (clean.agent_id, clean.subject, clean.predicate)
+    held, later = tx.triple_at(*on_line, start), tx.triple_after(*on_line, start)
+    triple = Triple(
+        id,
+        *on_line,
+        clean.object,
+        valid_from=start,
+        valid_to=None if later is None else later.valid_from,
+        confidence=float(clean.confidence),
+        provenance=clean.provenance,
+        asserted_by=author.name,
+        memory_id=_named_memory(tx, clean.agent_id, clean.provenance),
+    )
+    return AssertResult(triple, None if held is None else replace(held, valid_to=start), held)
+
+
+def apply_statement(tx: Transaction, author: Principal, made: AssertResult) -> AssertResult:
+    """Write what `place_on_line` made in the same transaction."""
+    triple = made.triple
+    parts = [] if made.held is None else [_end(tx, made.held, triple.valid_from)]
+    tx.put_triple(triple)
+    said = {**_as_payload(triple), "valid_from": triple.valid_from, "valid_to": triple.valid_to}
+    said["confidence"] = triple.confidence
+    said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
+    said |= {} if triple.provenance is None else {"provenance": triple.provenance}
+    parts.append(audit.part(triple.id, said))
+    audit.append(tx, author, ASSERT, triple.agent_id, parts)
+    return made
+
+
+# erasing
+
 
 def apply_erase(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
     """Erase statements; what the ledger keeps of that."""
     for id in ids:
+        erase_records(tx, id)
         tx.erase_triple(id)
     return [audit.part(None, {"id": id, "erased": True}) for id in ids]
 

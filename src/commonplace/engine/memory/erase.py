@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.graph.graph import apply_erase
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
+from commonplace.engine.memory.quotes import erase_records, turn_down
 from commonplace.engine.memory.read import read_all
-from commonplace.engine.memory.write import erased_slot, new_memory
+from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
-from commonplace.stores.base import AuditPart, Entry, Reach, Record, Transaction
+from commonplace.stores.base import AuditPart, Entry, Reach, Transaction
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, Status
 
 EVERY_STATUS: tuple[Status, ...] = ("live", "archived", "deleted")
-_QUOTING = ("request", "draft", "diff", "reasoning")  # fields of a review
 
 
 def must_erase(memory: Memory) -> bool:
@@ -27,7 +27,7 @@ def must_erase(memory: Memory) -> bool:
 
 def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
     """Take it out of what the engine keeps about it, then out of the store; what else went with it."""
-    _erase_records(tx, memory.id)
+    erase_records(tx, memory.id)
     derived = apply_erase(tx, [triple.id for triple in tx.triples_from(memory.id)])
     if core.embedding is not None:
         core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
@@ -39,24 +39,6 @@ def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
             derived.append(version_part(tied, merged_into=tied.merged_into))
     tx.erase(memory.id)
     return derived
-
-
-def _erase_records(tx: Transaction, id: str) -> None:
-    """Take a memory's content out of everything the engine keeps about it."""
-    for record in tx.records_about(id):
-        others = tuple(other for other in record.about if other != id)
-        if record.kind == IDEMPOTENCY:
-            # Its author chose the key, so that goes, too; what it leads to still refuses to be used twice.
-            tx.drop_record(record.kind, record.key)
-            value = {"at": record.value.get("at", 0), "erased": True}
-            tx.put_record(Record(record.kind, erased_slot(record.key), value))
-        elif record.kind == REVIEW:
-            kept = {k: v for k, v in record.value.items() if k not in _QUOTING}
-            if "decision" in kept:
-                kept["decision"] = {k: v for k, v in kept["decision"].items() if k != "reason"}
-            tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
-        else:
-            tx.drop_record(record.kind, record.key)
 
 
 # what was merged
@@ -84,7 +66,11 @@ async def merged_with(core: Core, who: Principal, memories: Sequence[Memory]) ->
         above = await core.primary.get(who.tenant, [id for id in into if id not in seen])
         below: list[Memory] = []
         for agent in dict.fromkeys(m.agent_id for m in beside):
-            merged = (Condition(("merged_into",), "in", [m.id for m in beside if m.agent_id == agent]),)
+            ids = [m.id for m in beside if m.agent_id == agent]
+            # One is looked up in an index; of many the store reads all that was merged, once.
+            merged = (
+                Condition(("merged_into",), "in", ids) if len(ids) > 1 else Condition(("merged_into",), "eq", ids[0]),
+            )
             below += await read_all(core, Reach(who.tenant, (agent,), merged, statuses=EVERY_STATUS))
         below = [m for m in below if m.id not in seen]
         found.descendants += above
@@ -129,13 +115,10 @@ def erase_drafts(
         quoted = [r for r in tx.records_about(id) if r.kind == REVIEW and r.value.get("memory_id") == id]
         if not any(r.value["status"] in statuses and r.value["agent_id"] == agent_id for r in quoted):
             continue
-        _erase_records(tx, id)
+        erase_records(tx, id)
         tx.erase(id)
         for record in quoted:
-            review = tx.record(REVIEW, record.key)
-            if review is not None and review.value["status"] == "pending":
-                decision = {"approved": False, "reviewer": who.name, "reviewed_at": tx.now}
-                tx.put_record(replace(review, value={**review.value, "status": "rejected", "decision": decision}))
+            turn_down(tx, who, record.key)
         done.append(id)
     if done:
         parts = [audit.part(None, {"id": id, "erased": True}) for id in done]

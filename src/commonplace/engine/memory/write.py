@@ -243,44 +243,58 @@ async def update(
     expected_version: int | None = None,
 ) -> Memory:
     """The next version of a memory; refused when it is no longer the version the caller saw."""
-    core.require(who, agent_id, "writer")
 
     async def attempt() -> Memory:
-        current = await resolve(core, who, agent_id, ref)
-        if ref in current.provenance.get("merged", ()):
-            # Whoever saw that one, and its version, has not seen what would be changed.
-            raise Conflict(f"memory {ref} has become part of {current.id}; read that one and change it", id=current.id)
-        if expected_version is not None and current.version != expected_version:
-            raise Conflict(
-                f"memory {ref} is at version {current.version}, not {expected_version}; read it again and retry",
-                version=current.version,
-            )
-        changed = change(current)
-        check_change(core, current, changed)
-        redacted, _ = await core.redactor.redact_record_async(changed, before=current)
-        if redacted is not changed:
-            changed = redacted
-            check_change(core, current, changed)
-        changed = inherit_retention(changed, [current])
-        if changed.content != current.content:
-            salt = new_salt()
-            changed = replace(changed, content_hash=content_hash(changed.content, salt), salt=salt)
+        current, changed = await next_version(core, who, agent_id, ref, change, expected_version)
         (entry,) = await core.make_entries([changed])
-
-        def work(tx: Transaction) -> Memory:
-            now = tx.get(current.id)
-            if now is None or now.status not in ("live", "archived"):
-                raise memory_not_found(agent_id, ref)
-            if now.version != current.version:
-                raise StaleRead
-            fields = [name for name in _AUDITED if getattr(now, name) != getattr(changed, name)]
-            # A demotion makes no version, so it may have come after the row was read.
-            kept = replace(entry, memory=altered(entry.memory, demotion=now.demotion))
-            return write(tx, who, kept, "update", changed=fields)
-
-        return await core.transact(who.tenant, work)
+        return await core.transact(who.tenant, lambda tx: write_next(tx, who, current, entry))
 
     return await core.retry_on_conflict(attempt)
+
+
+async def next_version(
+    core: Core,
+    who: Principal,
+    agent_id: str,
+    ref: str,
+    change: Callable[[Memory], Memory],
+    expected_version: int | None = None,
+) -> tuple[Memory, Memory]:
+    """A memory as it is and as a change would have it, checked and redacted; nothing is written."""
+    core.require(who, agent_id, "writer")
+    current = await resolve(core, who, agent_id, ref)
+    if ref in current.provenance.get("merged", ()):
+        # Whoever saw that one, and its version, has not seen what would be changed.
+        raise Conflict(f"memory {ref} has become part of {current.id}; read that one and change it", id=current.id)
+    if expected_version is not None and current.version != expected_version:
+        raise Conflict(
+            f"memory {ref} is at version {current.version}, not {expected_version}; read it again and retry",
+            version=current.version,
+        )
+    changed = change(current)
+    check_change(core, current, changed)
+    redacted, _ = await core.redactor.redact_record_async(changed, before=current)
+    if redacted is not changed:
+        changed = redacted
+        check_change(core, current, changed)
+    changed = inherit_retention(changed, [current])
+    if changed.content != current.content:
+        salt = new_salt()
+        changed = replace(changed, content_hash=content_hash(changed.content, salt), salt=salt)
+    return current, changed
+
+
+def write_next(tx: Transaction, who: Principal, current: Memory, entry: Entry, **more: Any) -> Memory:
+    """Put the next version of what was read as `current`, unless it has moved on since."""
+    now = tx.get(current.id)
+    if now is None or now.status not in ("live", "archived"):
+        raise memory_not_found(current.agent_id, current.id)
+    if now.version != current.version:
+        raise StaleRead
+    fields = [name for name in _AUDITED if getattr(now, name) != getattr(entry.memory, name)]
+    # A demotion makes no version, so it may have come after the row was read.
+    kept = replace(entry, memory=altered(entry.memory, demotion=now.demotion))
+    return write(tx, who, kept, "update", changed=fields, **more)
 
 
 def check_change(core: Core, current: Memory, changed: Memory) -> None:

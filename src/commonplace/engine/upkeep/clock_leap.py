@@ -17,6 +17,7 @@ from commonplace.stores.graph import LEAP_MS, Triple
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, Memory, Principal, Status
 from commonplace.wire.times import iso
+from commonplace.wire.words import plural
 
 REPAIR = "mend_time"
 _EVERY_STATUS: tuple[Status, ...] = ("live", "pending", "archived", "deleted")
@@ -32,7 +33,8 @@ async def examine(core: Core, who: Principal, repair: bool) -> Finding:
     if not memories and not triples and not head:
         return Finding(check, True, "ok")
     latest = max([head, *(m.created_at for m in memories), *(t.valid_from for t in triples)])
-    dated = f"{len(memories)} memories and {len(triples)} statements are dated up to {iso(latest)}"
+    are = "is" if len(memories) + len(triples) == 1 else "are"
+    dated = f"{plural(len(memories), 'memory')} and {plural(len(triples), 'statement')} {are} dated up to {iso(latest)}"
     ahead = f"{dated}, far ahead of the clock"
     total = (await core.primary.audit_head(who.tenant))[0]
     if not repair:

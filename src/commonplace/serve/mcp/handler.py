@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, JsonRpcError
 from commonplace.serve.mcp import versions
+from commonplace.serve.mcp.messages import is_plain
 from commonplace.serve.mcp.tools import Document, McpSession, Prompt, Resource, Tool, ToolSet
 from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError, internal_error
 from commonplace.wire.strict_json import dumps
+
+if TYPE_CHECKING:
+    from commonplace.engine import Redactor
 
 NO_RESOURCE = -32002  # until 2025-11-25; invalid params since
 UNSUPPORTED_VERSION = -32022
 #: Methods that wait for the engine; all others are answered from the tables at once.
 WAITING = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
 MAX_COMPLETIONS = 100  # what the protocol allows
+_MAX_SAID, _MAX_READ = 2_000, 10_000  # characters of a refusal: shown, and looked at for secrets
 #: How long a client of a stateless version may keep an answer: what a server offers changes only with its version.
 _LISTS = ("server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
 _TTL_MS = {**dict.fromkeys(_LISTS, 300_000), "resources/read": 0}
@@ -59,7 +64,8 @@ class McpHandler:
             missing = versions.META_CAPABILITIES if isinstance(wanted, str) else versions.META_VERSION
             raise self._invalid(f"params._meta needs {missing}")
         if wanted not in self._stateless:
-            data = {"supported": self._stateless or list(self.tool_set.versions), "requested": wanted}
+            data: Document = {"supported": self._stateless or list(self.tool_set.versions)}
+            data |= {"requested": wanted} if is_plain(wanted) else {}
             raise JsonRpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
         return wanted
 
@@ -71,14 +77,15 @@ class McpHandler:
             raise self._invalid("params must be an object")
         perform = self._methods(version).get(method)
         if perform is None:
-            raise _no_method(method)
+            raise _no_method(method if is_plain(method) else await _without_secrets(session, method[:_MAX_READ]))
         if method.endswith("/list") and params.get("cursor") is not None:
             raise self._invalid("there is only one page: leave out the cursor")
         try:
             result = await perform(session, version, params)
         except JsonRpcError as error:
             if method in WAITING:
-                error.message, error.data = await _without_secrets(session, (error.message, error.data))
+                message, error.data = await _without_secrets(session, (error.message[:_MAX_READ], error.data))
+                error.message = _cut(message, _MAX_SAID)
             raise
         except Exception as error:
             self._report(method, error)
@@ -149,7 +156,7 @@ class McpHandler:
             document = await tool.handler(session, arguments)
             return versions.call_result(dumps(document), document, version)
         except Fault as fault:
-            fault.message, fault.summary = await _without_secrets(session, (fault.message, fault.summary))
+            fault.message, fault.summary = await _without_secrets(session, [fault.message, fault.summary])
             return self._fault_result(tool, fault, version)
         except Exception as error:
             self._report(name, error)
@@ -178,7 +185,7 @@ class McpHandler:
         found = next((resource for resource in self.tool_set.resources if resource.covers(uri)), None)
         missing = INVALID_PARAMS if versions.is_stateless(version) else NO_RESOURCE
         if found is None:
-            raise JsonRpcError(missing, f"there is no resource {uri[:200]!r}", {"uri": uri[:2000]})
+            raise JsonRpcError(missing, f"there is no resource {uri!r}", {"uri": uri[:2000]})
         try:
             document = await found.handler(session, uri)
         except NotFound as fault:
@@ -198,7 +205,7 @@ class McpHandler:
         name, given = params.get("name"), params.get("arguments")
         found = next((prompt for prompt in self.tool_set.prompts if prompt.name == name), None)
         if found is None:
-            raise JsonRpcError(INVALID_PARAMS, f"there is no prompt {name!r:.80}")
+            raise JsonRpcError(INVALID_PARAMS, f"there is no prompt {name!r}")
         try:
             text = found.text(_prompt_arguments(found, {} if given is None else given))
         except ValidationError as fault:
@@ -225,16 +232,31 @@ class McpHandler:
         return JsonRpcError(self.tool_set.invalid_params, sentence)
 
 
-async def _without_secrets(session: McpSession, said: tuple[Any, ...]) -> Any:
-    """What a refusal says: it repeats arguments that nothing has looked at."""
+async def may_repeat(session: McpSession, id: Any) -> bool:
+    """Whether an answer may carry this id."""
+    return is_plain(id) or not (await _redactor(session)).holds_secret(str(id))
+
+
+async def _without_secrets(session: McpSession, said: Any) -> Any:
+    """What a refusal says: it repeats what nothing has looked at. Cut afterwards: half a secret looks like none."""
+    return (await _redactor(session)).document(said)[0]
+
+
+async def _redactor(session: McpSession) -> Redactor:
     try:
-        return (await session.engine()).redactor.document(list(said))[0]
-    except Exception:  # without an engine nothing was looked up, and the refusal is that of opening it
-        return said
+        return (await session.engine()).redactor
+    except Exception:  # no engine, and the refusal is that of opening it: what has the form of a secret is still seen
+        from commonplace.engine import Redactor
+
+        return Redactor()
 
 
 def _no_method(method: str) -> JsonRpcError:
-    return JsonRpcError(METHOD_NOT_FOUND, f"Method not found: {method:.80}")
+    return JsonRpcError(METHOD_NOT_FOUND, f"Method not found: {_cut(method, 80)}")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "…"
 
 
 def advice(tool: str, fault: Fault) -> str:

@@ -18,8 +18,8 @@ from commonplace.__about__ import __version__
 from commonplace.serve.context import RECORD, AppContext
 from commonplace.serve.http_io import CLIENT_GONE, read_body, send_reply
 from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, JsonRpcError
-from commonplace.serve.mcp.handler import McpHandler
-from commonplace.serve.mcp.messages import decode
+from commonplace.serve.mcp.handler import McpHandler, may_repeat
+from commonplace.serve.mcp.messages import SECRET_ID, decode
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.protocols import DEFAULT_TOOLS, load_tool_set, tool_set_names
 from commonplace.serve.routes import ProtocolRoutes, Reply
@@ -74,7 +74,8 @@ class McpEndpoint:
                     scope[SESSION] = await self._session(scope, headers)
                     body = await read_body(headers, receive, context.config.max_body)
                 if _is_json(headers):
-                    decode(body)
+                    if not await may_repeat(scope[SESSION], decode(body).get("id")):
+                        raise JsonRpcError(INVALID_REQUEST, SECRET_ID)
                     # White space around a value is no part of it (RFC 9110), and the SDK compares values.
                     scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
                     await (await self._started()).handle_request(scope, _replay(body, receive), send)

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
+from typing import Any
 
 from commonplace.serve.json_rpc import INVALID_REQUEST, PARSE_ERROR, JsonRpcError
 from commonplace.serve.mcp.tools import Document
 from commonplace.wire import strict_json
+
+#: Forms that no secret has, so that nothing must be loaded to know: methods and versions of MCP, and UUIDs.
+_PLAIN = re.compile(r"[a-z]+(/[A-Za-z_]+)+|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SHORT = 8  # characters that a secret has at least
+SECRET_ID = "id holds a secret, and answers repeat it; choose another"
+
+
+def is_plain(given: Any) -> bool:
+    """Whether a method or an id may be repeated to whoever sent it without a look at what is a secret."""
+    text = str(given)
+    return len(text) < _SHORT or _PLAIN.fullmatch(text) is not None
 
 
 def decode(data: bytes) -> Document:
@@ -34,7 +47,7 @@ def is_answer(message: Document) -> bool:
 def _check(message: Document) -> None:
     method, id = message.get("method"), message.get("id")
     known = (isinstance(id, (str, int)) and not isinstance(id, bool)) or (isinstance(id, float) and math.isfinite(id))
-    named = id if known else None
+    named = id if known and is_plain(id) else None
     if message.get("jsonrpc") != "2.0":
         raise JsonRpcError(INVALID_REQUEST, 'jsonrpc must be "2.0"', id=named)
     if not isinstance(method, str) or not method:

@@ -18,8 +18,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commonplace.serve.json_rpc import INVALID_REQUEST, JsonRpcError
-from commonplace.serve.mcp.handler import WAITING, McpHandler
-from commonplace.serve.mcp.messages import decode, is_answer
+from commonplace.serve.mcp.handler import WAITING, McpHandler, may_repeat
+from commonplace.serve.mcp.messages import SECRET_ID, decode, is_answer, is_plain
 from commonplace.serve.mcp.sessions import StdioSession
 from commonplace.serve.mcp.stdio_streams import InputStream, LineSplitter, OutputStream
 from commonplace.serve.mcp.tools import Document, ToolSet
@@ -68,7 +68,7 @@ class Connection:
         if "id" not in message:
             self._handle_notification(method, params)
             return
-        if self._must_wait or method in WAITING:
+        if self._must_wait or method in WAITING or not (is_plain(id) and is_plain(method)):
             self._start(id, lambda: self._respond(id, method, params))
         else:  # done before the next line is looked at
             _run_without_waiting(self._respond(id, method, params))
@@ -115,13 +115,15 @@ class Connection:
 
     async def _respond(self, id: Any, method: str, params: Any) -> None:
         try:
+            if not await may_repeat(self._session, id):
+                raise JsonRpcError(INVALID_REQUEST, SECRET_ID)
             version = self._version
             if method != "initialize":
                 version = self._handler.version_of(method, params, version)
             async with self._turns if method in WAITING else nullcontext():
                 result = await self._handler.answer(self._session, version, method, params)
         except JsonRpcError as error:
-            self._send(error.response(id))
+            self._send(error.response(None if error.message == SECRET_ID else id))
             return
         if method == "initialize":
             self._version = result["protocolVersion"]

@@ -48,7 +48,7 @@ _LISTED_BY = ("type", "agent", "project", "tags", "limit", "offset", "order")
 _AGENT = parameters(f"{_OPERATIONS}get", "agent")
 ROUTES = (
     _route("POST", "store", "store", "Create a record or replace it.", role="writer"),
-    _route("POST", "search", "search", "Find records by meaning."),
+    _route("POST", "search", "search", "Find records by meaning.", embeds=True),
     _route("GET", "records", "list", "List records by time.", query=parameters(f"{_OPERATIONS}list", *_LISTED_BY)),
     _route("GET", "records/{id:path}", "get", "Read one record.", query=_AGENT),
     _route("DELETE", "records/{id:path}", "delete", "Remove a record.", role="writer", query=_AGENT),

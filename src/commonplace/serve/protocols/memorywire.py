@@ -88,7 +88,7 @@ ROUTES = (
     _write("remember", "remember", "Keep a memory.", "remember"),
     _write("remember/batch", "remember_batch", "Keep many, each with its own outcome.", "remember.batch"),
     _route("POST", "recall", "recall", "Find memories; one a line when Accept says application/x-ndjson.", "recall",
-           handler=_recall),
+           handler=_recall, embeds=True),
     _write("forget", "forget", "Hide memories, or erase them.", "forget"),
     _write("merge", "merge", "Make one memory of several.", "merge"),
     _write("expire", "expire", "Forget, archive or demote what a policy says.", "expire"),
@@ -101,7 +101,7 @@ ROUTES = (
     _route("GET", "memories", "list", "A page of an agent's memories, newest first.", "list"),
     _route("GET", "memories/{id:path}", "get", "One memory.", "get", "types/memory"),
     _route("PATCH", "memories/{id:path}", "update", "Change a memory; the version before is kept.", "update",
-           "types/memory", role="writer", handler=_change),
+           role="writer", handler=_change),
     _route("GET", "memories/{id:path}/history", "history", "Every version of a memory, oldest first.", "history"),
     _route("GET", "reviews", "reviews", "Requests that wait for a person, or waited.", "reviews"),
     _route("GET", "reviews/{id}", "review", "One review.", response="types/review"),
@@ -226,8 +226,9 @@ _TOOLS = (
         "update", "Change a memory", "update", CHANGES,
         "Change a memory that is no longer right: its content, tags, metadata, confidence or expiry. What you leave "
         "out stays; metadata and tags replace all of the old ones; earlier versions are kept. Prefer it to remembering "
-        "a second, contradicting memory. Comes back: the memory as it is now.",
-        response="types/memory", handler=_update_tool, also={"id": _MEMORY_ID},
+        "a second, contradicting memory. Comes back: the memory as it is now; pending_approval is true when a person "
+        "has to agree first, and nothing has changed yet.",
+        handler=_update_tool, also={"id": _MEMORY_ID},
     ),
     _tool(
         "history", "See how a memory changed", "history", READS,
@@ -239,7 +240,8 @@ _TOOLS = (
         "State one fact as subject, predicate and object, such as 'auth-service', 'runs_version', '2.4.1'. What was "
         "stated before about the same subject and predicate ends now and stays in the past. Use it for facts with one "
         "current value that change over time; what has several values at once needs a predicate for each. Comes back: "
-        "the fact with the moment it became valid, and as replaced what it ended.",
+        "the fact with the moment it became valid, and as replaced what it ended; pending_approval is true when a "
+        "person has to agree first, and nothing is stated yet.",
         handler=_call("kg_assert"),
     ),
     _tool(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from commonplace.serve.json_rpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
@@ -45,13 +46,18 @@ async def rpc(call: Call) -> Reply:
 
 async def _answer(call: Call, request: Any, paid: bool = True) -> dict[str, Any] | None:
     """None for a notification."""
-    if (problem := _problem(request)) is not None:
-        id = request.get("id") if isinstance(request, dict) and _is_id(request.get("id")) else None
+    redactor = call.engine.redactor
+    id = request.get("id") if isinstance(request, dict) and _is_id(request.get("id")) else None
+    if id is not None and redactor.holds_secret(str(id)):
+        sentence = "id holds a secret, and answers repeat it; choose another"
+        return _refusal(call, None, INVALID_REQUEST, ValidationError(sentence))
+    if (problem := _problem(request, lambda text: redactor.text(text)[0][:80])) is not None:
         return _refusal(call, id, INVALID_REQUEST, ValidationError(problem))
-    id, method = request.get("id"), request["method"]
+    method = request["method"]
     try:
         if method not in _METHODS:
-            fault = ValidationError(f"there is no method {method[:80]!r}; there are {', '.join(_METHODS)}")
+            shown = redactor.text(method)[0][:80]  # in this order: half a secret looks like none
+            fault = ValidationError(f"there is no method {shown!r}; there are {', '.join(_METHODS)}")
             answer = _refusal(call, id, METHOD_NOT_FOUND, fault)
         else:
             if not paid:
@@ -63,7 +69,7 @@ async def _answer(call: Call, request: Any, paid: bool = True) -> dict[str, Any]
     return answer if "id" in request else None
 
 
-def _problem(request: Any) -> str | None:
+def _problem(request: Any, shown: Callable[[str], str]) -> str | None:
     if not isinstance(request, dict):
         return "a call is an object {jsonrpc, id, method, params}"
     if request.get("jsonrpc") != "2.0":
@@ -75,7 +81,7 @@ def _problem(request: Any) -> str | None:
     if not _is_id(request.get("id")):
         return "id must be a string, a number or null"
     unknown = sorted(request.keys() - {"jsonrpc", "id", "method", "params"})
-    return f"unknown field {unknown[0][:80]!r} in a call" if unknown else None
+    return f"unknown field {shown(unknown[0])!r} in a call" if unknown else None
 
 
 def _is_id(value: Any) -> bool:

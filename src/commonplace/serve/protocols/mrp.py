@@ -56,7 +56,7 @@ _VOUCHES = {
 
 ROUTES = (
     _route("POST", "request", message, "mrp_request", "Ask for memories.", "response", request="mrp/request",
-           query=_AGENT),
+           query=_AGENT, embeds=True),
     _route("POST", "verify", message, "mrp_verify", "Check a memory that was answered.", "verify-result",
            request="mrp/verify", query=_AGENT),
     _route("POST", "vouches", vouch, "mrp_vouch", "Vouch for an agent.", "vouch.response", request="mrp/vouch",

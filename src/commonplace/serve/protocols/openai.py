@@ -48,6 +48,14 @@ def _refuse_token_ids(body: Any) -> None:
 
 _SUMMARY = "Vectors for texts, by the store's embedder."
 _ROUTE = Route(
-    "POST", "/v1/embeddings", embeddings, "embeddings", _SUMMARY, "openai", request=_REQUEST, response=_RESPONSE
+    "POST",
+    "/v1/embeddings",
+    embeddings,
+    "embeddings",
+    _SUMMARY,
+    "openai",
+    request=_REQUEST,
+    response=_RESPONSE,
+    embeds=True,
 )
 PROTOCOLS = (ProtocolRoutes("/v1", (_ROUTE,)),)

@@ -71,7 +71,7 @@ ROUTES = (
     _route("POST", "/openwop/runs", "run", "Start a run: it sees what is there now.", "start_run", "a run",
            status=201),
     _route("DELETE", "/openwop/runs/{runId}", "end", "End a run and drop what it noted for itself.", end_run),
-    _route("GET", "/openwop/memory", "list", "List entries.", "list", query=_query("list")),
+    _route("GET", "/openwop/memory", "list", "List entries.", "list", query=_query("list"), embeds=True),
     _route("POST", "/openwop/memory", "put", "Write an entry.", "put", "put", role="writer", status=201),
     _route("GET", "/openwop/memory/{id}", "get", "Read one entry.", "get", query=_query("get")),
     _route("DELETE", "/openwop/memory/{id}", "delete", "Delete an entry.", "delete", role="writer",

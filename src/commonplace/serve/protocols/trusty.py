@@ -250,7 +250,7 @@ def companion_protocol(palace: str | None, events: Events) -> ProtocolRoutes:
               request="trusty/http/drawer"),
         route("DELETE", f"{one}/drawers/{{drawer_id}}", handlers.delete_drawer, "Delete one.", role="writer",
               status=204),
-        route("GET", f"{one}/recall", handlers.recall, "Find memories.", query=question),
+        route("GET", f"{one}/recall", handlers.recall, "Find memories.", query=question, embeds=True),
         route("GET", f"{one}/kg", handlers.facts, "What holds of a subject, or held.",
               query={"subject": subject, "as_of": text}),
         route("POST", f"{one}/kg", handlers.assert_fact, "State a fact.", role="writer", status=204,

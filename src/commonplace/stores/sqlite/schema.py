@@ -117,11 +117,20 @@ CREATE INDEX late_vectors_by_change ON late_vectors(scope_id, seq);
 """)
 
 
+def m006_index_merged(db: apsw.Connection) -> None:
+    # An erasure asks for every memory it takes what was merged into that one. In the order that answers have, without
+    # which the planner prefers to walk the whole scope by time.
+    db.execute(
+        "CREATE INDEX memories_merged ON memories(scope_id, merged_into, created_at, id) WHERE merged_into IS NOT NULL"
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_create_tables,
     m002_add_graph,
     m003_index_worth,
     m004_index_shared,
     m005_note_late_vectors,
+    m006_index_merged,
 )
 VERSION = len(MIGRATIONS)

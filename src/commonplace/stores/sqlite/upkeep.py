@@ -24,6 +24,7 @@ from commonplace.stores.sqlite.schema import MIGRATIONS
 from commonplace.stores.sqlite.search import RowSource
 from commonplace.wire.canonical import content_hash
 from commonplace.wire.errors import Conflict, Fault, Unavailable
+from commonplace.wire.words import plural
 
 _TEMPORARY = "SQLITE_TMPDIR"
 _compacting = threading.Lock()  # the environment is the whole process's
@@ -271,7 +272,8 @@ def _examine_vectors(db: apsw.Connection) -> Finding:
         return Finding("vectors", True, "ok")
     without = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid WHERE m.status = 'live' AND v.data IS NULL"
     (count,) = fetch_one(db, f"SELECT count(*) FROM memories m {without}")
-    waiting = f"{count} memories wait for their vectors; a running server makes them, or `commonplace reindex`"
+    wait = "waits for its vectors" if count == 1 else "wait for their vectors"
+    waiting = f"{plural(count, 'memory')} {wait}; a running server makes them, or `commonplace reindex`"
     return Finding("vectors", True, waiting if count else "ok")
 
 

@@ -60,6 +60,10 @@ class _Group:
     scopes: dict[tuple[int, str], int] = field(default_factory=dict)
 
 
+class _UnsureCommit(Exception):
+    """A commit that failed when all of it was in the log, from where the next to open the store may take it."""
+
+
 @dataclass(slots=True)
 class _CommittedState:
     """What the last commit left, worth reading again only once someone else has written."""
@@ -158,6 +162,8 @@ class Writer:
         except BaseException as error:
             self._roll_back()
             self._committed = _CommittedState()
+            if _failed_in_sync(error) and not self._void_log():
+                error = _UnsureCommit(str(error))
             if not group.jobs and waiting:  # not even begun: the first in line is told, the others try again
                 group.jobs.append(waiting.pop(0))
             for job in group.jobs:
@@ -281,8 +287,25 @@ class Writer:
             except apsw.Error:
                 log.exception("rollback failed")
 
+    def _void_log(self) -> bool:
+        """Write over what a failed commit left at the end of the log; False when that fails, too."""
+        try:
+            # SQLite writes no page that is as it was, so something must come and go.
+            self._db.execute("BEGIN IMMEDIATE; INSERT INTO meta VALUES('void', 0); DELETE FROM meta WHERE key = 'void'")
+            self._db.execute("COMMIT")
+        except apsw.Error:
+            log.exception("a commit failed, and what it left in the log could not be written over")
+            self._roll_back()
+            return False
+        return True
+
     def _fault(self, error: BaseException) -> BaseException:
         path = self._files.database
+        if isinstance(error, _UnsureCommit):
+            return OperatorActionRequired(
+                f"{path} could not be written ({error}): whether this was kept shows when it is opened again",
+                hint="make room or mend the disk, then read before you repeat it",
+            )
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             return damaged(path, str(error))
         if isinstance(error, apsw.FullError):
@@ -310,6 +333,12 @@ class Writer:
                 loop.call_soon_threadsafe(_resolve, ready)
             except RuntimeError:  # that loop is gone, and with it whoever waited; the write itself stands
                 log.debug("a caller went away before its answer")
+
+
+def _failed_in_sync(error: BaseException) -> bool:
+    """Whether everything was written, and only then the disk said that it may not stay. Else the log ends in the middle
+    of a transaction, which nobody ever takes up."""
+    return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_FSYNC
 
 
 def _resolve(jobs: list[Job]) -> None:

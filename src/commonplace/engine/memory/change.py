@@ -1,0 +1,48 @@
+"""What an update makes of a memory. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commonplace.engine.types import Update
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.lifted import BLANK, lift
+from commonplace.wire.record import Memory, altered
+
+_AS_GIVEN = ("content", "confidence", "expires_at")
+_CHANGES = (*_AS_GIVEN, "metadata", "tags", "privacy_intent")
+
+
+def check_update(update: Update) -> None:
+    if all(getattr(update, name) is None for name in _CHANGES):
+        raise ValidationError(
+            "nothing to change: give content, metadata, tags, confidence, expires_at or privacy_intent"
+        )
+
+
+def changed(memory: Memory, update: Update) -> Memory:
+    """Metadata replaces all of the old, with the fields that it is shown with; tags stand in both places alike."""
+    given = {name: getattr(update, name) for name in _AS_GIVEN}
+    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if update.metadata is not None:
+        metadata = dict(update.metadata)
+        fields["metadata"] = _without_kind(metadata, memory)
+        fields |= {**BLANK, **lift(metadata)}
+    if update.tags is not None:
+        fields["tags"] = list(update.tags)
+        metadata = fields.get("metadata", memory.metadata)
+        if "tags" in metadata:
+            fields["metadata"] = {**metadata, "tags": list(update.tags)}
+    if update.privacy_intent is not None:
+        promised = {name: value for name, value in memory.privacy.items() if name != "share_with"}
+        names = update.privacy_intent["share_with"]
+        fields["privacy"] = {**promised, "share_with": names} if names else promised
+    return altered(memory, **fields)
+
+
+def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:
+    """Metadata that was read, changed and sent back, less the kind that only reading added to it."""
+    added = metadata.get("kind") == memory.kind != memory.metadata.get("kind")
+    if not added or memory.provenance.get("dialect", "memorywire") == "memorywire":
+        return metadata
+    return {name: value for name, value in metadata.items() if name != "kind"}

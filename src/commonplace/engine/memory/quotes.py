@@ -1,0 +1,38 @@
+"""What the engine keeps beside memories and statements that quotes them, and how the quotes are taken out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from commonplace.engine.core import IDEMPOTENCY, REVIEW
+from commonplace.engine.memory.write import erased_slot
+from commonplace.stores.base import Record, Transaction
+from commonplace.wire.record import Principal
+
+_QUOTING = ("request", "draft", "diff", "reasoning", "statement")  # fields of a review
+
+
+def erase_records(tx: Transaction, id: str) -> None:
+    """Take the content of a memory or statement out of everything the engine keeps about it."""
+    for record in tx.records_about(id):
+        others = tuple(other for other in record.about if other != id)
+        if record.kind == IDEMPOTENCY:
+            # Its author chose the key, so that goes, too; what it leads to still refuses to be used twice.
+            tx.drop_record(record.kind, record.key)
+            value = {"at": record.value.get("at", 0), "erased": True}
+            tx.put_record(Record(record.kind, erased_slot(record.key), value))
+        elif record.kind == REVIEW:
+            kept = {k: v for k, v in record.value.items() if k not in _QUOTING}
+            if "decision" in kept:
+                kept["decision"] = {k: v for k, v in kept["decision"].items() if k != "reason"}
+            tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
+        else:
+            tx.drop_record(record.kind, record.key)
+
+
+def turn_down(tx: Transaction, who: Principal, review_id: str) -> None:
+    """A review that still waits, and whose words were erased, will never be approved."""
+    review = tx.record(REVIEW, review_id)
+    if review is not None and review.value["status"] == "pending":
+        decision = {"approved": False, "reviewer": who.name, "reviewed_at": tx.now}
+        tx.put_record(replace(review, value={**review.value, "status": "rejected", "decision": decision}))
