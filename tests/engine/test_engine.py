@@ -12,7 +12,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import MAX_BATCH, BatchItem, Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.recall import recall_log
-from commonplace.engine.types import Draft, Expire, Forget, Merge, Query, Receipt
+from commonplace.engine.types import Draft, Expire, Forget, Merge, Query, Receipt, Statement, Update
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, NotFound, Unavailable, ValidationError
@@ -39,6 +39,10 @@ OPERATIONS = {
     "upsert": ("writer", lambda e, who: e.upsert(who, Draft("", "semantic", "x"), "x", "team-1")),
     "would merge": ("writer", lambda e, who: e.preview_merge(who, Merge("team-1", "x", ["y"]))),
     "stage merge": ("writer", lambda e, who: e.merge(who, Merge("team-1", "x", ["y"], approval_required=True))),
+    "change": ("writer", lambda e, who: e.change(who, Update("team-1", "x", content="new"))),
+    "stage change": (
+        "writer", lambda e, who: e.change(who, Update("team-1", "x", content="new", approval_required=True))),
+    "assert": ("writer", lambda e, who: e.assert_fact(who, Statement("team-1", "Bob", "likes", "tea"))),
     "would expire": ("writer", lambda e, who: e.preview_expire(who, Expire("team-1", older_than_days=1))),
 }  # fmt: skip
 #: Operations whose caller names no agent, or is answered item by item: each has a test of its own.

@@ -98,7 +98,7 @@ def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BusyServer
         withdrawn.release()
         return was
 
-    monkeypatch.setattr(text_queue, "MOST_WAITING", {Lane.QUERY: (1, 1), Lane.WRITE: (1, 1)})
+    monkeypatch.setattr(text_queue, "MAX_WAITING", {Lane.QUERY: (1, 1), Lane.WRITE: (1, 1)})
     loop, embedder = asyncio.new_event_loop(), GatedEmbedder()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -314,11 +314,11 @@ def test_head_is_get_without_the_body(open_server: ServerProcess) -> None:
 
 
 def test_a_review_of_what_has_moved_on_is_a_conflict_and_shows_it_afresh(open_server: ServerProcess) -> None:
-    kept = open_server.post("/v0/remember", {"agent_id": "moved", "type": "semantic", "content": "old words"}).json
-    staged = open_server.post("/v0/forget", {"agent_id": "moved", "ids": [kept["id"]], "approval_required": True})
+    kept = open_server.post("/v0/remember", {"agent_id": "moved-on", "type": "semantic", "content": "old words"}).json
+    staged = open_server.post("/v0/forget", {"agent_id": "moved-on", "ids": [kept["id"]], "approval_required": True})
     assert staged.json["pending_approval"] is True
-    (review,) = [r for r in open_server.get("/v0/reviews").json["reviews"] if r["agent_id"] == "moved"]
-    open_server.call("PATCH", f"/v0/memories/{kept['id']}", {"agent_id": "moved", "content": "new words"})
+    (review,) = [r for r in open_server.get("/v0/reviews").json["reviews"] if r["agent_id"] == "moved-on"]
+    open_server.call("PATCH", f"/v0/memories/{kept['id']}", {"agent_id": "moved-on", "content": "new words"})
     refused = open_server.post(f"/v0/reviews/{review['id']}", {"approved": True})
     assert (refused.status, refused.code) == (409, "conflict")
     fresh = open_server.get(f"/v0/reviews/{review['id']}").json

@@ -42,10 +42,10 @@ def hammer(server: ServerProcess, operation: Any, cases: int) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_generated_requests(open_server: ServerProcess, name: str) -> None:
-    hammer(open_server, OPERATIONS[name], 20)
+    hammer(open_server, OPERATIONS[name], 40)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_many_generated_requests(open_server: ServerProcess, name: str) -> None:
-    hammer(open_server, OPERATIONS[name], 200)
+    hammer(open_server, OPERATIONS[name], 500)
