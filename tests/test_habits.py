@@ -84,6 +84,7 @@ def offences(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, "gives a property a deadline, which is a wall clock"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))
 def test_no_test_waits_or_times(path: Path) -> None:
     source = path.read_text("utf-8")

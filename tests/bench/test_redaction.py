@@ -24,6 +24,7 @@ def test_there_are_many_services_each_told_once() -> None:
     assert TOLD.keys() == NAMED.keys() == {"prose", "env", "json", "yaml", "url", "code"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", [fact for fact in facts() if fact.told], ids=lambda fact: fact.service)
 def test_what_its_form_tells_is_caught_in_every_surrounding(fact: Fact) -> None:
     rng = Random(fact.service)

@@ -98,6 +98,7 @@ def change_and_ask(whole: Path, folder: Path, seed: int, ask: Ask) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_changed_cell_is_found(whole: Path, tmp_path: Path, ask: Ask, seed: int) -> None:
     change_and_ask(whole, tmp_path / "data", seed, ask)

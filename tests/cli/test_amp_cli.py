@@ -79,6 +79,7 @@ def test_appendix_a_typed_into_a_shell_with_the_default_model(tmp_path: Path) ->
     assert "Debugging auth flow" in lines[-1]
 
 
+@pytest.mark.slow
 def test_search_finds_by_meaning_what_shares_no_word_with_the_question(
     amp: AmpCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from commonplace.wire.validate import check
 NOBODY = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [

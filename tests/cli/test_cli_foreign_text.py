@@ -113,6 +113,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_someone_else_wrote_is_printed_harmlessly(cli, mallory: str, tmp_path: Path, name: str) -> None:
     known = {"url": mallory, "folder": str(tmp_path), "id": ""}

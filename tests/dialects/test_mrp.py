@@ -363,6 +363,7 @@ def test_who_has_a_key_bound_is_believed_with_that_key_only(over: Over) -> None:
     assert (for_anyone["meta"]["trust_level_used"], len(for_anyone["results"])) == (1, 1), "anyone may have sent it on"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("audience", [
     "http://127.0.0.1:8421", "http://127.0.0.1:8420", "https://alice.example", "commonplace", "alice", key()[1], "",
 ], ids=["port", "no socket", "origin", "everyone's name", "agent", "key", "empty"])  # fmt: skip
@@ -581,6 +582,7 @@ def test_a_vouch_for_a_key_says_nothing_of_who_signs_with_another(over: Over) ->
 # partial, declined, error
 
 
+@pytest.mark.slow
 def test_an_answer_that_would_be_too_large_is_partial_and_says_so(over: Over) -> None:
     talk = Talk(*over)
     each = MAX_CHARS // 8

@@ -853,6 +853,7 @@ _ARGUMENTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tool", "name", "given"), _ARGUMENTS)
 def test_a_secret_in_any_argument_of_any_tool_is_kept_and_said_nowhere(
     trusty: Caller, tool: str, name: str, given: str

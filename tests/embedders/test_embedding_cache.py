@@ -255,6 +255,7 @@ def test_closed_means_closed(inner: RecordingEmbedder) -> None:
             cached.embed(["coffee"])
 
 
+@pytest.mark.slow
 def test_the_default_embedder_answers_a_crowd_as_it_answers_one(minilm: MiniLM) -> None:
     cached = CachedEmbedder(minilm)
     texts = [f"{'Alice and Bob talked about ' * (n % 3)}topic {n}" for n in range(40)]

@@ -28,6 +28,7 @@ DRAWERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("in_other_words", "least"), [(True, 0.45), (False, 0.79)])
 def test_the_first_of_ten_drawers_is_the_one_that_answers(minilm: MiniLM, in_other_words: bool, least: float) -> None:
     async def scenario() -> None:

@@ -285,6 +285,7 @@ def test_a_name_that_holds_a_secret_is_refused_and_not_repeated(
     assert left_behind(place, secret, caplog.text) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["token", "registered"])
 @pytest.mark.parametrize("case", REPLACED)
 def test_a_secret_in_a_name_that_only_describes_is_replaced(

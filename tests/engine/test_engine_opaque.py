@@ -42,6 +42,7 @@ OPERATIONS: dict[str, Ask] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", ["another agent", "another tenant"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_foreign_id_and_a_missing_one_are_answered_alike(

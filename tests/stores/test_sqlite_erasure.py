@@ -157,6 +157,7 @@ def test_what_one_store_erased_takes_no_place_in_anothers_answers(path: Path, cl
             assert {m.id for m in run_b(b.recall("the harbour report", k=3))} == kept
 
 
+@pytest.mark.slow
 def test_nor_after_pages_were_split_joined_and_rewritten(path: Path, clock: FakeClock) -> None:
     """Rows of all sizes, changed and erased in no order, so that every kind of page is moved about."""
     dice = random.Random(3)

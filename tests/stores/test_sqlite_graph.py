@@ -197,6 +197,7 @@ NAMES = st.sampled_from(("Kiln", "kiln", "Pot", " ", None))
 OPERATIONS = st.sampled_from(("remember", "stage", "update", "forget", "erase", "merge", "archive", "decide"))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(OPERATIONS, NAMES, st.integers(0, 9), st.integers(0, 9)), max_size=20))
 def test_whatever_happens_links_are_what_the_rows_say(steps: list[tuple[str, str | None, int, int]]) -> None:

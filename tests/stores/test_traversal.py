@@ -163,6 +163,7 @@ class UniformLinks:
     related = about
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("links", [UniformLinks([], ("agent", "kiln")), UniformLinks(["0"], None)])
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_of_thousands_found_together_no_pairs_are_made(

@@ -261,6 +261,7 @@ def test_a_filter_that_cannot_be_meant_is_refused_in_words(document: dict[str, A
 operators = st.dictionaries(st.sampled_from(("$gt", "$in", "$x")), operands)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.dictionaries(st.text(max_size=4), st.one_of(operands, st.lists(operands, max_size=2), operators)))
 def test_parsing_gives_conditions_or_a_refusal_and_nothing_else(document: dict[str, Any]) -> None:

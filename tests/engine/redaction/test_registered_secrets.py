@@ -145,6 +145,7 @@ REPEATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("how", REPEATED)
 def test_a_text_full_of_registered_values_is_searched_once(how: str) -> None:

@@ -90,6 +90,7 @@ def test_texts_that_only_look_dangerous_are_left_alone() -> None:
     assert len(flagged) <= 0.005 * len(texts), flagged[:20]
 
 
+@pytest.mark.slow
 def test_this_projects_own_pages_and_code_are_left_alone() -> None:
     texts = list(paragraphs())
     assert len(texts) >= 2000

@@ -39,6 +39,7 @@ def built_index(many_rows: Rows, tmp_path_factory: pytest.TempPathFactory) -> Se
     return index
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "condition",
     [
@@ -87,6 +88,7 @@ def test_bits_find_nearly_all_of_the_nearest(dimension: int, clusters: int) -> N
     assert found >= 396
 
 
+@pytest.mark.slow
 def test_both_ways_to_count_bits_agree() -> None:
     rng = np.random.default_rng(0)
     for dimension in (16, 64, 384, 100):
