@@ -14,7 +14,7 @@ from commonplace.embedders import model_files
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 ITEMS, CHARS = 1_000, 3_900
-WORDS = "the harbour crane was painted green before the regatta began and nobody complained".split()
+WORDS = ("harbour", "crane", "painted", "green", "before", "regatta", "began", "nobody", "complained")
 
 
 @pytest.fixture
@@ -61,5 +61,7 @@ def test_everyone_else_is_answered_beside_a_big_batch(server: ServerProcess, dat
     found = server.post("/v0/recall", {"agent_id": "busy", "query": "lantern777"})
     assert found.json["results"][0]["content"].startswith("ticket 777 ")
     left = cli(data, "status")["without_vectors"]
-    print(f"{questions} questions were answered before the batch was acknowledged; {left} of {ITEMS} are embedded later")
+    print(
+        f"{questions} questions were answered before the batch was acknowledged; {left} of {ITEMS} are embedded later"
+    )
     assert left > 0, "the last question waited until everything was embedded"
