@@ -358,7 +358,7 @@ WRITERS: dict[str, Any] = {
 @pytest.mark.parametrize("way", WRITERS)
 def test_an_event_out_of_all_time_is_refused(subject: Subject, run: Any, way: str) -> None:
     id = run(subject.remember("a fact"))
-    with pytest.raises(ValidationError, match="event_time must be .* 9007199254740991, or an ISO time"):
+    with pytest.raises(ValidationError, match=r"event_time must be .* 9007199254740991, or an ISO time"):
         run(WRITERS[way](subject.engine, id))
     assert [(m.id, m.version) for m in run(subject.list())] == [(id, 1)]
     assert run(subject.engine.reviews.list(WHO)) == []
