@@ -487,7 +487,9 @@ def test_a_backup_is_restored(cli, remember: Remember, data: Path, tmp_path: Pat
     assert looked.code == 0
     assert "the backup is whole (1 memory," in looked.out
     assert not (data / "commonplace.db").exists()
+    assert "--force" not in looked.out
     assert cli("restore", str(backup), "--json").json["memories"] == 1
+    assert "with --force it would replace" in cli("restore", str(backup), "--dry-run").out
     refused = cli("restore", str(backup), "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "conflict")
     again = cli("restore", str(backup), "--force")
@@ -527,3 +529,16 @@ def test_piped_lists_say_whole_times(cli) -> None:
         (line,) = cli(*command).out.splitlines()
         ((found,),) = cli(*command, "--json").json.values()
         assert line.split("\t")[-1] == moment(found["created_at"])
+
+
+def test_an_update_of_nothing_names_the_options(cli, remember: Remember) -> None:
+    refused = cli("update", remember("Alice likes tea"))
+    assert refused.code == 1
+    assert "nothing to change: give --content, --tag, " in refused.err
+
+
+def test_a_note_on_a_recall_names_the_option(cli, remember: Remember, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    remember("Alice likes tea")
+    assert "note: --min-score was not applied" in cli("recall", "tea", "--min-score", "0.5").err
+    assert cli("recall", "tea", "--min-score", "0.5", "--json").json["note"].startswith("min_score was not applied")
