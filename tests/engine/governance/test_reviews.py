@@ -617,3 +617,23 @@ def test_a_change_or_statement_joins_nothing(subject: Subject, run: Any, operati
     review = staged_update(subject, run)[0] if operation == "update" else staged_statement(subject, run).review_id
     with pytest.raises(ValidationError, match="only for approving a remember"):
         run(subject.engine.reviews.decide(WHO, review, Decision(True, "Alice", merge_into="x")))
+
+
+def test_a_fresh_diff_quotes_nothing_that_was_erased_while_it_was_made(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review, a, _ = staged_change(subject, run, "forget")
+    run(subject.update(a, content="Bob lives in Oslo"))
+    later = run(subject.remember("Bob was in Lima", tags=["x"]))
+    transact, units = subject.store.transact, iter(range(9))
+
+    async def erasing(tenant: str, work: Any) -> Any:
+        if next(units) == 1:  # the first approves, the second keeps the fresh diff
+            await subject.forget(later, hard_delete=True)
+        return await transact(tenant, work)
+
+    monkeypatch.setattr(subject.store, "transact", erasing)
+    with pytest.raises(Conflict, match="look again"):
+        run(subject.engine.reviews.decide(WHO, review, YES))
+    assert "Lima" not in stored_records(subject, run)
+    assert "Oslo" in stored_records(subject, run)

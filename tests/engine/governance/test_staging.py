@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 from redaction_corpus.credentials import BY_FORM
+from stored_records import stored_records
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.governance.staging import to_document
@@ -307,3 +310,48 @@ def test_who_may_not_write_stages_no_change_and_no_statement(subject: Subject, r
         run(subject.engine.change(who, Update("agent", id, content="x", approval_required=True)))
     with pytest.raises(Forbidden):
         run(subject.engine.assert_fact(who, Statement("agent", "Bob", "is", "x", approval_required=True)))
+
+
+# what happens while a review is being made
+
+
+def meanwhile(subject: Subject, patched: pytest.MonkeyPatch, deed: Callable[[], Any]) -> None:
+    """Something else is written after the next unit of work has read, and before it writes."""
+    transact = subject.store.transact
+
+    async def after_it(tenant: str, work: Any) -> Any:
+        patched.setattr(subject.store, "transact", transact)
+        await deed()
+        return await transact(tenant, work)
+
+    patched.setattr(subject.store, "transact", after_it)
+
+
+def asked(subject: Subject, operation: str, a: str, b: str) -> Any:
+    if operation == "merge":
+        return subject.engine.merge(WHO, Merge("agent", a, [b], "merge_content", approval_required=True))
+    if operation == "update":
+        return subject.engine.change(WHO, Update("agent", a, tags=["y"], approval_required=True))
+    return subject.forget(filter={"tags": "x"}, approval_required=True)
+
+
+@pytest.mark.parametrize("operation", ["merge", "update", "forget"])
+def test_a_review_quotes_nothing_that_was_erased_while_it_was_made(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    a, b = run(subject.remember("Bob lives in Rome", tags=["x"])), run(subject.remember("Bob moved", tags=["x"]))
+    meanwhile(subject, monkeypatch, lambda: subject.forget(a, hard_delete=True))
+    with contextlib.suppress(NotFound):
+        run(asked(subject, operation, a, b))
+    assert "Rome" not in stored_records(subject, run)
+
+
+@pytest.mark.parametrize("operation", ["merge", "update", "forget"])
+def test_a_review_shows_what_is_there_when_it_is_made(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    a, b = run(subject.remember("Bob lives in Rome", tags=["x"])), run(subject.remember("Bob moved", tags=["x"]))
+    meanwhile(subject, monkeypatch, lambda: subject.update(a, content="Bob lives in Oslo"))
+    staged = run(asked(subject, operation, a, b))
+    assert "Oslo" in json.dumps(run(subject.engine.reviews.get(WHO, staged.review_id))["diff"])
+    run(subject.engine.reviews.decide(WHO, staged.review_id, YES))

@@ -121,20 +121,28 @@ class Reviews:
             made = graph.place_on_line(tx, _author(who, value), Statement(**request), value["statement_id"])
             keep(tx, staging.show_statement(made), staging.quoted_by(made))
 
-        try:
+        async def show_anew() -> None:
             match value["operation"]:
                 case "statement":
                     await core.transact(who.tenant, place_anew)
-                    return Conflict(f"{said}; {_LOOK_AGAIN}", review_id=value["id"])
+                    return
                 case "forget":
                     fresh = await staging.show_forget(core, who, Forget(**request))
                 case "merge":
                     fresh = await staging.show_merge(core, who, Merge(**request))
                 case _:
                     fresh = await staging.show_update(core, who, _as_staged(value))
+
+            def work(tx: Transaction) -> None:
+                fresh.must_be_there(tx)
+                keep(tx, fresh.value, fresh.ids)
+
+            await core.transact(who.tenant, work)
+
+        try:
+            await core.retry_on_conflict(show_anew)
         except NotFound as gone:
             return Conflict(f"{said}: {gone.summary}; reject it", review_id=value["id"])
-        await core.transact(who.tenant, lambda tx: keep(tx, fresh.value, fresh.ids))
         return Conflict(f"{said}; {_LOOK_AGAIN}", review_id=value["id"])
 
     def _redacted(self, decision: Decision) -> Decision:
@@ -363,10 +371,8 @@ class _MovedOn(Exception):
 
 def _must_be_as_shown(tx: Transaction, value: dict[str, Any]) -> None:
     """In the transaction that approves: every memory is the version that the reviewer was shown."""
-    for id, version in value.get("versions", {}).items():
-        now = tx.get(id)
-        if now is None or now.version != version:
-            raise _MovedOn
+    if not staging.are_current(tx, value.get("versions", {})):
+        raise _MovedOn
 
 
 def _must_be_pending(value: dict[str, Any], decision: Decision) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from commonplace.engine.core import REVIEW, Core
+from commonplace.engine.core import REVIEW, Core, StaleRead
 from commonplace.engine.graph.graph import AssertResult, clean_statement, place_on_line
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge, write
@@ -65,35 +66,37 @@ async def stage_remember(
 async def stage_forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     if request.all_agents:
         raise ValidationError("approval is asked for one agent at a time; leave all_agents out", field="all_agents")
-    shown = await show_forget(core, who, request)
-    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
-
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, shown.ids)
-
-    review_id = await core.transact(who.tenant, work)
+    _, review_id = await _stage_shown(core, who, "forget", request, lambda: show_forget(core, who, request))
     return ForgetResult([], core.primary.name, erased=request.hard_delete, review_id=review_id)
 
 
 async def stage_merge(core: Core, who: Principal, request: Merge) -> MergeResult:
-    shown = await show_merge(core, who, request)
-    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
-
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, shown.ids)
-
-    review_id = await core.transact(who.tenant, work)
+    shown, review_id = await _stage_shown(core, who, "merge", request, lambda: show_merge(core, who, request))
     return MergeResult(shown.memories[0], [], changed=False, review_id=review_id)
 
 
 async def stage_update(core: Core, who: Principal, update: Update) -> UpdateResult:
-    shown = await show_update(core, who, update)
-    value = {"request": core.redact_document(to_document(update), "request"), **shown.value}
+    shown, review_id = await _stage_shown(core, who, "update", update, lambda: show_update(core, who, update))
+    return UpdateResult(shown.memories[0], review_id)
 
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "update", update.agent_id, value, update.reasoning, shown.ids)
 
-    return UpdateResult(shown.memories[0], await core.transact(who.tenant, work))
+async def _stage_shown(
+    core: Core, who: Principal, operation: Operation, request: Forget | Merge | Update,
+    show: Callable[[], Awaitable[ShownChange]],
+) -> tuple[ShownChange, str]:  # fmt: skip
+    document = core.redact_document(to_document(request), "request")
+
+    async def attempt() -> tuple[ShownChange, str]:
+        shown = await show()
+
+        def work(tx: Transaction) -> str:
+            shown.must_be_there(tx)
+            value = {"request": document, **shown.value}
+            return _stage(tx, core, who, operation, request.agent_id, value, request.reasoning, shown.ids)
+
+        return shown, await core.transact(who.tenant, work)
+
+    return await core.retry_on_conflict(attempt)
 
 
 async def stage_statement(core: Core, who: Principal, statement: Statement) -> AssertResult:
@@ -145,7 +148,21 @@ class ShownChange:
     @property
     def value(self) -> dict[str, Any]:
         """The part of a review that says so."""
-        return {"diff": self.diff, "ids": [*self.ids], "versions": {m.id: m.version for m in self.memories}}
+        return {"diff": self.diff, "ids": [*self.ids], "versions": self._versions}
+
+    @property
+    def _versions(self) -> dict[str, int]:
+        return {m.id: m.version for m in self.memories}
+
+    def must_be_there(self, tx: Transaction) -> None:
+        """In the transaction that keeps it: of what was erased since it was read, nothing may be quoted."""
+        if not are_current(tx, self._versions):
+            raise StaleRead
+
+
+def are_current(tx: Transaction, versions: Mapping[str, int]) -> bool:
+    """Whether every one of these memories is still the version that was shown."""
+    return all((now := tx.get(id)) is not None and now.version == version for id, version in versions.items())
 
 
 async def show_forget(core: Core, who: Principal, request: Forget) -> ShownChange:
