@@ -355,3 +355,66 @@ def test_a_review_shows_what_is_there_when_it_is_made(
     staged = run(asked(subject, operation, a, b))
     assert "Oslo" in json.dumps(run(subject.engine.reviews.get(WHO, staged.review_id))["diff"])
     run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+
+
+FIELDS: dict[str, Any] = {
+    "title": "Home", "project": "atlas", "session_id": "s1", "speaker": "bob", "entity_name": "Bob",
+    "tags": ["x"], "importance": 0.5, "event_time": 5, "supersedes": ["old"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["update", "forget", "merge"])
+def test_a_review_shows_the_fields_that_would_change_whichever_protocol_wrote_them(
+    subject: Subject, run: Any, operation: str
+) -> None:
+    """New metadata replaces the old with all the fields that it is shown with, so those are shown, too."""
+    a = run(subject.remember("Bob lives in Rome", **FIELDS))
+    b = run(subject.remember("Bob moved", project="other"))
+    if operation == "update":
+        run(subject.engine.change(WHO, Update("agent", a, metadata={"n": 1}, approval_required=True)))
+    elif operation == "merge":
+        run(subject.engine.merge(WHO, Merge("agent", b, [a], "merge_content", approval_required=True)))
+    else:
+        run(subject.forget(a, approval_required=True))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    diff = review["diff"]
+    gone = diff["modified"][0]["before"] if operation == "update" else diff["removed"][0]
+    told = {**gone["metadata"], **gone}
+    assert {name: told.get(name) for name in FIELDS} == FIELDS
+    if operation == "update":
+        assert diff["modified"][0]["after"]["metadata"] == {"n": 1}
+    if operation == "merge":
+        assert [diff["modified"][0][then]["metadata"]["project"] for then in ("before", "after")] == ["other", "other"]
+
+
+@pytest.mark.parametrize("status", ["pending", "rejected"])
+@pytest.mark.parametrize("by", ["user", "id"])
+def test_an_approved_erasure_takes_staged_writes_like_one_that_needed_no_approval(
+    subject: Subject, run: Any, status: str, by: str
+) -> None:
+    staged = stage(subject, run, "Bob lives in Rome", user_id="bob")
+    other = stage(subject, run, "Alice moved", user_id="alice")
+    if status == "rejected":
+        run(subject.engine.reviews.decide(WHO, staged.review_id, NO))
+    request: dict[str, Any] = {"filter": {"user_id": "bob"}} if by == "user" else {"ids": [staged.id]}
+    asked = run(subject.engine.forget(WHO, Forget("agent", **request, hard_delete=True, approval_required=True)))
+    shown = run(subject.engine.reviews.get(WHO, asked.review_id))["diff"]["removed"]
+    assert "Rome" in stored_records(subject, run), "nothing happened yet"
+    done = run(subject.engine.reviews.decide(WHO, asked.review_id, YES)).outcome
+    meant = by == "user" or status == "rejected"  # what waits is not named by an id that nobody knows yet
+    assert [memory["id"] for memory in shown] == done.ids == ([staged.id] if meant else [])
+    assert ("Rome" in stored_records(subject, run)) is not meant
+    run(subject.engine.reviews.decide(WHO, other.review_id, YES))
+
+
+def test_a_staged_write_that_became_a_memory_is_shown_before_it_is_erased(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, "Bob lives in Rome", user_id="bob")
+    request = Forget("agent", filter={"user_id": "bob"}, hard_delete=True, approval_required=True)
+    asked = run(subject.engine.forget(WHO, request))
+    run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    with pytest.raises(Conflict, match="look again"):
+        run(subject.engine.reviews.decide(WHO, asked.review_id, YES))
+    (shown,) = run(subject.engine.reviews.get(WHO, asked.review_id))["diff"]["removed"]
+    assert (shown["id"], shown["content"]) == (staged.id, "Bob lives in Rome")
+    run(subject.engine.reviews.decide(WHO, asked.review_id, YES))
+    assert "Rome" not in stored_records(subject, run)

@@ -21,7 +21,7 @@ from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.record import Memory, Principal
 
 #: What the engine notes in a review for itself.
-_NOTES = ("draft", "ids", "versions", "statement", "statement_id", "line")
+_NOTES = ("draft", "ids", "versions", "drafts", "statement", "statement_id", "line")
 
 
 @dataclass(slots=True)
@@ -219,8 +219,11 @@ class Reviews:
         # Without an edit exactly what the reviewer was shown is forgotten, not what the filter would find by now.
         if edited is None:
             memories = await core.primary.get(who.tenant, value["ids"])
+            drafts = value.get("drafts", [])
         else:
             memories = await forget.select(core, who, request)
+            reach = await forget.reach_of(core, who, request)
+            drafts = [draft.id for draft in await forget.select_drafts(core, who, request, reach, memories)]
         ids = [m.id for m in memories]
         unchanged = edited is not None and forget.by_filter(request)
         result = ForgetResult([], core.primary.name, erased=request.hard_delete)
@@ -233,6 +236,10 @@ class Reviews:
                 tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
                 unchanged=unchanged,
             )  # fmt: skip
+            waiting = not request.ids
+            done += erase.erase_drafts(
+                tx, core, author, value["agent_id"], drafts, reason=request.reason, waiting=waiting
+            )
             result.ids = done
             return ReviewOutcome(shown(kept), result)
 
@@ -371,7 +378,7 @@ class _MovedOn(Exception):
 
 def _must_be_as_shown(tx: Transaction, value: dict[str, Any]) -> None:
     """In the transaction that approves: every memory is the version that the reviewer was shown."""
-    if not staging.are_current(tx, value.get("versions", {})):
+    if not staging.is_current(tx, value):
         raise _MovedOn
 
 

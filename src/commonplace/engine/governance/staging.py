@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from commonplace.engine.core import REVIEW, Core, StaleRead
@@ -30,7 +30,8 @@ from commonplace.stores.base import Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.lifted import with_fields
+from commonplace.wire.record import METADATA_FIELDS, Memory, Principal
 
 Operation = Literal["remember", "update", "forget", "merge", "statement"]
 
@@ -140,6 +141,7 @@ class ShownChange:
 
     diff: dict[str, Any]
     memories: list[Memory]
+    drafts: list[str] = field(default_factory=list)  # ids of staged writes that would be erased with them
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -148,28 +150,31 @@ class ShownChange:
     @property
     def value(self) -> dict[str, Any]:
         """The part of a review that says so."""
-        return {"diff": self.diff, "ids": [*self.ids], "versions": self._versions}
-
-    @property
-    def _versions(self) -> dict[str, int]:
-        return {m.id: m.version for m in self.memories}
+        versions = {m.id: m.version for m in self.memories}
+        return {"diff": self.diff, "ids": [*self.ids], "versions": versions, "drafts": self.drafts}
 
     def must_be_there(self, tx: Transaction) -> None:
         """In the transaction that keeps it: of what was erased since it was read, nothing may be quoted."""
-        if not are_current(tx, self._versions):
+        if not is_current(tx, self.value):
             raise StaleRead
 
 
-def are_current(tx: Transaction, versions: Mapping[str, int]) -> bool:
-    """Whether every one of these memories is still the version that was shown."""
-    return all((now := tx.get(id)) is not None and now.version == version for id, version in versions.items())
+def is_current(tx: Transaction, review: Mapping[str, Any]) -> bool:
+    """Whether every memory is still the version that a review shows, and every staged write still none."""
+    versions, drafts = review.get("versions", {}), review.get("drafts", ())
+    there = all((now := tx.get(id)) is not None and now.version == version for id, version in versions.items())
+    return there and all(tx.get(id) is None for id in drafts)
 
 
 async def show_forget(core: Core, who: Principal, request: Forget) -> ShownChange:
     memories = await forget.select(core, who, request)
+    drafts = await forget.select_drafts(core, who, request, await forget.reach_of(core, who, request), memories)
     now = core.clock()
-    removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forget.status_label(m, now)} for m in memories]
-    return ShownChange({"added": [], "removed": removed, "modified": []}, memories)
+    removed = [
+        _shown(m) if readable(m, now) else {"id": m.id, "status": forget.status_label(m, now)}
+        for m in (*memories, *drafts)
+    ]
+    return ShownChange({"added": [], "removed": removed, "modified": []}, memories, [draft.id for draft in drafts])
 
 
 async def show_merge(core: Core, who: Principal, request: Merge) -> ShownChange:
@@ -221,9 +226,13 @@ def _stage(
 
 def _shown(memory: Memory) -> dict[str, Any]:
     shown = {"id": memory.id, "type": memory.type, "content": memory.content, "confidence": memory.confidence}
-    for name in ("user_id", "title", "tags", "metadata", "source", "expires_at"):
+    for name in ("user_id", "title", "tags", "source", "expires_at"):
         if value := getattr(memory, name):
             shown[name] = value
+    # With the fields that other protocols keep beside it: new metadata takes their place, too.
+    metadata = {n: v for n, v in with_fields(memory).items() if n in memory.metadata or n not in shown}
+    if metadata:
+        shown["metadata"] = metadata
     if memory.privacy:
         shown["privacy_intent"] = memory.privacy
     return shown
@@ -234,6 +243,6 @@ def _triple_shown(triple: Triple) -> dict[str, Any]:
 
 
 def _draft_shown(memory_id: str, draft: Draft) -> dict[str, Any]:
-    fields = ("user_id", "title", "tags", "metadata", "confidence", "source", "expires_at")
+    fields = (*METADATA_FIELDS, "user_id", "metadata", "confidence", "source", "expires_at", "privacy")
     given = {name: getattr(draft, name) for name in fields}
     return _shown(Memory(memory_id, "", draft.agent_id, draft.type, draft.content, **given))

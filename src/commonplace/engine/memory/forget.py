@@ -75,6 +75,20 @@ def sources_first(memories: Sequence[Memory]) -> list[Memory]:
     return sorted(memories, key=lambda m: -depth(m.id))
 
 
+async def select_drafts(
+    core: Core, who: Principal, request: Forget, reach: Reach, memories: Sequence[Memory]
+) -> list[Memory]:
+    """Beside these memories, the staged writes that an erasure means: those turned down, and by a condition also those
+    that still wait. Their reviews quote them."""
+    if not request.hard_delete:
+        return []
+    if not request.ids:
+        return await staged_drafts(core, who, reach)
+    loose = {*await _ids(core, who, reach.agents, request.ids)}.difference(m.id for m in memories)
+    found = await staged_drafts(core, who, reach) if loose else []
+    return [draft for draft in found if draft.id in loose and draft.status != "pending"]
+
+
 async def _ids(core: Core, who: Principal, agents: Sequence[str], refs: Sequence[str]) -> list[str]:
     """Ids as they are, and what aliases name; a caller's own id may look like one of ours."""
     found = await core.primary.get(who.tenant, [ref for ref in refs if is_uuid(ref)])
@@ -90,8 +104,7 @@ async def preview(core: Core, who: Principal, request: Forget) -> list[Memory]:
     """What a forget would take; of what nobody can read any more, or yet, only that it is there."""
     reach, now = await reach_of(core, who, request), core.clock()
     memories = await _select(core, who, request, reach)
-    if request.hard_delete and not request.ids:
-        memories += await staged_drafts(core, who, reach)
+    memories += await select_drafts(core, who, request, reach, memories)
     return [preview_of(memory, now) for memory in memories]
 
 
@@ -120,7 +133,7 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
             result.error = "some kept changing while they were being erased; erase again"
     if request.hard_delete and result.error is None:
         try:
-            await _forget_drafts(core, who, request, reach, result, counts)
+            await _forget_drafts(core, who, request, reach, memories, result, counts)
         except Fault as fault:
             _stop(result, fault)
     if request.all_agents:
@@ -156,17 +169,12 @@ async def _forget_of(
 
 
 async def _forget_drafts(
-    core: Core, who: Principal, request: Forget, reach: Reach, result: ForgetResult, counts: dict[str, int]
-) -> None:
-    """Writes that were turned down, and by a condition also those that still wait: their reviews quote them."""
+    core: Core, who: Principal, request: Forget, reach: Reach, memories: Sequence[Memory], result: ForgetResult,
+    counts: dict[str, int],
+) -> None:  # fmt: skip
     drafts: dict[str, list[str]] = {}
-    if request.ids:
-        known = set(result.ids)
-        loose = [id for id in await _ids(core, who, reach.agents, request.ids) if id not in known]
-        drafts = {agent: loose for agent in reach.agents if loose}
-    else:
-        for draft in await staged_drafts(core, who, reach):
-            drafts.setdefault(draft.agent_id, []).append(draft.id)
+    for draft in await select_drafts(core, who, request, reach, memories):
+        drafts.setdefault(draft.agent_id, []).append(draft.id)
     for agent, ids in drafts.items():
 
         def work(tx: Transaction, batch: Sequence[str], agent: str = agent) -> list[str]:
