@@ -187,34 +187,43 @@ class Graph:
             done, why = await self._core.transact_in_chunks(who.tenant, ids, _CHUNK, work, begun=bool(gone))
             gone += done
             remaining = [] if why is None else [id for id in ids if id not in done]
+        quoting = list[str]()
         if why is None:
-            gone += await self._erase_staged(who, agent_id, _checked("subject", subject), mentions)
-        if not gone:
+            quoting, staged = await self._erase_staged(who, agent_id, _checked("subject", subject), mentions)
+            gone += staged
+        if not gone and not quoting:
             return EraseResult([])
         why = why or await self._core.delete_copies()
         return EraseResult(gone, *await self._core.backups(who), remaining, why)
 
-    async def _erase_staged(self, who: Principal, agent_id: str, name: str, mentions: bool) -> list[str]:
-        """Take out of reviews what waits to be stated of it or was turned down; what waits is turned down by it."""
+    async def _erase_staged(
+        self, who: Principal, agent_id: str, name: str, mentions: bool
+    ) -> tuple[list[str], list[str]]:
+        """Take out of reviews what waits to be stated of it or was turned down; what waits is turned down by it. The
+        reviews, and the statements that are no more."""
         found = await self._core.primary.records(who.tenant, REVIEW)
         quoting = [r.key for r in found if _quotes(r.value, agent_id, name, mentions)]
         if not quoting:
-            return []
+            return [], []
 
         def work(tx: Transaction) -> list[str]:
-            gone = []
+            gone, parts = [], []
             for key in quoting:
                 record = tx.record(REVIEW, key)
                 if record is not None and _quotes(record.value, agent_id, name, mentions):
                     id = record.value["statement_id"]
-                    erase_records(tx, id)
+                    stated = tx.triple(id)
+                    if stated is not None and not _names(stated.subject, stated.object, name, mentions):
+                        erase_records(tx, id)  # what was approved instead is about others
+                        continue
+                    parts += apply_erase(tx, [id])
                     turn_down(tx, who, key)
                     gone.append(id)
             if gone:
-                audit.append(tx, who, ERASE, agent_id, [audit.part(None, {"id": id, "erased": True}) for id in gone])
+                audit.append(tx, who, ERASE, agent_id, parts)
             return gone
 
-        return await self._core.transact(who.tenant, work)
+        return quoting, await self._core.transact(who.tenant, work)
 
 
 def _quotes(review: dict[str, Any], agent_id: str, name: str, mentions: bool) -> bool:
@@ -222,7 +231,11 @@ def _quotes(review: dict[str, Any], agent_id: str, name: str, mentions: bool) ->
     said = review.get("statement")
     if review["agent_id"] != agent_id or said is None or review.get("erased"):
         return False
-    return bool(said["subject"] == name or (mentions and said["object"] == name))
+    return _names(said["subject"], said["object"], name, mentions)
+
+
+def _names(subject: str, object: str, name: str, mentions: bool) -> bool:
+    return subject == name or (mentions and object == name)
 
 
 # stating
