@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -15,6 +16,7 @@ from stored_records import stored_records
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.governance.staging import to_document
+from commonplace.engine.redaction import scanner
 from commonplace.engine.types import Draft, Forget, Merge, Receipt, Statement, Update
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
@@ -418,3 +420,42 @@ def test_a_staged_write_that_became_a_memory_is_shown_before_it_is_erased(subjec
     assert (shown["id"], shown["content"]) == (staged.id, "Bob lives in Rome")
     run(subject.engine.reviews.decide(WHO, asked.review_id, YES))
     assert "Rome" not in stored_records(subject, run)
+
+
+@pytest.mark.parametrize(
+    "way", ["remember", "update", "forget", "merge", "statement", "stated", "decision", "forgotten", "erased draft"]
+)
+def test_a_long_text_is_searched_for_secrets_where_nobody_waits(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Not by the event loop, which answers everyone, nor by the one writer."""
+    a, b = run(subject.remember("Bob lives in Rome")), run(subject.remember("Bob moved"))
+    staged = stage(subject, run, "Bob was in Lima", user_id="bob")
+    long = "token= " * 20_000
+    searched: list[bool] = []
+    clean = scanner.redact
+
+    def watched(text: str, *more: Any) -> Any:
+        if "token= token=" in text:
+            name = threading.current_thread().name
+            searched.append(name != threading.main_thread().name and "writer" not in name)
+        return clean(text, *more)
+
+    monkeypatch.setattr(scanner, "redact", watched)
+    said: dict[str, Any] = {"approval_required": True, "reasoning": long}
+    engine = subject.engine
+    ways: dict[str, Callable[[], Any]] = {
+        "remember": lambda: engine.remember(WHO, Draft("agent", "semantic", "x"), approval=REQUEST, reasoning=long),
+        "update": lambda: engine.change(WHO, Update("agent", a, content="x", **said)),
+        "forget": lambda: engine.forget(WHO, Forget("agent", [a], **said)),
+        "merge": lambda: engine.merge(WHO, Merge("agent", a, [b], **said)),
+        "statement": lambda: engine.assert_fact(WHO, Statement("agent", "Bob", "is", "tall", **said)),
+        "stated": lambda: engine.assert_fact(WHO, Statement("agent", "Bob", "is", long)),
+        "decision": lambda: engine.reviews.decide(WHO, staged.review_id, Decision(False, "Alice", long)),
+        "forgotten": lambda: engine.forget(WHO, Forget("agent", [a], reason=long)),
+        "erased draft": lambda: subject.forget(filter={"user_id": "bob"}, hard_delete=True, reason=long),
+    }
+    with contextlib.suppress(ValidationError):  # what is stated must be short
+        run(ways[way]())
+    assert searched, "it was searched"
+    assert all(searched)

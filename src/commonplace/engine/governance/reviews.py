@@ -86,7 +86,7 @@ class Reviews:
             raise ValidationError("apply merges or forgets, not both", field="apply")
         if who != Principal() or not decision.reviewer:
             decision = replace(decision, reviewer=who.name)
-        decision = self._redacted(decision)
+        decision = await self._redacted(decision)
         if not decision.approved:
             rejected = await self._core.transact(
                 who.tenant, lambda tx: _conclude(tx, who, review_id, decision, "rejected")
@@ -145,13 +145,13 @@ class Reviews:
             return Conflict(f"{said}: {gone.summary}; reject it", review_id=value["id"])
         return Conflict(f"{said}; {_LOOK_AGAIN}", review_id=value["id"])
 
-    def _redacted(self, decision: Decision) -> Decision:
+    async def _redacted(self, decision: Decision) -> Decision:
         """What a reviewer writes is kept like everything else; an edited draft is cleaned where it is used."""
         return replace(
             decision,
             reviewer=self._core.redact_text(decision.reviewer or "", "reviewer"),
-            reason=None if decision.reason is None else self._core.redact_text(decision.reason, "reason"),
-            edited_request=self._core.redact_document(decision.edited_request, "request"),
+            reason=await self._core.redact_async(decision.reason, "reason"),
+            edited_request=await self._core.redact_async(decision.edited_request, "request"),
         )
 
     async def _approve_remember(
@@ -215,7 +215,7 @@ class Reviews:
         core, edited = self._core, decision.edited
         if edited is not None and not (isinstance(edited, Forget) and edited.agent_id == value["agent_id"]):
             raise ValidationError("the edited request must be a forget of the same agent", field="request")
-        request = edited or Forget(**value["request"])
+        request = await forget.redact_reason(core, edited or Forget(**value["request"]))
         # Without an edit exactly what the reviewer was shown is forgotten, not what the filter would find by now.
         if edited is None:
             memories = await core.primary.get(who.tenant, value["ids"])
@@ -319,7 +319,7 @@ class Reviews:
         core, edited = self._core, decision.edited
         if edited is not None and not (isinstance(edited, Statement) and edited.agent_id == value["agent_id"]):
             raise ValidationError("the edited request must be a statement of the same agent", field="request")
-        clean = graph.clean_statement(core, who, edited or Statement(**value["request"]))
+        clean = await graph.clean_statement(core, who, edited or Statement(**value["request"]))
 
         def work(tx: Transaction) -> ReviewOutcome:
             made = graph.place_on_line(tx, author, clean, value["statement_id"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -43,7 +42,8 @@ async def stage_remember(
     """`request` is what a reviewer is shown."""
     check(core, who, draft)
     draft, redacted = await redact_draft(core, draft, key, secrets)
-    request = await to_thread(core.redact_document, request, "request", secrets)
+    request = await core.redact_async(request, "request", secrets)
+    reasoning = await core.redact_async(reasoning, "reasoning", secrets)
     if redacted:
         request = {name: value for name, value in request.items() if name != "embedding"}  # made of the text as it was
     memory_id = mint_id(core.clock())
@@ -53,7 +53,7 @@ async def stage_remember(
             return repeat_receipt(earlier, draft, core, staged=True)
         diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
         value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
-        review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,), secrets)
+        review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,))
         receipt = Receipt(memory_id, tx.now, [], review_id=review_id)
         if key is not None:
             tx.put_record(idempotency_record(key, draft, receipt, staged=True))
@@ -85,7 +85,8 @@ async def _stage_shown(
     core: Core, who: Principal, operation: Operation, request: Forget | Merge | Update,
     show: Callable[[], Awaitable[ShownChange]],
 ) -> tuple[ShownChange, str]:  # fmt: skip
-    document = core.redact_document(to_document(request), "request")
+    core.require(who, request.agent_id, "writer")
+    document = await core.redact_async(to_document(request), "request")
 
     async def attempt() -> tuple[ShownChange, str]:
         shown = await show()
@@ -93,7 +94,7 @@ async def _stage_shown(
         def work(tx: Transaction) -> str:
             shown.must_be_there(tx)
             value = {"request": document, **shown.value}
-            return _stage(tx, core, who, operation, request.agent_id, value, request.reasoning, shown.ids)
+            return _stage(tx, core, who, operation, request.agent_id, value, document.get("reasoning"), shown.ids)
 
         return shown, await core.transact(who.tenant, work)
 
@@ -101,14 +102,14 @@ async def _stage_shown(
 
 
 async def stage_statement(core: Core, who: Principal, statement: Statement) -> AssertResult:
-    clean = clean_statement(core, who, statement)
-    request = core.redact_document(to_document(clean), "request")
+    clean = await clean_statement(core, who, statement)
+    request = await core.redact_async(to_document(clean), "request")
     id = mint_id(core.clock())
 
     def work(tx: Transaction) -> AssertResult:
         made = place_on_line(tx, who, clean, id)
         value = {"request": request, "statement_id": id, **show_statement(made)}
-        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, clean.reasoning, quoted_by(made))
+        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, request.get("reasoning"), quoted_by(made))
         return replace(made, review_id=review_id)
 
     return await core.transact(who.tenant, work)
@@ -204,11 +205,10 @@ def to_document(request: Forget | Merge | Update | Statement) -> dict[str, Any]:
 
 def _stage(
     tx: Transaction, core: Core, who: Principal, operation: Operation, agent_id: str, value: dict[str, Any],
-    reasoning: str | None, about: tuple[str, ...], secrets: Secrets | None = None,
+    reasoning: str | None, about: tuple[str, ...],
 ) -> str:  # fmt: skip
+    """`value` and `reasoning` are redacted: that can take seconds, and here every other writer waits."""
     review_id = mint_id(core.clock())
-    if reasoning is not None:
-        reasoning = core.redact_text(reasoning, "reasoning", secrets)
     review = {
         "id": review_id,
         "operation": operation,

@@ -10,6 +10,7 @@ and hops compare names without regard to case.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,7 @@ from commonplace.wire.times import LAST_INSTANT
 MAX_HOPS = 3  # of neighbours, as in recall
 MAX_PATH = 6
 _MAX_NEIGHBOURS = 1000
+_LONG_CHARS = 16 * 1024  # beyond which looking for secrets takes long enough for others to notice
 _CHUNK = 64  # statements erased per unit of work, so that the write lock is never held for long
 
 ASSERT, RETRACT, ERASE = "graph_assert", "graph_retract", "graph_erase"
@@ -80,7 +82,7 @@ class Graph:
 
     async def state(self, who: Principal, statement: Statement) -> AssertResult:
         """As `assert_fact`, at once: whether it should wait for approval is not asked here."""
-        clean = clean_statement(self._core, who, statement)
+        clean = await clean_statement(self._core, who, statement)
         return await self._core.transact(
             who.tenant, lambda tx: apply_statement(tx, who, place_on_line(tx, who, clean, mint_id(tx.now)))
         )
@@ -241,8 +243,15 @@ def _names(subject: str, object: str, name: str, mentions: bool) -> bool:
 # stating
 
 
-def clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
+async def clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
     """A statement as it may be kept; redaction runs here, on everything that it says."""
+    given = (statement.subject, statement.predicate, statement.object, statement.provenance)
+    if sum(len(text) for text in given if isinstance(text, str)) > _LONG_CHARS:
+        return await asyncio.to_thread(_clean_statement, core, who, statement)
+    return _clean_statement(core, who, statement)
+
+
+def _clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
     core.require(who, statement.agent_id, "writer")
     check_agent_name(statement.agent_id)
     confidence = statement.confidence

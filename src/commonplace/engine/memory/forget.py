@@ -110,6 +110,7 @@ async def preview(core: Core, who: Principal, request: Forget) -> list[Memory]:
 
 async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     reach = await reach_of(core, who, request)
+    request = await redact_reason(core, request)
     memories = await _select(core, who, request, reach)
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
     counts = dict.fromkeys(reach.agents, 0)
@@ -144,6 +145,13 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     if request.hard_delete or any(must_erase(m) for m in memories if m.id in gone):
         await finish_erasure(core, who, [m for m in memories if m.id in gone], result)
     return result
+
+
+async def redact_reason(core: Core, request: Forget) -> Forget:
+    """Before the write lock is taken: in a long text that takes seconds."""
+    if request.reason is None:
+        return request
+    return replace(request, reason=await core.redact_async(request.reason, "reason"))
 
 
 def _stop(result: ForgetResult, fault: Fault) -> None:
@@ -253,11 +261,9 @@ def apply_forget(
 ) -> list[str]:
     """Delete or erase what is still there, with one audit entry for all of it.
 
-    `reason` is the caller's. Of something hidden it is kept with the memory, and goes when that is erased; of an
-    erasure it is kept for good, because it is all that will be known of it. `because` is the engine's own.
+    `reason` is the caller's, redacted. Of something hidden it is kept with the memory, and goes when that is erased; of
+    an erasure it is kept for good, because it is all that will be known of it. `because` is the engine's own.
     """
-    if reason is not None:
-        reason = core.redact_text(reason, "reason")
     done, parts, erased = [], [], False
     for memory in memories:
         now = tx.get(memory.id)
