@@ -218,3 +218,14 @@ def test_starting_the_server_does_not_load_the_sdk(tmp_path: Path) -> None:
             pytest.skip("this system does not say what a process has loaded")
         assert "rpds" not in mapped.read_text(), "a library of the SDK's"
         assert post(server, "/mcp", "ping").json["result"] == {}
+
+
+@pytest.mark.parametrize("more", [{"method": "ping"}, {"result": {}}])
+def test_an_id_that_answers_repeat_is_short(open_server: ServerProcess, more: dict[str, Any]) -> None:
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    for path in ("/mcp", "/v0/rpc"):
+        refused = open_server.post(path, {"jsonrpc": "2.0", "id": "x" * 1025, **more}, headers=headers).json
+        assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+    if "method" in more:
+        kept = open_server.post("/mcp", {"jsonrpc": "2.0", "id": "x" * 1024, **more}, headers=headers).json
+        assert kept["id"] == "x" * 1024

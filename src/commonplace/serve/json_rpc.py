@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
+MAX_ID_CHARS = 1024  # answers repeat it, and are first searched for secrets
 
 
 class JsonRpcError(Exception):

@@ -617,3 +617,52 @@ def test_a_change_or_statement_joins_nothing(subject: Subject, run: Any, operati
     review = staged_update(subject, run)[0] if operation == "update" else staged_statement(subject, run).review_id
     with pytest.raises(ValidationError, match="only for approving a remember"):
         run(subject.engine.reviews.decide(WHO, review, Decision(True, "Alice", merge_into="x")))
+
+
+def test_a_fresh_diff_quotes_nothing_that_was_erased_while_it_was_made(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review, a, _ = staged_change(subject, run, "forget")
+    run(subject.update(a, content="Bob lives in Oslo"))
+    later = run(subject.remember("Bob was in Lima", tags=["x"]))
+    transact, units = subject.store.transact, iter(range(9))
+
+    async def erasing(tenant: str, work: Any) -> Any:
+        if next(units) == 1:  # the first approves, the second keeps the fresh diff
+            await subject.forget(later, hard_delete=True)
+        return await transact(tenant, work)
+
+    monkeypatch.setattr(subject.store, "transact", erasing)
+    with pytest.raises(Conflict, match="look again"):
+        run(subject.engine.reviews.decide(WHO, review, YES))
+    assert "Lima" not in stored_records(subject, run)
+    assert "Oslo" in stored_records(subject, run)
+
+
+def test_erasing_a_subject_leaves_what_was_stated_of_another_by_an_edit(subject: Subject, run: Any) -> None:
+    waiting = Statement("agent", "Alice", "lives_in", "Oslo", approval_required=True)
+    staged = run(subject.engine.assert_fact(WHO, waiting))
+    edited = Statement("agent", "Bob", "lives_in", "Rome")
+    run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True, "Alice", edited=edited)))
+    gone = run(subject.engine.graph.erase(WHO, "agent", "Alice"))
+    assert gone.ids == [], "what Bob's statement is called stands for what is still there"
+    assert "Oslo" not in stored_records(subject, run)
+    assert [t.object for t in run(subject.engine.graph.query(WHO, "agent", "Bob"))] == ["Rome"]
+    assert not run(subject.engine.ledger.entries(WHO, operation="graph_erase", limit=10))
+
+
+def test_erasing_a_subject_takes_what_is_approved_at_that_moment(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged = run(subject.engine.assert_fact(WHO, Statement("agent", "Bob", "is", "tall", approval_required=True)))
+    records = subject.store.records
+
+    async def approving(tenant: str, kind: str) -> Any:  # which an erasure asks for when no statement is left
+        monkeypatch.setattr(subject.store, "records", records)
+        await subject.engine.reviews.decide(WHO, staged.review_id, YES)
+        return await records(tenant, kind)
+
+    monkeypatch.setattr(subject.store, "records", approving)
+    assert run(subject.engine.graph.erase(WHO, "agent", "Bob")).ids == [staged.triple.id]
+    assert run(subject.engine.graph.history(WHO, "agent", "Bob")) == []
+    assert "tall" not in stored_records(subject, run)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 from redaction_corpus.credentials import BY_FORM
+from stored_records import stored_records
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.governance.staging import to_document
+from commonplace.engine.redaction import scanner
 from commonplace.engine.types import Draft, Forget, Merge, Receipt, Statement, Update
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
@@ -307,3 +312,150 @@ def test_who_may_not_write_stages_no_change_and_no_statement(subject: Subject, r
         run(subject.engine.change(who, Update("agent", id, content="x", approval_required=True)))
     with pytest.raises(Forbidden):
         run(subject.engine.assert_fact(who, Statement("agent", "Bob", "is", "x", approval_required=True)))
+
+
+# what happens while a review is being made
+
+
+def meanwhile(subject: Subject, patched: pytest.MonkeyPatch, deed: Callable[[], Any]) -> None:
+    """Something else is written after the next unit of work has read, and before it writes."""
+    transact = subject.store.transact
+
+    async def after_it(tenant: str, work: Any) -> Any:
+        patched.setattr(subject.store, "transact", transact)
+        await deed()
+        return await transact(tenant, work)
+
+    patched.setattr(subject.store, "transact", after_it)
+
+
+def asked(subject: Subject, operation: str, a: str, b: str) -> Any:
+    if operation == "merge":
+        return subject.engine.merge(WHO, Merge("agent", a, [b], "merge_content", approval_required=True))
+    if operation == "update":
+        return subject.engine.change(WHO, Update("agent", a, tags=["y"], approval_required=True))
+    return subject.forget(filter={"tags": "x"}, approval_required=True)
+
+
+@pytest.mark.parametrize("operation", ["merge", "update", "forget"])
+def test_a_review_quotes_nothing_that_was_erased_while_it_was_made(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    a, b = run(subject.remember("Bob lives in Rome", tags=["x"])), run(subject.remember("Bob moved", tags=["x"]))
+    meanwhile(subject, monkeypatch, lambda: subject.forget(a, hard_delete=True))
+    with contextlib.suppress(NotFound):
+        run(asked(subject, operation, a, b))
+    assert "Rome" not in stored_records(subject, run)
+
+
+@pytest.mark.parametrize("operation", ["merge", "update", "forget"])
+def test_a_review_shows_what_is_there_when_it_is_made(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    a, b = run(subject.remember("Bob lives in Rome", tags=["x"])), run(subject.remember("Bob moved", tags=["x"]))
+    meanwhile(subject, monkeypatch, lambda: subject.update(a, content="Bob lives in Oslo"))
+    staged = run(asked(subject, operation, a, b))
+    assert "Oslo" in json.dumps(run(subject.engine.reviews.get(WHO, staged.review_id))["diff"])
+    run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+
+
+FIELDS: dict[str, Any] = {
+    "title": "Home", "project": "atlas", "session_id": "s1", "speaker": "bob", "entity_name": "Bob",
+    "tags": ["x"], "importance": 0.5, "event_time": 5, "supersedes": ["old"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["update", "forget", "merge"])
+def test_a_review_shows_the_fields_that_would_change_whichever_protocol_wrote_them(
+    subject: Subject, run: Any, operation: str
+) -> None:
+    """New metadata replaces the old with all the fields that it is shown with, so those are shown, too."""
+    a = run(subject.remember("Bob lives in Rome", **FIELDS))
+    b = run(subject.remember("Bob moved", project="other"))
+    if operation == "update":
+        run(subject.engine.change(WHO, Update("agent", a, metadata={"n": 1}, approval_required=True)))
+    elif operation == "merge":
+        run(subject.engine.merge(WHO, Merge("agent", b, [a], "merge_content", approval_required=True)))
+    else:
+        run(subject.forget(a, approval_required=True))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    diff = review["diff"]
+    gone = diff["modified"][0]["before"] if operation == "update" else diff["removed"][0]
+    told = {**gone["metadata"], **gone}
+    assert {name: told.get(name) for name in FIELDS} == FIELDS
+    if operation == "update":
+        assert diff["modified"][0]["after"]["metadata"] == {"n": 1}
+    if operation == "merge":
+        assert [diff["modified"][0][then]["metadata"]["project"] for then in ("before", "after")] == ["other", "other"]
+
+
+@pytest.mark.parametrize("status", ["pending", "rejected"])
+@pytest.mark.parametrize("by", ["user", "id"])
+def test_an_approved_erasure_takes_staged_writes_like_one_that_needed_no_approval(
+    subject: Subject, run: Any, status: str, by: str
+) -> None:
+    staged = stage(subject, run, "Bob lives in Rome", user_id="bob")
+    other = stage(subject, run, "Alice moved", user_id="alice")
+    if status == "rejected":
+        run(subject.engine.reviews.decide(WHO, staged.review_id, NO))
+    request: dict[str, Any] = {"filter": {"user_id": "bob"}} if by == "user" else {"ids": [staged.id]}
+    asked = run(subject.engine.forget(WHO, Forget("agent", **request, hard_delete=True, approval_required=True)))
+    shown = run(subject.engine.reviews.get(WHO, asked.review_id))["diff"]["removed"]
+    assert "Rome" in stored_records(subject, run), "nothing happened yet"
+    done = run(subject.engine.reviews.decide(WHO, asked.review_id, YES)).outcome
+    meant = by == "user" or status == "rejected"  # what waits is not named by an id that nobody knows yet
+    assert [memory["id"] for memory in shown] == done.ids == ([staged.id] if meant else [])
+    assert ("Rome" in stored_records(subject, run)) is not meant
+    run(subject.engine.reviews.decide(WHO, other.review_id, YES))
+
+
+def test_a_staged_write_that_became_a_memory_is_shown_before_it_is_erased(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, "Bob lives in Rome", user_id="bob")
+    request = Forget("agent", filter={"user_id": "bob"}, hard_delete=True, approval_required=True)
+    asked = run(subject.engine.forget(WHO, request))
+    run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
+    with pytest.raises(Conflict, match="look again"):
+        run(subject.engine.reviews.decide(WHO, asked.review_id, YES))
+    (shown,) = run(subject.engine.reviews.get(WHO, asked.review_id))["diff"]["removed"]
+    assert (shown["id"], shown["content"]) == (staged.id, "Bob lives in Rome")
+    run(subject.engine.reviews.decide(WHO, asked.review_id, YES))
+    assert "Rome" not in stored_records(subject, run)
+
+
+@pytest.mark.parametrize(
+    "way", ["remember", "update", "forget", "merge", "statement", "stated", "decision", "forgotten", "erased draft"]
+)
+def test_a_long_text_is_searched_for_secrets_where_nobody_waits(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Not by the event loop, which answers everyone, nor by the one writer."""
+    a, b = run(subject.remember("Bob lives in Rome")), run(subject.remember("Bob moved"))
+    staged = stage(subject, run, "Bob was in Lima", user_id="bob")
+    long = "token= " * 20_000
+    searched: list[bool] = []
+    clean = scanner.redact
+
+    def watched(text: str, *more: Any) -> Any:
+        if "token= token=" in text:
+            name = threading.current_thread().name
+            searched.append(name != threading.main_thread().name and "writer" not in name)
+        return clean(text, *more)
+
+    monkeypatch.setattr(scanner, "redact", watched)
+    said: dict[str, Any] = {"approval_required": True, "reasoning": long}
+    engine = subject.engine
+    ways: dict[str, Callable[[], Any]] = {
+        "remember": lambda: engine.remember(WHO, Draft("agent", "semantic", "x"), approval=REQUEST, reasoning=long),
+        "update": lambda: engine.change(WHO, Update("agent", a, content="x", **said)),
+        "forget": lambda: engine.forget(WHO, Forget("agent", [a], **said)),
+        "merge": lambda: engine.merge(WHO, Merge("agent", a, [b], **said)),
+        "statement": lambda: engine.assert_fact(WHO, Statement("agent", "Bob", "is", "tall", **said)),
+        "stated": lambda: engine.assert_fact(WHO, Statement("agent", "Bob", "is", long)),
+        "decision": lambda: engine.reviews.decide(WHO, staged.review_id, Decision(False, "Alice", long)),
+        "forgotten": lambda: engine.forget(WHO, Forget("agent", [a], reason=long)),
+        "erased draft": lambda: subject.forget(filter={"user_id": "bob"}, hard_delete=True, reason=long),
+    }
+    with contextlib.suppress(ValidationError):  # what is stated must be short
+        run(ways[way]())
+    assert searched, "it was searched"
+    assert all(searched)

@@ -19,7 +19,7 @@ from commonplace.engine.redaction import Redactor, Secrets, scanner
 from commonplace.engine.redaction.redactor import strings
 from commonplace.engine.types import Draft
 from commonplace.testing.subject import WHO, Subject
-from commonplace.wire.errors import PayloadTooLarge, SecretLeakage
+from commonplace.wire.errors import PayloadTooLarge, SecretLeakage, ValidationError
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory
 
 ON = Redactor()
@@ -299,3 +299,28 @@ def test_a_value_counts_by_its_key_at_any_depth(document: Any) -> None:
 )  # fmt: skip
 def test_what_is_no_value_stays_whatever_its_key(document: Any) -> None:
     assert Redactor().document(document) == (document, [])
+
+
+def test_of_a_refusal_no_more_is_searched_than_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request may hold megabytes that nothing has looked at, and its refusal repeats them."""
+    searched: list[int] = []
+    for name in ("redact", "suspicious"):
+        plain = getattr(scanner, name)
+
+        def watched(text: str, *more: Any, plain: Any = plain) -> Any:
+            searched.append(len(text))
+            return plain(text, *more)
+
+        monkeypatch.setattr(scanner, name, watched)
+    long = "token= " * 200_000
+    many = f"{TOKEN} " * (19_980 // (len(TOKEN) + 1) + 1)
+    for cut in (long, "x" * 19_990 + TOKEN + long, "x" * 9_990 + TOKEN + long, many + long):
+        fault = ValidationError(f"unknown field {cut!r}", field=cut)
+        ON.redact_fault(fault)
+        assert len(json.dumps(fault.to_wire())) < 35_000
+        assert fault.message.startswith("unknown field ")
+        assert TOKEN[:12] not in json.dumps(fault.to_wire())
+    assert max(searched) <= 50_000
+    short = ValidationError(f"unknown field {TOKEN}")
+    ON.redact_fault(short)
+    assert short.message == "unknown field <REDACTED:github_token>"

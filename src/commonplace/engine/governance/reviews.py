@@ -21,7 +21,7 @@ from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.record import Memory, Principal
 
 #: What the engine notes in a review for itself.
-_NOTES = ("draft", "ids", "versions", "statement", "statement_id", "line")
+_NOTES = ("draft", "ids", "versions", "drafts", "statement", "statement_id", "line")
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Reviews:
             raise ValidationError("apply merges or forgets, not both", field="apply")
         if who != Principal() or not decision.reviewer:
             decision = replace(decision, reviewer=who.name)
-        decision = self._redacted(decision)
+        decision = await self._redacted(decision)
         if not decision.approved:
             rejected = await self._core.transact(
                 who.tenant, lambda tx: _conclude(tx, who, review_id, decision, "rejected")
@@ -121,29 +121,37 @@ class Reviews:
             made = graph.place_on_line(tx, _author(who, value), Statement(**request), value["statement_id"])
             keep(tx, staging.show_statement(made), staging.quoted_by(made))
 
-        try:
+        async def show_anew() -> None:
             match value["operation"]:
                 case "statement":
                     await core.transact(who.tenant, place_anew)
-                    return Conflict(f"{said}; {_LOOK_AGAIN}", review_id=value["id"])
+                    return
                 case "forget":
                     fresh = await staging.show_forget(core, who, Forget(**request))
                 case "merge":
                     fresh = await staging.show_merge(core, who, Merge(**request))
                 case _:
                     fresh = await staging.show_update(core, who, _as_staged(value))
+
+            def work(tx: Transaction) -> None:
+                fresh.must_be_there(tx)
+                keep(tx, fresh.value, fresh.ids)
+
+            await core.transact(who.tenant, work)
+
+        try:
+            await core.retry_on_conflict(show_anew)
         except NotFound as gone:
             return Conflict(f"{said}: {gone.summary}; reject it", review_id=value["id"])
-        await core.transact(who.tenant, lambda tx: keep(tx, fresh.value, fresh.ids))
         return Conflict(f"{said}; {_LOOK_AGAIN}", review_id=value["id"])
 
-    def _redacted(self, decision: Decision) -> Decision:
+    async def _redacted(self, decision: Decision) -> Decision:
         """What a reviewer writes is kept like everything else; an edited draft is cleaned where it is used."""
         return replace(
             decision,
             reviewer=self._core.redact_text(decision.reviewer or "", "reviewer"),
-            reason=None if decision.reason is None else self._core.redact_text(decision.reason, "reason"),
-            edited_request=self._core.redact_document(decision.edited_request, "request"),
+            reason=await self._core.redact_async(decision.reason, "reason"),
+            edited_request=await self._core.redact_async(decision.edited_request, "request"),
         )
 
     async def _approve_remember(
@@ -207,12 +215,15 @@ class Reviews:
         core, edited = self._core, decision.edited
         if edited is not None and not (isinstance(edited, Forget) and edited.agent_id == value["agent_id"]):
             raise ValidationError("the edited request must be a forget of the same agent", field="request")
-        request = edited or Forget(**value["request"])
+        request = await forget.redact_reason(core, edited or Forget(**value["request"]))
         # Without an edit exactly what the reviewer was shown is forgotten, not what the filter would find by now.
         if edited is None:
             memories = await core.primary.get(who.tenant, value["ids"])
+            drafts = value.get("drafts", [])
         else:
             memories = await forget.select(core, who, request)
+            reach = await forget.reach_of(core, who, request)
+            drafts = [draft.id for draft in await forget.select_drafts(core, who, request, reach, memories)]
         ids = [m.id for m in memories]
         unchanged = edited is not None and forget.by_filter(request)
         result = ForgetResult([], core.primary.name, erased=request.hard_delete)
@@ -225,6 +236,10 @@ class Reviews:
                 tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
                 unchanged=unchanged,
             )  # fmt: skip
+            waiting = not request.ids
+            done += erase.erase_drafts(
+                tx, core, author, value["agent_id"], drafts, reason=request.reason, waiting=waiting
+            )
             result.ids = done
             return ReviewOutcome(shown(kept), result)
 
@@ -304,7 +319,7 @@ class Reviews:
         core, edited = self._core, decision.edited
         if edited is not None and not (isinstance(edited, Statement) and edited.agent_id == value["agent_id"]):
             raise ValidationError("the edited request must be a statement of the same agent", field="request")
-        clean = graph.clean_statement(core, who, edited or Statement(**value["request"]))
+        clean = await graph.clean_statement(core, who, edited or Statement(**value["request"]))
 
         def work(tx: Transaction) -> ReviewOutcome:
             made = graph.place_on_line(tx, author, clean, value["statement_id"])
@@ -363,10 +378,8 @@ class _MovedOn(Exception):
 
 def _must_be_as_shown(tx: Transaction, value: dict[str, Any]) -> None:
     """In the transaction that approves: every memory is the version that the reviewer was shown."""
-    for id, version in value.get("versions", {}).items():
-        now = tx.get(id)
-        if now is None or now.version != version:
-            raise _MovedOn
+    if not staging.is_current(tx, value):
+        raise _MovedOn
 
 
 def _must_be_pending(value: dict[str, Any], decision: Decision) -> None:

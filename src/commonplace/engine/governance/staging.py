@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from commonplace.engine.core import REVIEW, Core
+from commonplace.engine.core import REVIEW, Core, StaleRead
 from commonplace.engine.graph.graph import AssertResult, clean_statement, place_on_line
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge, write
@@ -29,7 +29,8 @@ from commonplace.stores.base import Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.lifted import with_fields
+from commonplace.wire.record import METADATA_FIELDS, Memory, Principal
 
 Operation = Literal["remember", "update", "forget", "merge", "statement"]
 
@@ -41,7 +42,8 @@ async def stage_remember(
     """`request` is what a reviewer is shown."""
     check(core, who, draft)
     draft, redacted = await redact_draft(core, draft, key, secrets)
-    request = await to_thread(core.redact_document, request, "request", secrets)
+    request = await core.redact_async(request, "request", secrets)
+    reasoning = await core.redact_async(reasoning, "reasoning", secrets)
     if redacted:
         request = {name: value for name, value in request.items() if name != "embedding"}  # made of the text as it was
     memory_id = mint_id(core.clock())
@@ -51,7 +53,7 @@ async def stage_remember(
             return repeat_receipt(earlier, draft, core, staged=True)
         diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
         value = {"request": request, "draft": asdict(draft), "diff": diff, "memory_id": memory_id}
-        review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,), secrets)
+        review_id = _stage(tx, core, who, "remember", draft.agent_id, value, reasoning, (memory_id,))
         receipt = Receipt(memory_id, tx.now, [], review_id=review_id)
         if key is not None:
             tx.put_record(idempotency_record(key, draft, receipt, staged=True))
@@ -65,46 +67,49 @@ async def stage_remember(
 async def stage_forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     if request.all_agents:
         raise ValidationError("approval is asked for one agent at a time; leave all_agents out", field="all_agents")
-    shown = await show_forget(core, who, request)
-    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
-
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, shown.ids)
-
-    review_id = await core.transact(who.tenant, work)
+    _, review_id = await _stage_shown(core, who, "forget", request, lambda: show_forget(core, who, request))
     return ForgetResult([], core.primary.name, erased=request.hard_delete, review_id=review_id)
 
 
 async def stage_merge(core: Core, who: Principal, request: Merge) -> MergeResult:
-    shown = await show_merge(core, who, request)
-    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
-
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, shown.ids)
-
-    review_id = await core.transact(who.tenant, work)
+    shown, review_id = await _stage_shown(core, who, "merge", request, lambda: show_merge(core, who, request))
     return MergeResult(shown.memories[0], [], changed=False, review_id=review_id)
 
 
 async def stage_update(core: Core, who: Principal, update: Update) -> UpdateResult:
-    shown = await show_update(core, who, update)
-    value = {"request": core.redact_document(to_document(update), "request"), **shown.value}
+    shown, review_id = await _stage_shown(core, who, "update", update, lambda: show_update(core, who, update))
+    return UpdateResult(shown.memories[0], review_id)
 
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "update", update.agent_id, value, update.reasoning, shown.ids)
 
-    return UpdateResult(shown.memories[0], await core.transact(who.tenant, work))
+async def _stage_shown(
+    core: Core, who: Principal, operation: Operation, request: Forget | Merge | Update,
+    show: Callable[[], Awaitable[ShownChange]],
+) -> tuple[ShownChange, str]:  # fmt: skip
+    core.require(who, request.agent_id, "writer")
+    document = await core.redact_async(to_document(request), "request")
+
+    async def attempt() -> tuple[ShownChange, str]:
+        shown = await show()
+
+        def work(tx: Transaction) -> str:
+            shown.must_be_there(tx)
+            value = {"request": document, **shown.value}
+            return _stage(tx, core, who, operation, request.agent_id, value, document.get("reasoning"), shown.ids)
+
+        return shown, await core.transact(who.tenant, work)
+
+    return await core.retry_on_conflict(attempt)
 
 
 async def stage_statement(core: Core, who: Principal, statement: Statement) -> AssertResult:
-    clean = clean_statement(core, who, statement)
-    request = core.redact_document(to_document(clean), "request")
+    clean = await clean_statement(core, who, statement)
+    request = await core.redact_async(to_document(clean), "request")
     id = mint_id(core.clock())
 
     def work(tx: Transaction) -> AssertResult:
         made = place_on_line(tx, who, clean, id)
         value = {"request": request, "statement_id": id, **show_statement(made)}
-        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, clean.reasoning, quoted_by(made))
+        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, request.get("reasoning"), quoted_by(made))
         return replace(made, review_id=review_id)
 
     return await core.transact(who.tenant, work)
@@ -137,6 +142,7 @@ class ShownChange:
 
     diff: dict[str, Any]
     memories: list[Memory]
+    drafts: list[str] = field(default_factory=list)  # ids of staged writes that would be erased with them
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -145,14 +151,31 @@ class ShownChange:
     @property
     def value(self) -> dict[str, Any]:
         """The part of a review that says so."""
-        return {"diff": self.diff, "ids": [*self.ids], "versions": {m.id: m.version for m in self.memories}}
+        versions = {m.id: m.version for m in self.memories}
+        return {"diff": self.diff, "ids": [*self.ids], "versions": versions, "drafts": self.drafts}
+
+    def must_be_there(self, tx: Transaction) -> None:
+        """In the transaction that keeps it: of what was erased since it was read, nothing may be quoted."""
+        if not is_current(tx, self.value):
+            raise StaleRead
+
+
+def is_current(tx: Transaction, review: Mapping[str, Any]) -> bool:
+    """Whether every memory is still the version that a review shows, and every staged write still none."""
+    versions, drafts = review.get("versions", {}), review.get("drafts", ())
+    there = all((now := tx.get(id)) is not None and now.version == version for id, version in versions.items())
+    return there and all(tx.get(id) is None for id in drafts)
 
 
 async def show_forget(core: Core, who: Principal, request: Forget) -> ShownChange:
     memories = await forget.select(core, who, request)
+    drafts = await forget.select_drafts(core, who, request, await forget.reach_of(core, who, request), memories)
     now = core.clock()
-    removed = [_shown(m) if readable(m, now) else {"id": m.id, "status": forget.status_label(m, now)} for m in memories]
-    return ShownChange({"added": [], "removed": removed, "modified": []}, memories)
+    removed = [
+        _shown(m) if readable(m, now) else {"id": m.id, "status": forget.status_label(m, now)}
+        for m in (*memories, *drafts)
+    ]
+    return ShownChange({"added": [], "removed": removed, "modified": []}, memories, [draft.id for draft in drafts])
 
 
 async def show_merge(core: Core, who: Principal, request: Merge) -> ShownChange:
@@ -182,11 +205,10 @@ def to_document(request: Forget | Merge | Update | Statement) -> dict[str, Any]:
 
 def _stage(
     tx: Transaction, core: Core, who: Principal, operation: Operation, agent_id: str, value: dict[str, Any],
-    reasoning: str | None, about: tuple[str, ...], secrets: Secrets | None = None,
+    reasoning: str | None, about: tuple[str, ...],
 ) -> str:  # fmt: skip
+    """`value` and `reasoning` are redacted: that can take seconds, and here every other writer waits."""
     review_id = mint_id(core.clock())
-    if reasoning is not None:
-        reasoning = core.redact_text(reasoning, "reasoning", secrets)
     review = {
         "id": review_id,
         "operation": operation,
@@ -204,9 +226,13 @@ def _stage(
 
 def _shown(memory: Memory) -> dict[str, Any]:
     shown = {"id": memory.id, "type": memory.type, "content": memory.content, "confidence": memory.confidence}
-    for name in ("user_id", "title", "tags", "metadata", "source", "expires_at"):
+    for name in ("user_id", "title", "tags", "source", "expires_at"):
         if value := getattr(memory, name):
             shown[name] = value
+    # With the fields that other protocols keep beside it: new metadata takes their place, too.
+    metadata = {n: v for n, v in with_fields(memory).items() if n in memory.metadata or n not in shown}
+    if metadata:
+        shown["metadata"] = metadata
     if memory.privacy:
         shown["privacy_intent"] = memory.privacy
     return shown
@@ -217,6 +243,6 @@ def _triple_shown(triple: Triple) -> dict[str, Any]:
 
 
 def _draft_shown(memory_id: str, draft: Draft) -> dict[str, Any]:
-    fields = ("user_id", "title", "tags", "metadata", "confidence", "source", "expires_at", "privacy")
+    fields = (*METADATA_FIELDS, "user_id", "metadata", "confidence", "source", "expires_at", "privacy")
     given = {name: getattr(draft, name) for name in fields}
     return _shown(Memory(memory_id, "", draft.agent_id, draft.type, draft.content, **given))

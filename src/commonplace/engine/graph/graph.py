@@ -10,6 +10,7 @@ and hops compare names without regard to case.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,7 @@ from commonplace.wire.times import LAST_INSTANT
 MAX_HOPS = 3  # of neighbours, as in recall
 MAX_PATH = 6
 _MAX_NEIGHBOURS = 1000
+_LONG_CHARS = 16 * 1024  # beyond which looking for secrets takes long enough for others to notice
 _CHUNK = 64  # statements erased per unit of work, so that the write lock is never held for long
 
 ASSERT, RETRACT, ERASE = "graph_assert", "graph_retract", "graph_erase"
@@ -80,7 +82,7 @@ class Graph:
 
     async def state(self, who: Principal, statement: Statement) -> AssertResult:
         """As `assert_fact`, at once: whether it should wait for approval is not asked here."""
-        clean = clean_statement(self._core, who, statement)
+        clean = await clean_statement(self._core, who, statement)
         return await self._core.transact(
             who.tenant, lambda tx: apply_statement(tx, who, place_on_line(tx, who, clean, mint_id(tx.now)))
         )
@@ -187,34 +189,43 @@ class Graph:
             done, why = await self._core.transact_in_chunks(who.tenant, ids, _CHUNK, work, begun=bool(gone))
             gone += done
             remaining = [] if why is None else [id for id in ids if id not in done]
+        quoting = list[str]()
         if why is None:
-            gone += await self._erase_staged(who, agent_id, _checked("subject", subject), mentions)
-        if not gone:
+            quoting, staged = await self._erase_staged(who, agent_id, _checked("subject", subject), mentions)
+            gone += staged
+        if not gone and not quoting:
             return EraseResult([])
         why = why or await self._core.delete_copies()
         return EraseResult(gone, *await self._core.backups(who), remaining, why)
 
-    async def _erase_staged(self, who: Principal, agent_id: str, name: str, mentions: bool) -> list[str]:
-        """Take out of reviews what waits to be stated of it or was turned down; what waits is turned down by it."""
+    async def _erase_staged(
+        self, who: Principal, agent_id: str, name: str, mentions: bool
+    ) -> tuple[list[str], list[str]]:
+        """Take out of reviews what waits to be stated of it or was turned down; what waits is turned down by it. The
+        reviews, and the statements that are no more."""
         found = await self._core.primary.records(who.tenant, REVIEW)
         quoting = [r.key for r in found if _quotes(r.value, agent_id, name, mentions)]
         if not quoting:
-            return []
+            return [], []
 
         def work(tx: Transaction) -> list[str]:
-            gone = []
+            gone, parts = [], []
             for key in quoting:
                 record = tx.record(REVIEW, key)
                 if record is not None and _quotes(record.value, agent_id, name, mentions):
                     id = record.value["statement_id"]
-                    erase_records(tx, id)
+                    stated = tx.triple(id)
+                    if stated is not None and not _names(stated.subject, stated.object, name, mentions):
+                        erase_records(tx, id)  # what was approved instead is about others
+                        continue
+                    parts += apply_erase(tx, [id])
                     turn_down(tx, who, key)
                     gone.append(id)
             if gone:
-                audit.append(tx, who, ERASE, agent_id, [audit.part(None, {"id": id, "erased": True}) for id in gone])
+                audit.append(tx, who, ERASE, agent_id, parts)
             return gone
 
-        return await self._core.transact(who.tenant, work)
+        return quoting, await self._core.transact(who.tenant, work)
 
 
 def _quotes(review: dict[str, Any], agent_id: str, name: str, mentions: bool) -> bool:
@@ -222,14 +233,25 @@ def _quotes(review: dict[str, Any], agent_id: str, name: str, mentions: bool) ->
     said = review.get("statement")
     if review["agent_id"] != agent_id or said is None or review.get("erased"):
         return False
-    return bool(said["subject"] == name or (mentions and said["object"] == name))
+    return _names(said["subject"], said["object"], name, mentions)
+
+
+def _names(subject: str, object: str, name: str, mentions: bool) -> bool:
+    return subject == name or (mentions and object == name)
 
 
 # stating
 
 
-def clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
+async def clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
     """A statement as it may be kept; redaction runs here, on everything that it says."""
+    given = (statement.subject, statement.predicate, statement.object, statement.provenance)
+    if sum(len(text) for text in given if isinstance(text, str)) > _LONG_CHARS:
+        return await asyncio.to_thread(_clean_statement, core, who, statement)
+    return _clean_statement(core, who, statement)
+
+
+def _clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
     core.require(who, statement.agent_id, "writer")
     check_agent_name(statement.agent_id)
     confidence = statement.confidence

@@ -123,6 +123,6 @@ def erase_drafts(
     if done:
         parts = [audit.part(None, {"id": id, "erased": True}) for id in done]
         if reason is not None:
-            parts.append(audit.part(None, {"reason": core.redact_text(reason, "reason")}))
+            parts.append(audit.part(None, {"reason": reason}))
         audit.append(tx, who, "forget", agent_id, parts)
     return done

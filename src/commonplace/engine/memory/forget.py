@@ -75,6 +75,20 @@ def sources_first(memories: Sequence[Memory]) -> list[Memory]:
     return sorted(memories, key=lambda m: -depth(m.id))
 
 
+async def select_drafts(
+    core: Core, who: Principal, request: Forget, reach: Reach, memories: Sequence[Memory]
+) -> list[Memory]:
+    """Beside these memories, the staged writes that an erasure means: those turned down, and by a condition also those
+    that still wait. Their reviews quote them."""
+    if not request.hard_delete:
+        return []
+    if not request.ids:
+        return await staged_drafts(core, who, reach)
+    loose = {*await _ids(core, who, reach.agents, request.ids)}.difference(m.id for m in memories)
+    found = await staged_drafts(core, who, reach) if loose else []
+    return [draft for draft in found if draft.id in loose and draft.status != "pending"]
+
+
 async def _ids(core: Core, who: Principal, agents: Sequence[str], refs: Sequence[str]) -> list[str]:
     """Ids as they are, and what aliases name; a caller's own id may look like one of ours."""
     found = await core.primary.get(who.tenant, [ref for ref in refs if is_uuid(ref)])
@@ -90,13 +104,13 @@ async def preview(core: Core, who: Principal, request: Forget) -> list[Memory]:
     """What a forget would take; of what nobody can read any more, or yet, only that it is there."""
     reach, now = await reach_of(core, who, request), core.clock()
     memories = await _select(core, who, request, reach)
-    if request.hard_delete and not request.ids:
-        memories += await staged_drafts(core, who, reach)
+    memories += await select_drafts(core, who, request, reach, memories)
     return [preview_of(memory, now) for memory in memories]
 
 
 async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     reach = await reach_of(core, who, request)
+    request = await redact_reason(core, request)
     memories = await _select(core, who, request, reach)
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
     counts = dict.fromkeys(reach.agents, 0)
@@ -120,7 +134,7 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
             result.error = "some kept changing while they were being erased; erase again"
     if request.hard_delete and result.error is None:
         try:
-            await _forget_drafts(core, who, request, reach, result, counts)
+            await _forget_drafts(core, who, request, reach, memories, result, counts)
         except Fault as fault:
             _stop(result, fault)
     if request.all_agents:
@@ -131,6 +145,13 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     if request.hard_delete or any(must_erase(m) for m in memories if m.id in gone):
         await finish_erasure(core, who, [m for m in memories if m.id in gone], result)
     return result
+
+
+async def redact_reason(core: Core, request: Forget) -> Forget:
+    """Before the write lock is taken: in a long text that takes seconds."""
+    if request.reason is None:
+        return request
+    return replace(request, reason=await core.redact_async(request.reason, "reason"))
 
 
 def _stop(result: ForgetResult, fault: Fault) -> None:
@@ -156,17 +177,12 @@ async def _forget_of(
 
 
 async def _forget_drafts(
-    core: Core, who: Principal, request: Forget, reach: Reach, result: ForgetResult, counts: dict[str, int]
-) -> None:
-    """Writes that were turned down, and by a condition also those that still wait: their reviews quote them."""
+    core: Core, who: Principal, request: Forget, reach: Reach, memories: Sequence[Memory], result: ForgetResult,
+    counts: dict[str, int],
+) -> None:  # fmt: skip
     drafts: dict[str, list[str]] = {}
-    if request.ids:
-        known = set(result.ids)
-        loose = [id for id in await _ids(core, who, reach.agents, request.ids) if id not in known]
-        drafts = {agent: loose for agent in reach.agents if loose}
-    else:
-        for draft in await staged_drafts(core, who, reach):
-            drafts.setdefault(draft.agent_id, []).append(draft.id)
+    for draft in await select_drafts(core, who, request, reach, memories):
+        drafts.setdefault(draft.agent_id, []).append(draft.id)
     for agent, ids in drafts.items():
 
         def work(tx: Transaction, batch: Sequence[str], agent: str = agent) -> list[str]:
@@ -245,11 +261,9 @@ def apply_forget(
 ) -> list[str]:
     """Delete or erase what is still there, with one audit entry for all of it.
 
-    `reason` is the caller's. Of something hidden it is kept with the memory, and goes when that is erased; of an
-    erasure it is kept for good, because it is all that will be known of it. `because` is the engine's own.
+    `reason` is the caller's, redacted. Of something hidden it is kept with the memory, and goes when that is erased; of
+    an erasure it is kept for good, because it is all that will be known of it. `because` is the engine's own.
     """
-    if reason is not None:
-        reason = core.redact_text(reason, "reason")
     done, parts, erased = [], [], False
     for memory in memories:
         now = tx.get(memory.id)

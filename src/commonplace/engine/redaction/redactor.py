@@ -17,6 +17,7 @@ from commonplace.wire.errors import Fault, SecretLeakage
 from commonplace.wire.record import Memory, check_content_size
 
 log = logging.getLogger("commonplace.engine")
+_MAX_READ, _MAX_SHOWN = 20_000, 10_000  # characters of a refusal
 
 Record = TypeVar("Record", Draft, Memory)
 Labels = list[str]
@@ -152,9 +153,18 @@ class Redactor:
 
     def redact_fault(self, fault: Fault) -> None:
         """A refusal repeats what it refuses, and a request that is wrong has been through no other check."""
-        fault.message, fault.summary = self.text(fault.message)[0], self.text(fault.summary)[0]
-        fault.details = self.document(fault.details)[0]
+        fault.message, fault.summary = self.shown(fault.message), self.shown(fault.summary)
+        short = {name: self.shown(each) if isinstance(each, str) else each for name, each in fault.details.items()}
+        fault.details = self.document(short)[0]
         fault.args = (fault.message,)
+
+    def shown(self, text: str, most: int = _MAX_SHOWN) -> str:
+        """A text that is repeated to whoever sent it. Of a long one only the beginning is looked at, since megabytes
+        take seconds, and less than that is shown: half a secret looks like none."""
+        clean = self.text(text[:_MAX_READ])[0]
+        if len(text) > _MAX_READ:  # markers are short, so that the end of what was looked at may be near
+            most = min(most, max(0, len(clean) - _MAX_SHOWN))
+        return clean if len(text) <= _MAX_READ and len(clean) <= most else f"{clean[:most]}…"
 
     def _check_names(self, record: Draft | Memory, extra: Secrets | None, before: Memory | None) -> None:
         for field in _NAMES:

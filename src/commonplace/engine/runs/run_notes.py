@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -48,8 +47,8 @@ class RunNotes:
         check_not_blank(content, "content")
         check_expiry(expires_at, core.clock())
         core.redactor.check_name(scope.agent, "memoryRef", secrets)
-        content = core.redact_text(content, "content", secrets)
-        tags = await to_thread(core.redact_document, list(tags), "tags", secrets)  # of tags there may be any number
+        content = await core.redact_async(content, "content", secrets)
+        tags = await core.redact_async(list(tags), "tags", secrets)  # of which there may be any number
         made = RunNote(mint_id(core.clock()), scope.agent, scope.namespace, content, tags, expires_at)
 
         def work(tx: Transaction) -> RunNote:

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from commonplace.serve.json_rpc import INVALID_REQUEST, PARSE_ERROR, JsonRpcError
+from commonplace.serve.json_rpc import INVALID_REQUEST, MAX_ID_CHARS, PARSE_ERROR, JsonRpcError
 from commonplace.serve.mcp.tools import Document
 from commonplace.wire import strict_json
 
@@ -35,6 +35,8 @@ def decode(data: bytes) -> Document:
         raise JsonRpcError(INVALID_REQUEST, "batches are not supported: send one message at a time")
     if not isinstance(message, dict):
         raise JsonRpcError(INVALID_REQUEST, "a message is an object {jsonrpc, id, method, params}")
+    if isinstance(id := message.get("id"), str) and len(id) > MAX_ID_CHARS:
+        raise JsonRpcError(INVALID_REQUEST, f"id has {len(id):,} characters; at most {MAX_ID_CHARS:,} are repeated")
     if not is_answer(message):
         _check(message)
     return message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from commonplace.serve.json_rpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from commonplace.serve.json_rpc import INVALID_PARAMS, INVALID_REQUEST, MAX_ID_CHARS, METHOD_NOT_FOUND, PARSE_ERROR
 from commonplace.serve.protocols import memorywire
 from commonplace.serve.query import parse_query
 from commonplace.serve.routes import Call, MalformedBody, ProtocolRoutes, Reply, Route
@@ -51,13 +51,14 @@ async def _answer(call: Call, request: Any, paid: bool = True) -> dict[str, Any]
     if id is not None and redactor.holds_secret(str(id)):
         sentence = "id holds a secret, and answers repeat it; choose another"
         return _refusal(call, None, INVALID_REQUEST, ValidationError(sentence))
-    if (problem := _problem(request, lambda text: redactor.text(text)[0][:80])) is not None:
+    if (problem := _problem(request, lambda text: redactor.shown(text, 80))) is not None:
         return _refusal(call, id, INVALID_REQUEST, ValidationError(problem))
     method = request["method"]
     try:
         if method not in _METHODS:
-            shown = redactor.text(method)[0][:80]  # in this order: half a secret looks like none
-            fault = ValidationError(f"there is no method {shown!r}; there are {', '.join(_METHODS)}")
+            fault = ValidationError(
+                f"there is no method {redactor.shown(method, 80)!r}; there are {', '.join(_METHODS)}"
+            )
             answer = _refusal(call, id, METHOD_NOT_FOUND, fault)
         else:
             if not paid:
@@ -79,7 +80,7 @@ def _problem(request: Any, shown: Callable[[str], str]) -> str | None:
     if not isinstance(request.get("params", {}), dict):
         return "params must be an object: parameters have names here"
     if not _is_id(request.get("id")):
-        return "id must be a string, a number or null"
+        return f"id must be a string of at most {MAX_ID_CHARS:,} characters, a number or null"
     unknown = sorted(request.keys() - {"jsonrpc", "id", "method", "params"})
     return f"unknown field {shown(unknown[0])!r} in a call" if unknown else None
 
@@ -87,7 +88,7 @@ def _problem(request: Any, shown: Callable[[str], str]) -> str | None:
 def _is_id(value: Any) -> bool:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return abs(value) <= _MAX_ID
-    return value is None or isinstance(value, str)
+    return value is None or (isinstance(value, str) and len(value) <= MAX_ID_CHARS)
 
 
 async def _perform(call: Call, route: Route, params: dict[str, Any]) -> Any:
