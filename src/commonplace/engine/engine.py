@@ -192,7 +192,7 @@ class Engine:
         """State something in the graph, or let it wait for a reviewer."""
         if statement.approval_required:
             return await staging.stage_statement(self._core, who, statement)
-        return await self.graph.state(who, statement)
+        return await self.graph.assert_statement(who, statement)
 
     async def forget(self, who: Principal, request: Forget) -> ForgetResult:
         if request.approval_required:

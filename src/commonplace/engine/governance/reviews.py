@@ -121,14 +121,14 @@ class Reviews:
                 about = tuple(dict.fromkeys((*record.about, *ids)))
                 tx.put_record(Record(REVIEW, value["id"], {**record.value, **fresh}, about))
 
-        def place_anew(tx: Transaction) -> None:
-            made = graph.place_on_line(tx, _author(who, value), Statement(**request), value["statement_id"])
-            keep(tx, staging.show_statement(made), staging.quoted_by(made))
+        def plan_anew(tx: Transaction) -> None:
+            made = graph.plan_statement(tx, _author(who, value), Statement(**request), value["statement_id"])
+            keep(tx, staging.show_statement(made), staging.quoted_ids(made))
 
         try:
             match value["operation"]:
                 case "statement":
-                    await core.transact(who.tenant, place_anew)
+                    await core.transact(who.tenant, plan_anew)
                     return Conflict(f"{said}; {_LOOK_AGAIN}", review_id=value["id"])
                 case "forget":
                     fresh = await staging.show_forget(core, who, Forget(**request))
@@ -301,10 +301,10 @@ class Reviews:
         clean = graph.clean_statement(core, who, edited or Statement(**value["request"]))
 
         def work(tx: Transaction) -> ReviewOutcome:
-            made = graph.place_on_line(tx, author, clean, value["statement_id"])
-            if edited is None and staging.line_of(made) != value["line"]:
+            made = graph.plan_statement(tx, author, clean, value["statement_id"])
+            if edited is None and staging.timeline_position(made) != value["line"]:
                 raise _ReviewOutdated
-            kept = _conclude(tx, who, value["id"], decision, "approved", about=staging.quoted_by(made))
+            kept = _conclude(tx, who, value["id"], decision, "approved", about=staging.quoted_ids(made))
             return ReviewOutcome(shown(kept), graph.apply_statement(tx, author, made))
 
         return await core.transact(who.tenant, work)

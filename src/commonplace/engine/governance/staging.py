@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from commonplace.engine.core import REVIEW, Core
-from commonplace.engine.graph.graph import AssertResult, clean_statement, place_on_line
+from commonplace.engine.graph.graph import AssertResult, clean_statement, plan_statement
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge, write
 from commonplace.engine.memory.change import changed
@@ -102,9 +102,9 @@ async def stage_statement(core: Core, who: Principal, statement: Statement) -> A
     id = mint_id(core.clock())
 
     def work(tx: Transaction) -> AssertResult:
-        made = place_on_line(tx, who, clean, id)
+        made = plan_statement(tx, who, clean, id)
         value = {"request": request, "statement_id": id, **show_statement(made)}
-        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, clean.reasoning, quoted_by(made))
+        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, clean.reasoning, quoted_ids(made))
         return replace(made, review_id=review_id)
 
     return await core.transact(who.tenant, work)
@@ -117,15 +117,15 @@ def show_statement(made: AssertResult) -> dict[str, Any]:
         ended = [{"before": _triple_shown(made.held), "after": _triple_shown(made.replaced)}]
     diff = {"added": [_triple_shown(made.triple)], "removed": [], "modified": ended}
     said = {"subject": made.triple.subject, "object": made.triple.object}
-    return {"diff": diff, "statement": said, "line": line_of(made)}
+    return {"diff": diff, "statement": said, "line": timeline_position(made)}
 
 
-def line_of(made: AssertResult) -> list[Any]:
+def timeline_position(made: AssertResult) -> list[Any]:
     """The statement that would end, and when the next one begins: approving means between these two."""
     return [None if made.held is None else made.held.id, made.triple.valid_to]
 
 
-def quoted_by(made: AssertResult) -> tuple[str, ...]:
+def quoted_ids(made: AssertResult) -> tuple[str, ...]:
     """What the review of a statement may quote."""
     ids = (made.triple.id, made.triple.memory_id, made.held.id if made.held is not None else None)
     return tuple(id for id in ids if id is not None)
