@@ -16,7 +16,7 @@ from typing import Any
 
 from commonplace.engine.core import REVIEW, Core, check_agent_name
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.quotes import erase_records, turn_down
+from commonplace.engine.memory.erase_records import erase_records, reject_pending
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.types import Statement
 from commonplace.stores.base import AuditPart, Reach, Transaction
@@ -195,7 +195,7 @@ class Graph:
         return EraseResult(gone, *await self._core.backups(who), remaining, why)
 
     async def _erase_staged(self, who: Principal, agent_id: str, name: str, mentions: bool) -> list[str]:
-        """Take out of reviews what waits to be stated of it or was turned down; what waits is turned down by it."""
+        """Take out of reviews what waits to be stated of it or was rejected; what waits is thereby rejected."""
         found = await self._core.primary.records(who.tenant, REVIEW)
         quoting = [r.key for r in found if _quotes(r.value, agent_id, name, mentions)]
         if not quoting:
@@ -208,7 +208,7 @@ class Graph:
                 if record is not None and _quotes(record.value, agent_id, name, mentions):
                     id = record.value["statement_id"]
                     erase_records(tx, id)
-                    turn_down(tx, who, key)
+                    reject_pending(tx, who, key)
                     gone.append(id)
             if gone:
                 audit.append(tx, who, ERASE, agent_id, [audit.part(None, {"id": id, "erased": True}) for id in gone])

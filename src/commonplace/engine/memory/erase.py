@@ -9,7 +9,7 @@ from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.graph.graph import apply_erase
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.memory.quotes import erase_records, turn_down
+from commonplace.engine.memory.erase_records import erase_records, reject_pending
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
@@ -118,7 +118,7 @@ def erase_drafts(
         erase_records(tx, id)
         tx.erase(id)
         for record in quoted:
-            turn_down(tx, who, record.key)
+            reject_pending(tx, who, record.key)
         done.append(id)
     if done:
         parts = [audit.part(None, {"id": id, "erased": True}) for id in done]
