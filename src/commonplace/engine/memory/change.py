@@ -6,7 +6,7 @@ from typing import Any
 
 from commonplace.engine.types import Update
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.lifted import BLANK, lift
+from commonplace.wire.metadata_fields import BLANK, fields_from_metadata
 from commonplace.wire.record import Memory, altered
 
 _AS_GIVEN = ("content", "confidence", "expires_at")
@@ -27,7 +27,7 @@ def changed(memory: Memory, update: Update) -> Memory:
     if update.metadata is not None:
         metadata = dict(update.metadata)
         fields["metadata"] = _without_kind(metadata, memory)
-        fields |= {**BLANK, **lift(metadata)}
+        fields |= {**BLANK, **fields_from_metadata(metadata)}
     if update.tags is not None:
         fields["tags"] = list(update.tags)
         metadata = fields.get("metadata", memory.metadata)
