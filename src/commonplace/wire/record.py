@@ -85,7 +85,7 @@ class Memory:
 _values = attrgetter(*(each.name for each in fields(Memory)))
 
 
-def altered(memory: Memory, **new: Any) -> Memory:
+def replace_fields(memory: Memory, **new: Any) -> Memory:
     """As `dataclasses.replace`, in a third of the time: every write makes such a copy."""
     copy = Memory(*_values(memory))
     for name, value in new.items():

@@ -7,7 +7,7 @@ from typing import Any
 from commonplace.engine.types import Update
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.metadata_fields import BLANK, fields_from_metadata
-from commonplace.wire.record import Memory, altered
+from commonplace.wire.record import Memory, replace_fields
 
 _AS_GIVEN = ("content", "confidence", "expires_at")
 _CHANGES = (*_AS_GIVEN, "metadata", "tags", "privacy_intent")
@@ -37,7 +37,7 @@ def changed(memory: Memory, update: Update) -> Memory:
         promised = {name: value for name, value in memory.privacy.items() if name != "share_with"}
         names = update.privacy_intent["share_with"]
         fields["privacy"] = {**promised, "share_with": names} if names else promised
-    return altered(memory, **fields)
+    return replace_fields(memory, **fields)
 
 
 def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition
 from commonplace.wire.metadata_fields import BLANK, LISTS, fields_from_metadata, metadata_with_fields
-from commonplace.wire.record import EVERYONE, Memory, Principal, altered
+from commonplace.wire.record import EVERYONE, Memory, Principal, replace_fields
 
 _MAX_NAMED = 1000  # memories that one entity name covers
 
@@ -179,7 +179,7 @@ def apply_merge(tx: Transaction, who: Principal, request: Merge, merged: MergeRe
     # A caller's own id may look like one of ours, and then it is not free.
     free = [name for name in entry.memory.aliases if _is_free_alias(tx, merged.survivor, name)]
     # A demotion makes no version, so it may have come after the rows were read.
-    kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion, aliases=free)
+    kept = replace_fields(entry.memory, demotion=rows[entry.memory.id].demotion, aliases=free)
     merged.survivor = tx.put(replace(entry, memory=kept))
     parts.insert(0, version_part(merged.survivor, kept=True))
     audit.append(tx, who, "merge", request.agent_id, parts)
