@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
+#: Answered with the id null: the id itself must not come back.
+SECRET_ID = "id holds a secret, and answers repeat it; choose another"
 
 
 class JsonRpcError(Exception):

@@ -13,7 +13,6 @@ from commonplace.wire import strict_json
 #: Forms that no secret has, so that nothing must be loaded to know: methods and versions of MCP, and UUIDs.
 _PLAIN = re.compile(r"[a-z]+(/[A-Za-z_]+)+|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHORT = 8  # characters that a secret has at least
-SECRET_ID = "id holds a secret, and answers repeat it; choose another"
 
 
 def is_plain(given: Any) -> bool:

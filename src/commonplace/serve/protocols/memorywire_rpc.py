@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from commonplace.serve.json_rpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from commonplace.serve.json_rpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, SECRET_ID
 from commonplace.serve.protocols import memorywire
 from commonplace.serve.query import parse_query
 from commonplace.serve.routes import Call, MalformedBody, ProtocolRoutes, Reply, Route
@@ -47,17 +47,19 @@ async def rpc(call: Call) -> Reply:
 async def _answer(call: Call, request: Any, paid: bool = True) -> dict[str, Any] | None:
     """None for a notification."""
     redactor = call.engine.redactor
+
+    def shown(text: str) -> str:
+        return redactor.text(text)[0][:80]  # in this order: half a secret looks like none
+
     id = request.get("id") if isinstance(request, dict) and _is_id(request.get("id")) else None
     if id is not None and redactor.holds_secret(str(id)):
-        sentence = "id holds a secret, and answers repeat it; choose another"
-        return _refusal(call, None, INVALID_REQUEST, ValidationError(sentence))
-    if (problem := _problem(request, lambda text: redactor.text(text)[0][:80])) is not None:
+        return _refusal(call, None, INVALID_REQUEST, ValidationError(SECRET_ID))
+    if (problem := _problem(request, shown)) is not None:
         return _refusal(call, id, INVALID_REQUEST, ValidationError(problem))
     method = request["method"]
     try:
         if method not in _METHODS:
-            shown = redactor.text(method)[0][:80]  # in this order: half a secret looks like none
-            fault = ValidationError(f"there is no method {shown!r}; there are {', '.join(_METHODS)}")
+            fault = ValidationError(f"there is no method {shown(method)!r}; there are {', '.join(_METHODS)}")
             answer = _refusal(call, id, METHOD_NOT_FOUND, fault)
         else:
             if not paid:
