@@ -129,5 +129,5 @@ class Principal:
 
     @property
     def is_operator(self) -> bool:
-        """Whether it looks after the whole server: an admin of the tenant `local` who may use every agent."""
+        """Whether it may maintain the whole server: an admin of the tenant `local` who may use every agent."""
         return self.role == "admin" and self.tenant == LOCAL_TENANT and self.uses_all_agents
