@@ -175,9 +175,9 @@ async def show_update(core: Core, who: Principal, update: Update) -> ShownChange
 
 def to_document(request: Forget | Merge | Update | Statement) -> dict[str, Any]:
     """A request as reviewers read it, and as it is taken up again when it is approved; nothing that was not given."""
-    document = {name: value for name, value in asdict(request).items() if value is not None}
-    named = "id" if isinstance(request, Update) else ""  # by the path of the request; the diff says which one it is
-    return {name: value for name, value in document.items() if name != named and (name != "ids" or value)}
+    document = asdict(request)
+    document.pop("id", None)  # an update's, which stands in its path; the diff says which memory it is
+    return {name: value for name, value in document.items() if value is not None and (name != "ids" or value)}
 
 
 def _stage(
