@@ -1,6 +1,6 @@
 """What was dated by a clock far ahead: found, told, and dated anew.
 
-The ledger is never rewritten: its entries keep the time they were made with, and what is mended gets an entry of its
+The ledger is never rewritten: its entries keep the time they were made with, and what is repaired gets an entry of its
 own that says so.
 """
 
@@ -33,8 +33,7 @@ async def examine(core: Core, who: Principal, repair: bool) -> Finding:
     if not memories and not triples and not head:
         return Finding(check, True, "ok")
     latest = max([head, *(m.created_at for m in memories), *(t.valid_from for t in triples)])
-    are = "is" if len(memories) + len(triples) == 1 else "are"
-    dated = f"{plural(len(memories), 'memory')} and {plural(len(triples), 'statement')} {are} dated up to {iso(latest)}"
+    dated = f"{plural(len(memories), 'memory')} and {plural(len(triples), 'statement')} are dated up to {iso(latest)}"
     ahead = f"{dated}, far ahead of the clock"
     total = (await core.primary.audit_head(who.tenant))[0]
     if not repair:
