@@ -233,7 +233,7 @@ def test_a_staged_forget_or_merge_changes_nothing_until_it_is_approved(
 def test_a_staged_change_shows_before_and_after_and_changes_nothing(subject: Subject, run: Any) -> None:
     id = run(subject.remember("Bob lives in Rome", tags=["x"], metadata={"tags": ["x"], "n": 1}))
     update = Update("agent", id, content="Bob lives in Oslo", approval_required=True, reasoning="he said so")
-    staged = run(subject.engine.change(WHO, update))
+    staged = run(subject.engine.update(WHO, update))
     assert (staged.memory.content, staged.memory.version) == ("Bob lives in Rome", 1)
     assert run(subject.get(id)).content == "Bob lives in Rome"
     (review,) = run(subject.engine.reviews.list(WHO))
@@ -250,7 +250,7 @@ def test_a_staged_change_shows_before_and_after_and_changes_nothing(subject: Sub
 
 def test_a_staged_change_of_sharing_says_with_whom(subject: Subject, run: Any) -> None:
     id = run(subject.remember("Bob lives in Rome"))
-    run(subject.engine.change(WHO, Update("agent", id, privacy_intent={"share_with": ["*"]}, approval_required=True)))
+    run(subject.engine.update(WHO, Update("agent", id, privacy_intent={"share_with": ["*"]}, approval_required=True)))
     (review,) = run(subject.engine.reviews.list(WHO))
     assert review["diff"]["modified"][0]["after"]["privacy_intent"] == {"share_with": ["*"]}
 
@@ -264,9 +264,9 @@ def test_a_change_that_could_not_be_made_is_not_staged(
 ) -> None:
     id = run(subject.remember("Bob lives in Rome"))
     with pytest.raises(fault):
-        run(subject.engine.change(WHO, Update("agent", id, **{"content": "x", **fields}, approval_required=True)))
+        run(subject.engine.update(WHO, Update("agent", id, **{"content": "x", **fields}, approval_required=True)))
     with pytest.raises(NotFound):
-        run(subject.engine.change(WHO, Update("agent", "nobody", content="x", approval_required=True)))
+        run(subject.engine.update(WHO, Update("agent", "nobody", content="x", approval_required=True)))
     assert run(subject.engine.reviews.list(WHO)) == []
 
 
@@ -291,7 +291,7 @@ def test_what_waits_to_be_changed_or_stated_holds_no_secret(subject: Subject, ru
     token = BY_FORM["github"](Random(5))
     id = run(subject.remember("Bob lives in Rome"))
     said = {"approval_required": True, "reasoning": f"said {token}"}
-    run(subject.engine.change(WHO, Update("agent", id, content=f"it is {token}", metadata={"k": token}, **said)))
+    run(subject.engine.update(WHO, Update("agent", id, content=f"it is {token}", metadata={"k": token}, **said)))
     run(subject.engine.assert_fact(WHO, Statement("agent", "Bob", "says", token, provenance=token, **said)))
     records = run(subject.store.records("local", "review"))
     assert len(records) == 2
@@ -304,6 +304,6 @@ def test_what_waits_to_be_changed_or_stated_holds_no_secret(subject: Subject, ru
 def test_who_may_not_write_stages_no_change_and_no_statement(subject: Subject, run: Any, who: Principal) -> None:
     id = run(subject.remember("Bob lives in Rome"))
     with pytest.raises(Forbidden):
-        run(subject.engine.change(who, Update("agent", id, content="x", approval_required=True)))
+        run(subject.engine.update(who, Update("agent", id, content="x", approval_required=True)))
     with pytest.raises(Forbidden):
         run(subject.engine.assert_fact(who, Statement("agent", "Bob", "is", "x", approval_required=True)))

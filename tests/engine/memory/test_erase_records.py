@@ -17,7 +17,7 @@ def quoting(subject: Subject, run: Any, id: str, operation: str) -> Any:
     """A review of each kind that quotes this memory."""
     match operation:
         case "update":
-            return subject.engine.change(WHO, Update("agent", id, content="kingfisher two", approval_required=True))
+            return subject.engine.update(WHO, Update("agent", id, content="kingfisher two", approval_required=True))
         case "forget":
             return subject.forget(id, approval_required=True)
         case "merge":

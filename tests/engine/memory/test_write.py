@@ -152,7 +152,7 @@ def test_updates_do_not_overwrite_what_they_have_not_seen(subject: Subject, run:
     id = run(subject.remember("0"))
 
     async def add(i: int) -> None:
-        await subject.engine.update(WHO, "agent", id, lambda m: replace(m, tags=[*m.tags, str(i)]))
+        await subject.engine.update_with(WHO, "agent", id, lambda m: replace(m, tags=[*m.tags, str(i)]))
 
     async def together() -> None:
         await asyncio.gather(*(add(i) for i in range(5)))
@@ -161,7 +161,7 @@ def test_updates_do_not_overwrite_what_they_have_not_seen(subject: Subject, run:
     memory = run(subject.get(id))
     assert (memory.version, sorted(memory.tags)) == (6, ["0", "1", "2", "3", "4"])
     with pytest.raises(Conflict) as refused:
-        run(subject.engine.update(WHO, "agent", id, lambda m: replace(m, content="x"), expected_version=3))
+        run(subject.engine.update_with(WHO, "agent", id, lambda m: replace(m, content="x"), expected_version=3))
     assert refused.value.details == {"version": 6}
 
 
