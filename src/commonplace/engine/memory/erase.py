@@ -56,7 +56,7 @@ class MergeLineage:
         return [*self.descendants, *self.sources]
 
 
-async def merged_with(core: Core, who: Principal, memories: Sequence[Memory]) -> MergeLineage:
+async def merge_lineage(core: Core, who: Principal, memories: Sequence[Memory]) -> MergeLineage:
     """All the way in both directions: memories are merged because they say the same."""
     found = MergeLineage()
     seen = {m.id for m in memories}
