@@ -20,6 +20,7 @@ LOCAL_TENANT = "local"
 EVERYONE = "*"  # among those a memory is shared with
 ALL_AGENTS = "*"  # whom a principal may use, and whom an audit entry is about that is not about one agent
 MAX_CONTENT_CHARS = 262_144
+MIN_SECRET_CHARS = 8  # a shorter one would be found in ordinary words
 MAX_PAGE = 1000  # entries of a list that one answer holds
 MAX_TERM_CHARS = 1024  # of a subject, predicate, object or provenance in the graph
 
