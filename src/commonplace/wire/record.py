@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from commonplace.wire.errors import PayloadTooLarge
 
 MemoryType = Literal["semantic", "episodic", "procedural", "emotional"]
 Status = Literal["live", "pending", "archived", "deleted"]
+EVERY_STATUS: tuple[Status, ...] = get_args(Status)
 Role = Literal["reader", "writer", "reviewer", "admin"]
 
 MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "episodic", "procedural", "emotional")

@@ -17,7 +17,7 @@ from commonplace.stores.base import AuditPart, Entry, Reach, Transaction
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, Status
 
-EVERY_STATUS: tuple[Status, ...] = ("live", "archived", "deleted")
+ALL_BUT_PENDING: tuple[Status, ...] = ("live", "archived", "deleted")
 
 
 def must_erase(memory: Memory) -> bool:
@@ -34,7 +34,7 @@ def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
     if memory.merged_into is not None:
         # What had been merged into it stays tied to where its text is now, for whoever erases that one.
         merged = (Condition(("merged_into",), "eq", memory.id),)
-        for source in tx.find(Reach(memory.tenant, (memory.agent_id,), merged, statuses=EVERY_STATUS)):
+        for source in tx.find(Reach(memory.tenant, (memory.agent_id,), merged, statuses=ALL_BUT_PENDING)):
             tied = tx.put(Entry(replace(source, merged_into=memory.merged_into), None, b""))
             derived.append(version_part(tied, merged_into=tied.merged_into))
     tx.erase(memory.id)
@@ -71,7 +71,7 @@ async def merge_lineage(core: Core, who: Principal, memories: Sequence[Memory]) 
             merged = (
                 Condition(("merged_into",), "in", ids) if len(ids) > 1 else Condition(("merged_into",), "eq", ids[0]),
             )
-            below += await read_all(core, Reach(who.tenant, (agent,), merged, statuses=EVERY_STATUS))
+            below += await read_all(core, Reach(who.tenant, (agent,), merged, statuses=ALL_BUT_PENDING))
         below = [m for m in below if m.id not in seen]
         found.descendants += above
         found.sources += below

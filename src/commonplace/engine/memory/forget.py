@@ -8,7 +8,14 @@ from dataclasses import replace
 from commonplace.engine.core import REVIEW, Core, require_role
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.memory.erase import EVERY_STATUS, erase, erase_drafts, merge_lineage, must_erase, staged_drafts
+from commonplace.engine.memory.erase import (
+    ALL_BUT_PENDING,
+    erase,
+    erase_drafts,
+    merge_lineage,
+    must_erase,
+    staged_drafts,
+)
 from commonplace.engine.memory.read import expired, find, read_all, readable
 from commonplace.engine.types import Forget, ForgetResult
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -37,7 +44,7 @@ async def reach_of(core: Core, who: Principal, request: Forget) -> Reach:
     if request.user_id is not None:
         where += (Condition(("user_id",), "eq", request.user_id),)
     # A soft-deleted memory can still be erased; nothing else about it can be changed.
-    statuses: tuple[Status, ...] = EVERY_STATUS if request.hard_delete else ("live", "archived")
+    statuses: tuple[Status, ...] = ALL_BUT_PENDING if request.hard_delete else ("live", "archived")
     return Reach(who.tenant, agents, where, statuses=statuses)
 
 

@@ -15,12 +15,11 @@ from commonplace.engine.memory.write import write
 from commonplace.stores.base import Entry, Finding, Reach, Transaction
 from commonplace.stores.graph import LEAP_MS, Triple
 from commonplace.wire.filters import Condition
-from commonplace.wire.record import ALL_AGENTS, Memory, Principal, Status
+from commonplace.wire.record import ALL_AGENTS, EVERY_STATUS, Memory, Principal
 from commonplace.wire.times import iso
 from commonplace.wire.words import plural
 
 REPAIR = "mend_time"
-_EVERY_STATUS: tuple[Status, ...] = ("live", "pending", "archived", "deleted")
 _AT_ONCE = 1000
 
 
@@ -60,7 +59,7 @@ async def _entries_ahead(core: Core, tenant: str, limit: int) -> tuple[list[int]
 async def _memories_ahead(core: Core, tenant: str, limit: int) -> list[Memory]:
     agents = tuple(await core.primary.agent_names(tenant))
     where = (Condition(("created_at",), "gt", limit),)
-    return await read_all(core, Reach(tenant, agents, where, statuses=_EVERY_STATUS))
+    return await read_all(core, Reach(tenant, agents, where, statuses=EVERY_STATUS))
 
 
 async def _statements_ahead(core: Core, tenant: str, limit: int, times: set[int]) -> list[Triple]:
