@@ -12,9 +12,9 @@ from commonplace.engine.graph import graph
 from commonplace.engine.graph.graph import AssertResult
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import erase, forget, merge
-from commonplace.engine.memory.change import changed, check_update
+from commonplace.engine.memory.change import check_update
 from commonplace.engine.memory.read import resolve
-from commonplace.engine.memory.write import check_draft, new_memory, next_version, redact_draft, write, write_next
+from commonplace.engine.memory.write import check_draft, new_memory, redact_draft, write, write_next
 from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt, Statement, Update
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
@@ -273,9 +273,7 @@ class Reviews:
 
         async def attempt() -> ReviewOutcome:
             try:
-                current, next = await next_version(
-                    core, who, update.agent_id, update.id, lambda m: changed(m, update), update.expected_version
-                )
+                current, next = await staging.plan_update(core, who, update)
             except NotFound:
                 if edited is None:
                     raise _ReviewOutdated from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from commonplace.engine.core import REVIEW, Core
@@ -66,34 +67,19 @@ async def stage_forget(core: Core, who: Principal, request: Forget) -> ForgetRes
     if request.all_agents:
         raise ValidationError("approval is asked for one agent at a time; leave all_agents out", field="all_agents")
     shown = await show_forget(core, who, request)
-    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
-
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "forget", request.agent_id, value, request.reasoning, shown.ids)
-
-    review_id = await core.transact(who.tenant, work)
+    review_id = await _stage_change(core, who, "forget", request, shown)
     return ForgetResult([], core.primary.name, erased=request.hard_delete, review_id=review_id)
 
 
 async def stage_merge(core: Core, who: Principal, request: Merge) -> MergeResult:
     shown = await show_merge(core, who, request)
-    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
-
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "merge", request.agent_id, value, request.reasoning, shown.ids)
-
-    review_id = await core.transact(who.tenant, work)
+    review_id = await _stage_change(core, who, "merge", request, shown)
     return MergeResult(shown.memories[0], [], changed=False, review_id=review_id)
 
 
 async def stage_update(core: Core, who: Principal, update: Update) -> UpdateResult:
     shown = await show_update(core, who, update)
-    value = {"request": core.redact_document(to_document(update), "request"), **shown.value}
-
-    def work(tx: Transaction) -> str:
-        return _stage(tx, core, who, "update", update.agent_id, value, update.reasoning, shown.ids)
-
-    return UpdateResult(shown.memories[0], await core.transact(who.tenant, work))
+    return UpdateResult(shown.memories[0], await _stage_change(core, who, "update", update, shown))
 
 
 async def stage_statement(core: Core, who: Principal, statement: Statement) -> AssertResult:
@@ -165,10 +151,14 @@ async def show_merge(core: Core, who: Principal, request: Merge) -> ShownChange:
     return ShownChange(diff, [*before.values()])
 
 
+async def plan_update(core: Core, who: Principal, update: Update) -> tuple[Memory, Memory]:
+    """The memory as it is and as the update would have it; nothing is written."""
+    change, version = partial(changed, update=update), update.expected_version
+    return await write.next_version(core, who, update.agent_id, update.id, change, version)
+
+
 async def show_update(core: Core, who: Principal, update: Update) -> ShownChange:
-    current, next = await write.next_version(
-        core, who, update.agent_id, update.id, lambda m: changed(m, update), update.expected_version
-    )
+    current, next = await plan_update(core, who, update)
     modified = [{"before": _shown(current), "after": _shown(next)}]
     return ShownChange({"added": [], "removed": [], "modified": modified}, [current])
 
@@ -178,6 +168,17 @@ def to_document(request: Forget | Merge | Update | Statement) -> dict[str, Any]:
     document = asdict(request)
     document.pop("id", None)  # an update's, which stands in its path; the diff says which memory it is
     return {name: value for name, value in document.items() if value is not None and (name != "ids" or value)}
+
+
+async def _stage_change(
+    core: Core, who: Principal, operation: Operation, request: Forget | Merge | Update, shown: ShownChange
+) -> str:
+    value = {"request": core.redact_document(to_document(request), "request"), **shown.value}
+
+    def work(tx: Transaction) -> str:
+        return _stage(tx, core, who, operation, request.agent_id, value, request.reasoning, shown.ids)
+
+    return await core.transact(who.tenant, work)
 
 
 def _stage(
