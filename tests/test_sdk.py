@@ -69,6 +69,19 @@ def test_a_datetime_is_taken_wherever_a_time_is(tmp_path: Path) -> None:
         assert memory.update(kept.id, expires_at=local + timedelta(3))["expires_at"] == MS + 3 * DAY
 
 
+def test_an_event_out_of_all_time_is_refused(tmp_path: Path) -> None:
+    far = {"event_time": 99_999_999_999_999_999}
+    with SyncMemory("assistant", data=tmp_path, embedder="none") as memory:
+        kept = memory.remember("Alice drinks tea")
+        for write in (
+            lambda: memory.remember("Bob drinks tea", metadata=far),
+            lambda: memory.update(kept.id, metadata=far),
+        ):
+            with pytest.raises(ValidationError, match="event_time must be milliseconds since 1970"):
+                write()
+        assert [each["content"] for each in memory.list()["memories"]] == ["Alice drinks tea"]
+
+
 def test_after_close_it_says_so(tmp_path: Path) -> None:
     here = SyncMemory("assistant", data=tmp_path, embedder="none")
     there = SyncRemoteMemory("http://127.0.0.1:9")

@@ -306,6 +306,61 @@ def test_expire_shows_and_asks_at_a_terminal(cli, remember: Remember, action: st
     assert (nothing.code, nothing.out) == (0, "forgot 0 memories\n"), "there is nothing to ask about"
 
 
+def _waiting(cli) -> str:
+    """What `reviews show` says of the one change that waits."""
+    (review,) = cli("reviews", "list", "--json").json["reviews"]
+    return str(cli("reviews", "show", review["id"]).out)
+
+
+def test_a_review_shows_whoever_decides_all_that_would_change(cli, remember: Remember) -> None:
+    id = remember("Alice likes tea", "--tag", "old")
+    change = ("--tag", "new", "--confidence", "0.5", "--expires", "2999-01-01", "--share-with", "*", "--approval")
+    cli("update", id, *change)
+    shown = _waiting(cli)
+    for words in (
+        '    tags: ["old"] → ["new"]\n',
+        "    confidence: 1.0 → 0.5\n",
+        "    expires_at: — → 2999-01-01T00:00:00.000Z\n",
+        '    privacy_intent: — → {"share_with": ["*"]}\n',
+    ):
+        assert words in shown
+    assert "metadata.tags" not in shown, "said once"
+
+
+def test_a_review_shows_what_a_new_memory_and_a_statement_would_say(cli, remember: Remember) -> None:
+    remember(
+        "Bob likes tea", "--user", "bob", "--title", "Drinks", "--share-with", "*", "--metadata", "k=1", "--approval"
+    )
+    shown = _waiting(cli)
+    for words in ("    user_id: bob\n", "    title: Drinks\n", '    privacy_intent: {"share_with": ["*"]}\n'):
+        assert words in shown
+    assert "    metadata.k: 1\n" in shown
+    assert "metadata.title" not in shown, "said once"
+    (review,) = cli("reviews", "list", "--json").json["reviews"]
+    cli("reviews", "reject", review["id"])
+    fact = ("Bob", "likes", "tea", "--valid-from", "2020-01-01", "--confidence", "0.3", "--provenance", "cv")
+    cli("kg", "assert", *fact, "--approval")
+    shown = _waiting(cli)
+    for words in ("    valid_from: 2020-01-01T00:00:00.000Z\n", "    confidence: 0.3\n", "    provenance: cv\n"):
+        assert words in shown
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_a_review_of_a_forget_says_whether_it_erases(cli, remember: Remember, hard: bool) -> None:
+    id = remember("Alice likes tea")
+    cli("forget", id, *(["--hard"] if hard else []), "--reason", "she asked", "--approval")
+    shown = _waiting(cli)
+    assert ("erases it for good" in shown) is hard
+    assert "she asked" in shown
+
+
+def test_what_waits_cannot_pass_for_a_line_of_the_review(cli, remember: Remember) -> None:
+    remember("tea\n- 0198  everything", "--approval", "--reasoning", "please\nstatus        approved")
+    lines = _waiting(cli).splitlines()
+    assert not any(line.startswith(("- 0198", "status        approved")) for line in lines)
+    assert any(line.strip() == "- 0198  everything" for line in lines)
+
+
 def test_reviews(cli, remember: Remember) -> None:
     plain = remember("visible")
     result = cli("remember", "payments up to 500", "--approval")
@@ -432,7 +487,9 @@ def test_a_backup_is_restored(cli, remember: Remember, data: Path, tmp_path: Pat
     assert looked.code == 0
     assert "the backup is whole (1 memory," in looked.out
     assert not (data / "commonplace.db").exists()
+    assert "--force" not in looked.out
     assert cli("restore", str(backup), "--json").json["memories"] == 1
+    assert "with --force it would replace" in cli("restore", str(backup), "--dry-run").out
     refused = cli("restore", str(backup), "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "conflict")
     again = cli("restore", str(backup), "--force")
@@ -472,3 +529,16 @@ def test_piped_lists_say_whole_times(cli) -> None:
         (line,) = cli(*command).out.splitlines()
         ((found,),) = cli(*command, "--json").json.values()
         assert line.split("\t")[-1] == moment(found["created_at"])
+
+
+def test_an_update_of_nothing_names_the_options(cli, remember: Remember) -> None:
+    refused = cli("update", remember("Alice likes tea"))
+    assert refused.code == 1
+    assert "nothing to change: give --content, --tag, " in refused.err
+
+
+def test_a_note_on_a_recall_names_the_option(cli, remember: Remember, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    remember("Alice likes tea")
+    assert "note: --min-score was not applied" in cli("recall", "tea", "--min-score", "0.5").err
+    assert cli("recall", "tea", "--min-score", "0.5", "--json").json["note"].startswith("min_score was not applied")

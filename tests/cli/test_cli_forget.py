@@ -88,3 +88,53 @@ def test_an_id_that_is_not_there_is_said_and_exits_with_one(cli: Any, remember: 
     done = cli("forget", remember("a fact"), "nope12")
     assert (done.code, done.out) == (1, "forgot 1 memory\n")
     assert "not found: nope12" in done.err
+
+
+# undoing it
+
+
+def test_what_was_forgotten_comes_back(cli: Any, remember: Remember) -> None:
+    one, two = remember("Alice likes tea"), remember("Bob likes tea")
+    cli("forget", one, two, "--reason", "a slip")
+    assert cli("list").out == ""
+    done = cli("forget", "--undo", one, two, "--reason", "she asked")
+    assert (done.code, done.out) == (0, "brought back 2 memories\n")
+    assert {line.split("\t")[0] for line in cli("recall", "tea").out.splitlines()} == {one, two}
+    assert [line.split("\t")[2:] for line in cli("history", one).out.splitlines()][1:] == [
+        ["status", "live → deleted"], ["status", "deleted → live"],
+    ]  # fmt: skip
+    assert "she asked" in cli("audit", "list", "--operation", "undelete", "--json").out
+    assert cli("audit", "verify").code == 0
+
+
+def test_what_was_archived_comes_back_to_recall(cli: Any, remember: Remember) -> None:
+    id = remember("Alice likes tea")
+    cli("expire", "--type", "semantic", "--action", "archive", "--yes")
+    assert cli("recall", "tea").out == ""
+    assert cli("forget", "--undo", id, "--json").json == {"restored_ids": [id]}
+    assert cli("recall", "tea").out.startswith(id)
+
+
+def test_what_was_erased_is_refused_and_the_rest_comes_back(cli: Any, remember: Remember) -> None:
+    kept, gone = remember("Alice likes tea"), remember("Bob likes tea")
+    cli("forget", kept)
+    cli("forget", gone, "--hard", "--yes")
+    done = cli("forget", "--undo", gone, kept)
+    assert (done.code, done.out) == (1, "brought back 1 memory\n")
+    assert f"no memory {gone} of agent default can be brought back: it was erased" in done.err
+    none = cli("forget", "--undo", gone)
+    assert (none.code, none.out) == (1, "")
+    assert "`commonplace audit list --operation forget --agent default`" in none.err
+    assert cli("forget", "--undo", gone, "--json").json["error"]["code"] == "not_found"
+    assert cli("forget", "--undo", kept, "--json").json["error"]["code"] == "conflict"
+
+
+@pytest.mark.parametrize("more", [
+    (), ("x", "--hard"), ("x", "--user", "alice"), ("x", "--where", "a=1"), ("x", "--filter", '{"a": 1}'),
+    ("x", "--cascade"), ("x", "--all-agents"), ("x", "--approval"), ("x", "--dry-run"),
+])  # fmt: skip
+def test_undoing_takes_ids_alone(cli: Any, remember: Remember, more: tuple[str, ...]) -> None:
+    remember("Alice likes tea")
+    refused = cli("forget", "--undo", *more)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("commonplace: --undo takes ids, and --reason, alone")

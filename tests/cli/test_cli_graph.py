@@ -39,7 +39,10 @@ def test_a_fact_is_stated_asked_for_and_ended(cli) -> None:
 def test_the_way_from_one_thing_to_another(cli) -> None:
     cli("kg", "assert", "Alice", "works_at", "Acme")
     cli("kg", "assert", "acme", "located_in", "Oslo")
-    assert cli("kg", "path", "alice", "OSLO").out == "Alice works_at Acme\nacme located_in Oslo\n"
+    ways = [line.split("\t") for line in cli("kg", "path", "alice", "OSLO").out.splitlines()]
+    assert [way[1:4] for way in ways] == [["Alice", "works_at", "Acme"], ["acme", "located_in", "Oslo"]]
+    stated = [cli("kg", "query", subject).out for subject in ("Alice", "acme")]
+    assert cli("kg", "path", "alice", "OSLO").out == "".join(stated), "the columns of every piped statement"
     check(OPERATIONS + "kg.path.response", cli("kg", "path", "alice", "Oslo", "--json").json)
     short = cli("kg", "path", "alice", "Oslo", "--max-hops", "1")
     assert (short.code, short.out) == (0, "")

@@ -50,6 +50,7 @@ def test_an_odd_argument_is_no_failure_of_ours(cli, remember, args: tuple[str, .
     (("ask", "http://127.0.0.1:9", "x", "--max", "0"), "--max"),
     (("ask", "http://127.0.0.1:9", "x", "--trust=8"), "--trust"),
     (("remember", "x", "--expires", "2020-01-01"), "--expires"),
+    (("remember", "x", "--event-time", "99999999999999999"), "--event-time"),
 ])  # fmt: skip
 def test_what_is_wrong_with_an_option_is_said_by_its_name(cli, remember, args: tuple[str, ...], option: str) -> None:
     remember("a fact")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ def test_a_palace_is_made_described_and_listed(cli) -> None:
     assert cli("palace", "create", "my-project", "--description", "Another").code == 0
     assert cli("palace", "list", "--json").json == {"palaces": [made.json]}
     assert cli("palace", "list").out.split("\t")[:3] == ["my-project", "0", "What we know"]
-    assert "drawers: 0" in cli("palace", "info", "my-project").out
+    shown = cli("palace", "info", "my-project").out
+    assert "drawers: 0" in shown
+    assert re.search(r"^made: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", shown, re.MULTILINE), "whole when piped"
 
 
 def test_every_agent_with_a_memory_is_one(cli, remember) -> None:

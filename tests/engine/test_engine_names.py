@@ -140,6 +140,8 @@ REFUSED: dict[str, Attempt] = {
     ),
     "forget staged id": lambda p, s: p.engine.forget(WHO, Forget("agent", [s], approval_required=True)),
     "delete id": lambda p, s: p.engine.delete(WHO, s),
+    "undelete id": lambda p, s: p.engine.undelete(WHO, "agent", s),
+    "undelete agent": lambda p, s: p.engine.undelete(WHO, s, "x"),
     "delete agent": lambda p, s: p.engine.delete(WHO, "x", s),
     "merge agent": lambda p, s: p.engine.merge(WHO, Merge(s, "a", ["b"])),
     "merge canonical": lambda p, s: p.engine.merge(WHO, Merge("agent", s, ["b"])),

@@ -73,6 +73,35 @@ def test_a_bad_body_is_refused(open_server: ServerProcess, body: Any, status: in
     assert open_server.get("/v0/memories?agent_id=bad").json["memories"] == []
 
 
+FAR = {"event_time": 99_999_999_999_999_999}
+_UPDATE = {"agent_id": "far", "metadata": FAR}
+_MCP = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+EVENTS: list[tuple[str, str, Any]] = [
+    ("POST", "/v0/remember", {**REMEMBER, "agent_id": "far", "metadata": FAR}),
+    ("POST", "/v0/remember", {**REMEMBER, "agent_id": "far", "metadata": FAR, "approval_required": True}),
+    ("POST", "/v0/remember/batch", {"items": [{**REMEMBER, "agent_id": "far", "metadata": FAR}]}),
+    ("PATCH", "/v0/memories/{id}", _UPDATE),
+    ("POST", "/v0/rpc", {"jsonrpc": "2.0", "id": 1, "method": "memory.update", "params": {"id": "{id}", **_UPDATE}}),
+    ("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "remember", "arguments": {**REMEMBER, "agent_id": "far", "metadata": FAR}}}),
+    ("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "update", "arguments": {"id": "{id}", **_UPDATE}}}),
+    ("POST", "/amp/store", {"record": {"type": "note", "agent": "far", "content": "never kept", **FAR}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body"), EVENTS)
+def test_an_event_out_of_all_time_is_refused(open_server: ServerProcess, method: str, path: str, body: Any) -> None:
+    if not (kept := open_server.get("/v0/memories?agent_id=far").json["memories"]):
+        open_server.post("/v0/remember", {**REMEMBER, "agent_id": "far"})
+        kept = open_server.get("/v0/memories?agent_id=far").json["memories"]
+    sent = json.loads(json.dumps(body).replace("{id}", kept[0]["id"]))
+    answer = open_server.call(method, path.replace("{id}", kept[0]["id"]), sent, headers=_MCP)
+    assert "event_time must be milliseconds since 1970" in answer.body.decode()
+    assert open_server.get("/v0/memories?agent_id=far").json["memories"] == kept
+    assert open_server.get("/v0/reviews").json["reviews"] == []
+
+
 PATHS = [
     ("GET", "/v0/nothing", 404, "not_found"),
     ("GET", "/nothing/at/all", 404, "not_found"),

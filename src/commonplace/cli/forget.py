@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from commonplace.cli import FAILURE, MISTAKE, OK
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import Answer, Commands, Session, argument, option
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, confirm, label, memories_table, plural
-from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 
 commands = Commands()
 
@@ -33,6 +33,9 @@ def forget(
     all_agents: Annotated[
         bool, option("--all-agents", "Of every agent you may write to; what --user alone means without --agent.")
     ] = False,
+    undo: Annotated[
+        bool, option("--undo", "Bring back what was forgotten or archived, and not erased, by its whole id.")
+    ] = False,
     approval: options.Approval = False,
     reasoning: options.Reasoning = None,
     dry_run: options.DryRun = False,
@@ -46,7 +49,15 @@ def forget(
       commonplace forget --where project=atlas --dry-run
       commonplace forget --user alice --hard --dry-run
       commonplace forget --user alice --hard --reason "asked to be forgotten" --yes
+      commonplace forget --undo 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
     """
+    if undo:
+        if not ids or filter or where or user or hard or cascade or all_agents or approval or dry_run:
+            raise ValidationError(
+                "--undo takes ids, and --reason, alone; `commonplace audit list --operation forget` shows the ids",
+                field="ids",
+            )
+        return _undo(run, ids, reason)
     conditions = values.conditions(filter, where)
     if user is not None and not ids and not conditions:
         # A person is meant, wherever something is kept about them.
@@ -96,6 +107,21 @@ def forget(
     if answer.remaining_ids:
         done += f"; {plural(len(answer.remaining_ids), 'memory')} of what was meant could not be"
     return Answer(answer, done, remarks, FAILURE if failed else MISTAKE if missed else OK, failed)
+
+
+def _undo(run: Session, ids: list[str], reason: str | None) -> Answer:
+    """Each its own outcome, as in forgetting."""
+    restored: list[str] = []
+    faults: list[Fault] = []
+    for id in dict.fromkeys(ids):
+        try:
+            restored.append(run(run.engine.undelete(OPERATOR, run.memory.agent_id, id, reason=reason)).id)
+        except (NotFound, Conflict) as fault:
+            faults.append(fault)
+    if not restored:
+        raise faults[0]
+    done = f"brought back {plural(len(restored), 'memory')}"
+    return Answer({"restored_ids": restored}, done, [f.message for f in faults], MISTAKE if faults else OK)
 
 
 def remains(erased: Document) -> list[str]:

@@ -108,9 +108,7 @@ def path(
       commonplace kg path Alice Oslo --max-hops 6 --as-of 30d
     """
     found = run(run.memory.graph_path(start, end, max_hops=max_hops, as_of=values.past(as_of, "--as-of")))
-    if not found["triples"]:
-        return Answer(found, notes=[f"no way from {start} to {end} within {plural(max_hops, 'statement')}"])
-    return Answer(found, "\n".join(sentence(triple) for triple in found["triples"]))
+    return Answer(found, _table(found, f"no way from {start} to {end} within {plural(max_hops, 'statement')}"))
 
 
 @commands.add("neighbors")

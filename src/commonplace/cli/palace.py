@@ -71,7 +71,7 @@ def info(run: Session, name: Name) -> Answer:
       commonplace palace info my-project
     """
     palace = _document(run, run(run.engine.palaces.get(OPERATOR, name)))
-    fields = {"palace": palace["name"], "drawers": f"{palace['drawer_count']:,}", "made": minute(palace["created_at"])}
+    fields = {"palace": palace["name"], "drawers": f"{palace['drawer_count']:,}", "made": moment(palace["created_at"])}
     fields |= {label: palace[label] for label in ("description", "identity")}
     return Answer(palace, "\n".join(f"{label}: {value}" for label, value in fields.items() if value))
 

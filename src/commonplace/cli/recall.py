@@ -63,7 +63,8 @@ def recall(
 
     document = dump(response)
     problems = [f"{e['store']}: {e['error']}" for e in document.get("errors", ())]
-    return Answer(document, lambda: _show(document, explain), [document.get("note"), *run.warnings, *problems])
+    note = document.get("note", "").replace("min_score", "--min-score")  # which the engine calls by the wire's name
+    return Answer(document, lambda: _show(document, explain), [note, *run.warnings, *problems])
 
 
 def _show(document: Document, explain: bool) -> None:

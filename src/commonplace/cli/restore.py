@@ -43,7 +43,9 @@ def restore(
     done = asyncio.run(restore_backup(backup, place, replace_existing=force, dry_run=dry_run))
     held = f"{plural(done['memories'], 'memory')}, {plural(done['audit_entries'], 'entry')} of the ledger"
     if dry_run:
-        what = "replace" if done["replaces"] else "make"
-        return Answer(done, f"the backup is whole ({held}); it would {what} {done['database']}; nothing was changed")
+        what = "it would replace" if done["replaces"] else "it would make"
+        if done["replaces"] and not force:
+            what = f"with --force {what}"
+        return Answer(done, f"the backup is whole ({held}); {what} {done['database']}; nothing was changed")
     remarks = [f"what was there is kept as {done['kept']} until the next erasure or compact"] if "kept" in done else []
     return Answer(done, f"restored {done['database']} ({held})", remarks)

@@ -14,13 +14,28 @@ from commonplace.cli import FAILURE, OK
 from commonplace.cli.forget import remains
 from commonplace.cli.support import values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, body, line, minute, moment, print_fields
+from commonplace.cli.support.output import (
+    Document,
+    Table,
+    body,
+    flattened,
+    indented,
+    label,
+    line,
+    minute,
+    moment,
+    print_fields,
+    text_of,
+)
 from commonplace.wire.errors import ValidationError
 
 ReviewId = Annotated[str, argument("REVIEW", "The review's id.")]
 Reviewer = Annotated[str | None, option("--reviewer NAME", "Who decides.")]
 Reason = Annotated[str | None, option("--reason TEXT", "Why.")]
 
+_INDENT = "    "
+_IN_THE_LINE = ("id", "agent_id", "content", "subject", "predicate", "object", "valid_to", "asserted_by")
+_TIMES = ("expires_at", "valid_from")
 _STATUSES = ("pending", "approved", "rejected", "all")
 
 commands = Commands(__doc__)
@@ -73,18 +88,44 @@ def show_review(run: Session, review: ReviewId) -> Answer:
 
 def _show(review: Document) -> None:
     names = ("id", "operation", "agent_id", "status", "requested_by", "reasoning")
-    print_fields({name: review.get(name) for name in names})
+    request = review.get("request") or {}
+    known = {name: review.get(name) for name in names} | {name: request.get(name) for name in ("reason", "strategy")}
+    if request.get("hard_delete"):
+        known["operation"] = f"{review['operation']}, which erases it for good"
+        known["cascade"] = request.get("cascade") or None
+    print_fields({name: value and indented(str(value), _INDENT) for name, value in known.items()})
     line(f"asked at {moment(review['created_at'])}")
     diff = review.get("diff") or {}
-    changes = [("+", memory) for memory in diff.get("added", ())]
-    changes += [("-", memory) for memory in diff.get("removed", ())]
+    for memory in diff.get("added", ()):
+        _show_side("+", memory)
+        for name, value in _fields(memory).items():
+            line(f"{_INDENT}{name}: {value}")
+    for memory in diff.get("removed", ()):
+        _show_side("-", memory)
     for pair in diff.get("modified", ()):
-        changes += [("-", pair["before"]), ("+", pair["after"])]
-    for sign, memory in changes:
-        ends = f", until {moment(memory['valid_to'])}" if "valid_to" in memory else ""  # of a statement
-        line(f"{sign} {memory['id']}  {body(memory)}{ends}")
+        _show_side("-", pair["before"])
+        _show_side("+", pair["after"])
+        before, after = _fields(pair["before"]), _fields(pair["after"])
+        for name in sorted(before.keys() | after.keys()):
+            if before.get(name) != after.get(name):
+                line(f"{_INDENT}{name}: {before.get(name, '—')} → {after.get(name, '—')}")
     if decision := review.get("decision"):
         line(f"{review['status']} by {decision['reviewer']} at {moment(decision['reviewed_at'])}")
+
+
+def _show_side(sign: str, memory: Document) -> None:
+    ends = f", until {moment(memory['valid_to'])}" if "valid_to" in memory else ""  # of a statement
+    line(f"{sign} {memory['id']}  {indented(body(memory), _INDENT)}{ends}")
+
+
+def _fields(memory: Document) -> dict[str, str]:
+    """What is said of a memory or statement beside its text, each field once."""
+    fields = {name: value for name, value in flattened(memory).items() if name not in _IN_THE_LINE}
+    return {
+        label(name): moment(value) if name in _TIMES else indented(text_of(value), _INDENT)
+        for name, value in fields.items()
+        if not name.startswith("metadata.") or fields.get(name.removeprefix("metadata.")) != value
+    }
 
 
 @commands.add("approve")

@@ -49,6 +49,11 @@ def update(
     changed: dict[str, Any] = {"content": content, "tags": [] if no_tags else tag or None, "confidence": confidence}
     changed["expires_at"] = values.future(expires, "--expires")
     changed["privacy_intent"] = {"share_with": share_with or []} if share_with or no_share else None
+    if not metadata and metadata_json is None and all(value is None for value in changed.values()):
+        raise ValidationError(
+            "nothing to change: give --content, --tag, --no-tags, --metadata, --metadata-json, --confidence, "
+            "--expires, --share-with or --no-share"
+        )
     ref = run.id(id)
     if metadata_json is not None:
         changed["metadata"] = values.metadata(metadata, metadata_json)

@@ -13,7 +13,7 @@ from commonplace.engine.governance import staging
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
-from commonplace.engine.memory import expire, forget, merge, read, upsert, write
+from commonplace.engine.memory import expire, forget, merge, read, undelete, upsert, write
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
@@ -203,6 +203,10 @@ class Engine:
     async def delete(self, who: Principal, ref: str, agent: str | None = None) -> bool:
         """Forget the one memory that an id of any kind names, softly; whether it was there."""
         return await forget.delete(self._core, who, ref, agent)
+
+    async def undelete(self, who: Principal, agent_id: str, id: str, *, reason: str | None = None) -> Memory:
+        """Bring back what was forgotten or archived, and not erased, as its next version."""
+        return await undelete.undelete(self._core, who, agent_id, id, reason)
 
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:

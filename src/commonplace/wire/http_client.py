@@ -81,7 +81,7 @@ class JsonClient:
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             why = getattr(error, "strerror", None) or type(error).__name__
-            raise Unavailable(f"{self._host} could not be reached: {why}") from error
+            raise Unavailable(f"{self._host} could not be reached: {why}; is a server running there?") from error
         if self._max_bytes is not None and len(answer) > self._max_bytes:
             connection.close()
             raise Unavailable(f"{self._host} answered with more than {self._max_bytes:,} bytes")

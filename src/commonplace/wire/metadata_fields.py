@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import METADATA_FIELDS, TEXT_FIELDS, Memory
 from commonplace.wire.times import milliseconds
 
@@ -37,12 +38,26 @@ def fields_from_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _instant(value: Any) -> int | None:
     """A time given as epoch milliseconds or as an ISO date, which without a zone means UTC."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return int(value) if abs(value) < 2**53 else None
+    if _is_number(value):
+        return int(value) if abs(value) <= MAX_INTEGER else None
     try:
         return milliseconds(value, "event_time")
     except ValidationError:
         return None
+
+
+def check_event_time(value: Any) -> None:
+    """Refuse a number that is no time: as plain metadata it would be kept and yet found by no question about times."""
+    if _is_number(value) and not abs(value) <= MAX_INTEGER:
+        raise ValidationError(
+            f"event_time must be milliseconds since 1970, from -{MAX_INTEGER} to {MAX_INTEGER}, or an ISO time, not "
+            f"{value!r:.40}",
+            field="event_time",
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def metadata_with_fields(memory: Memory) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.ledger.rows import row_hash
 from commonplace.engine.memory.write import MAX_BATCH, idempotency_slot, new_memory
-from commonplace.engine.types import Draft, Receipt
+from commonplace.engine.types import Draft, Receipt, Update
 from commonplace.stores.base import Reach, Search
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject
@@ -341,3 +341,52 @@ def test_a_large_batch_is_kept_in_the_order_given(subject: Subject, run: Any) ->
     contents = [run(subject.get(receipt.id)).content for receipt in done[::23]]
     assert contents == [f"number {i}" for i in range(0, 70, 23)]
     assert len(run(subject.list())) == 70
+
+
+FAR = {"event_time": 10**17}
+WRITERS: dict[str, Any] = {
+    "remember": lambda e, id: e.remember(WHO, replace(DRAFT, metadata=FAR)),
+    "a field": lambda e, id: e.remember(WHO, replace(DRAFT, event_time=10**17)),
+    "staged": lambda e, id: e.remember(WHO, replace(DRAFT, metadata=FAR), approval={}),
+    "upsert": lambda e, id: e.upsert(WHO, replace(DRAFT, metadata=FAR), None, "agent"),
+    "replace": lambda e, id: e.upsert(WHO, replace(DRAFT, metadata=FAR), id, "agent"),
+    "update": lambda e, id: e.update(WHO, Update("agent", id, metadata=FAR)),
+    "staged update": lambda e, id: e.update(WHO, Update("agent", id, metadata=FAR, approval_required=True)),
+}
+
+
+@pytest.mark.parametrize("way", WRITERS)
+def test_an_event_out_of_all_time_is_refused(subject: Subject, run: Any, way: str) -> None:
+    id = run(subject.remember("a fact"))
+    with pytest.raises(ValidationError, match=r"event_time must be .* 9007199254740991, or an ISO time"):
+        run(WRITERS[way](subject.engine, id))
+    assert [(m.id, m.version) for m in run(subject.list())] == [(id, 1)]
+    assert run(subject.engine.reviews.list(WHO)) == []
+
+
+def test_of_a_batch_only_the_event_out_of_all_time_is_refused(subject: Subject, run: Any) -> None:
+    good, bad = run(subject.engine.remember_many(WHO, [BatchItem(DRAFT), BatchItem(replace(DRAFT, metadata=FAR))]))
+    assert isinstance(good, Receipt)
+    assert isinstance(bad, ValidationError)
+
+
+@pytest.mark.parametrize("given", [2**53 - 1, 1 - 2**53, -5, 1.9, "1955-03-01", "soon", None, [], True])
+def test_an_event_of_any_other_time_is_taken(subject: Subject, run: Any, given: Any) -> None:
+    id = run(subject.remember("a fact", metadata={"event_time": given}))
+    assert run(subject.get(id)).metadata == {"event_time": given}
+
+
+@pytest.mark.parametrize("given", [2**53, -(2**53), 1e300])
+def test_the_first_that_is_out_of_all_time(subject: Subject, run: Any, given: Any) -> None:
+    with pytest.raises(ValidationError, match="event_time"):
+        run(subject.remember("a fact", metadata={"event_time": given}))
+
+
+def test_what_was_kept_with_such_an_event_can_still_be_changed(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr("commonplace.engine.memory.write.check_event_time", lambda value: None)
+        id = run(subject.remember("a fact", metadata=FAR))
+    assert run(subject.engine.update(WHO, Update("agent", id, content="another"))).memory.version == 2
+    assert run(subject.engine.update(WHO, Update("agent", id, metadata={**FAR, "k": 1}))).memory.version == 3

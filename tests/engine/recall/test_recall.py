@@ -14,7 +14,7 @@ from commonplace.engine.core import Settings
 from commonplace.engine.recall import recall as recalling, relevance
 from commonplace.engine.recall.recall import shown_relevance, shown_score
 from commonplace.engine.recall.understanding import RecallParts
-from commonplace.engine.types import Hit, Query, Snapshot
+from commonplace.engine.types import Draft, Hit, Query, Snapshot
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, RateLimited, ValidationError
@@ -171,6 +171,9 @@ def test_without_an_embedder_a_note_says_that_words_alone_were_searched(clock: F
         engine = await Engine.open(InMemory(clock), clock=clock)
         found = await engine.recall(WHO, Query(("agent",), "blue harbour"))
         assert found.note == "no embedder is configured: recall is by keywords only"
+        await engine.remember(WHO, Draft("agent", "semantic", "the harbour is blue"))
+        bounded = await engine.recall(WHO, Query(("agent",), "blue harbour", min_score=0.5))
+        assert "keywords only; min_score was not applied" in (bounded.note or ""), "one must not hide the other"
         assert (await engine.recall(WHO, Query(("agent",), "what is it"))).note is None, "no vector was needed"
         await engine.close()
 

@@ -130,6 +130,34 @@ def test_a_cut_backup_is_refused(drill: Drill) -> None:
         restore(drill.backup, drill.database, replace_existing=True)
 
 
+@pytest.mark.parametrize("written", [b"hello", b""])
+def test_a_file_that_is_no_store_is_called_by_its_own_name(drill: Drill, written: bytes) -> None:
+    drill.backup.write_bytes(written)
+    with pytest.raises(UnusableStore) as refused:
+        restore(drill.backup, drill.database, replace_existing=True)
+    assert str(refused.value).startswith(f"{drill.backup} cannot be restored: it is damaged")
+    assert str(refused.value).endswith("Nothing was changed; try another backup")
+    assert "restoring" not in str(refused.value), "that copy is gone by now"
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE theirs(x)", "CREATE TABLE t(x); DROP TABLE t"])
+def test_a_database_that_is_no_store_is_refused(drill: Drill, sql: str) -> None:
+    drill.backup.unlink()
+    db = apsw.Connection(str(drill.backup))
+    db.execute(sql)
+    db.close()
+    before = drill.database.read_bytes()
+    with pytest.raises(UnusableStore, match="cannot be restored: it is an SQLite database of another program"):
+        restore(drill.backup, drill.database, replace_existing=True)
+    assert drill.database.read_bytes() == before
+
+
+def test_a_backup_of_an_empty_store_is_one(tmp_path: Path, clock: FakeClock) -> None:
+    with open_subject(SqliteStore(tmp_path / "empty.db", clock), clock) as (subject, run):
+        run(subject.engine.upkeep.backup(WHO, tmp_path / "backup.db"))
+    assert restore(tmp_path / "backup.db", tmp_path / "data" / "commonplace.db")["memories"] == 0
+
+
 def test_what_is_no_backup_is_refused(drill: Drill, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="`commonplace backup FILE` makes one"):
         restore(tmp_path / "nothing.db", drill.database)

@@ -218,6 +218,6 @@ def _triple_shown(triple: Triple) -> dict[str, Any]:
 
 
 def _draft_shown(memory_id: str, draft: Draft) -> dict[str, Any]:
-    fields = ("user_id", "title", "tags", "metadata", "confidence", "source", "expires_at")
+    fields = ("user_id", "title", "tags", "metadata", "confidence", "source", "expires_at", "privacy")
     given = {name: getattr(draft, name) for name in fields}
     return _shown(Memory(memory_id, "", draft.agent_id, draft.type, draft.content, **given))

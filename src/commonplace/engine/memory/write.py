@@ -28,6 +28,7 @@ from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, ValidationError, internal_error
+from commonplace.wire.metadata_fields import check_event_time
 from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import Memory, Principal, check_content_size, replace_fields
 
@@ -129,6 +130,8 @@ def check_draft(core: Core, draft: Draft) -> None:
     check_agent_name(draft.agent_id)
     _check_content(draft.content)
     check_expiry(draft.expires_at, core.clock())
+    for event_time in (draft.event_time, draft.metadata.get("event_time")):
+        check_event_time(event_time)
     if draft.type == "procedural":
         procedures.check(draft.content)
     if len(set(draft.aliases)) != len(draft.aliases):
@@ -302,6 +305,8 @@ def check_change(core: Core, current: Memory, changed: Memory) -> None:
     _check_content(changed.content)
     if changed.expires_at != current.expires_at:
         check_expiry(changed.expires_at, core.clock())
+    if (event_time := changed.metadata.get("event_time")) != current.metadata.get("event_time"):
+        check_event_time(event_time)
     if changed.type == "procedural":
         procedures.check(changed.content)
 

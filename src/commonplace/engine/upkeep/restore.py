@@ -18,7 +18,7 @@ from commonplace.engine.runs.runs import Runs
 from commonplace.engine.upkeep.upkeep import Upkeep
 from commonplace.stores.base import Primary
 from commonplace.wire.durable import sync_file, sync_folder
-from commonplace.wire.errors import Conflict, NotFound, OperatorActionRequired, ValidationError
+from commonplace.wire.errors import Conflict, NotFound, OperatorActionRequired, UnusableStore, ValidationError
 from commonplace.wire.record import Principal
 
 _HARMLESS = {"vectors"}  # what `reindex` makes later is no reason to refuse a backup
@@ -49,7 +49,13 @@ async def restore_backup(
     try:
         copy = room / files.database.name
         _copy(source, copy)
-        found = await _examine(copy)
+        try:
+            found = await _examine(copy)
+        except UnusableStore as fault:  # it speaks of our copy, which nobody can find, and of what to do with a store
+            why, _, _ = fault.message.replace(str(copy), "it").partition(". ")
+            raise UnusableStore(
+                f"{source} cannot be restored: {why}. Nothing was changed; try another backup"
+            ) from None
         found |= {"backup": str(source), "database": str(files.database), "replaces": exists}
         if dry_run:
             return {"dry_run": True, **found}
@@ -78,7 +84,9 @@ def _copy(source: Path, target: Path) -> None:
 async def _examine(copy: Path) -> dict[str, Any]:
     """What is in it; refused unless everything in it is in order."""
     from commonplace.stores.sqlite import SqliteStore
+    from commonplace.stores.sqlite.files import require_begun
 
+    require_begun(copy)  # a copy that failed leaves an empty file, which would open as a new store
     store: Primary = SqliteStore(copy)
     try:
         core = Core(store)

@@ -174,12 +174,7 @@ def _create_private(path: Path) -> None:
 def _check_header(files: StoreFiles) -> None:
     """Looks at the bytes alone, so that a file which is not ours is never even opened for writing."""
     path = files.database
-    with open(path, "rb") as file:
-        header = file.read(100)
-    if len(header) < 100 or not header.startswith(_MAGIC):
-        raise damaged(path, "it is not an SQLite database")
-    version = int.from_bytes(header[60:64], "big")
-    application = int.from_bytes(header[68:72], "big")
+    version, application = _read_header(path)
     fresh = version == 0 and application == 0  # created, but the first transaction never reached the file
     if not fresh and application != schema.APPLICATION_ID:
         raise _other_program(path)
@@ -188,6 +183,21 @@ def _check_header(files: StoreFiles) -> None:
     # With a write-ahead log beside it the file alone may look torn; SQLite itself recovers that case.
     if not files.wal.exists():
         _check_pages(path, whole=path.stat().st_size <= _CHECKED_WHOLE, fresh=fresh)
+
+
+def require_begun(path: Path) -> None:
+    """Refuse what a new store may begin as, an empty file among others: nothing was ever written to it."""
+    if _read_header(path)[1] != schema.APPLICATION_ID:
+        raise _other_program(path)
+
+
+def _read_header(path: Path) -> tuple[int, int]:
+    """The version of the schema, and the number of the program that wrote it."""
+    with open(path, "rb") as file:
+        header = file.read(100)
+    if len(header) < 100 or not header.startswith(_MAGIC):
+        raise damaged(path, "it is not an SQLite database")
+    return int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
 
 
 def _check_pages(path: Path, *, whole: bool, fresh: bool) -> None:

@@ -1,0 +1,55 @@
+"""Bringing back what was forgotten or archived, as the next version of it. What was erased cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from commonplace.engine.core import Core, StaleRead
+from commonplace.engine.memory.read import expired
+from commonplace.engine.memory.write import write
+from commonplace.stores.base import Transaction
+from commonplace.wire.canonical import content_hash, is_uuid, new_salt
+from commonplace.wire.errors import Conflict, NotFound
+from commonplace.wire.record import Memory, Principal
+
+
+async def undelete(core: Core, who: Principal, agent_id: str, id: str, reason: str | None = None) -> Memory:
+    """The memory, live again, with its words and times as they were."""
+    core.require(who, agent_id, "writer")
+    core.check_names(id=id)
+    why = {} if reason is None else {"reason": core.redact_text(reason, "reason")}
+
+    async def attempt() -> Memory:
+        hidden = await _hidden(core, who, agent_id, id)
+        back, _ = await core.redactor.redact_record_async(replace(hidden, status="live"))
+        if back.content != hidden.content:  # a secret that was registered since
+            salt = new_salt()
+            back = replace(back, content_hash=content_hash(back.content, salt), salt=salt)
+        # Hiding it took it out of the indexes, so its terms and vectors are made anew.
+        (entry,) = await core.make_entries([back])
+
+        def work(tx: Transaction) -> Memory:
+            now = tx.get(id)
+            if now is None or now.version != hidden.version:
+                raise StaleRead
+            return write(tx, who, entry, "undelete", **why)
+
+        return await core.transact(who.tenant, work)
+
+    return await core.retry_on_conflict(attempt)
+
+
+async def _hidden(core: Core, who: Principal, agent_id: str, id: str) -> Memory:
+    found = await core.primary.get(who.tenant, [id]) if is_uuid(id) else []
+    memory = next((m for m in found if m.agent_id == agent_id and not expired(m, core.clock())), None)
+    if memory is None:
+        # The same sentence whatever the reason, which is nobody's business but its owner's.
+        raise NotFound(
+            f"no memory {id} of agent {agent_id} can be brought back: it was erased, its time is over, or it never was",
+            hint=f"`commonplace audit list --operation forget --agent {agent_id}` shows what was forgotten",
+        )
+    if memory.merged_into is not None:
+        raise Conflict(f"memory {id} has become part of {memory.merged_into}; read that one", id=memory.merged_into)
+    if memory.status == "live":
+        raise Conflict(f"memory {id} is there; only what was forgotten or archived can be brought back")
+    return memory
