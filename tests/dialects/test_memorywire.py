@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.dialects.memorywire import Memorywire, to_wire
-from commonplace.dialects.memorywire.records import lift
 from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
+from commonplace.wire.metadata_fields import fields_from_metadata
 from commonplace.wire.models import (
     ExpireRequest,
     ForgetRequest,
@@ -175,7 +175,7 @@ WRITTEN = {
 }  # fmt: skip
 
 
-def test_lifted_fields_are_fields_and_come_back_as_written(client: Client) -> None:
+def test_fields_given_in_metadata_are_fields_and_come_back_as_written(client: Client) -> None:
     id = client.remember(metadata=WRITTEN)["id"]
     memory = client.run(client.s.get(id))
     assert (memory.tags, memory.title, memory.project) == (["music", "é"], "On violins", "p")
@@ -191,7 +191,7 @@ ODD = {"tags": "music", "title": 5, "project": None, "session_id": "", "speaker"
 
 
 def test_values_of_another_type_stay_plain_metadata(client: Client) -> None:
-    assert lift(ODD) == {}
+    assert fields_from_metadata(ODD) == {}
     id = client.remember(metadata=ODD)["id"]
     assert to_wire(client.run(client.s.get(id)))["metadata"] == ODD
 
@@ -205,7 +205,7 @@ def test_values_of_another_type_stay_plain_metadata(client: Client) -> None:
     ],
 )  # fmt: skip
 def test_moments(given_as: Any, meant: int | None) -> None:
-    assert lift({"event_time": given_as}).get("event_time") == meant
+    assert fields_from_metadata({"event_time": given_as}).get("event_time") == meant
 
 
 json_values = st.recursive(
@@ -217,7 +217,7 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(sorted(WRITTEN)), json_values))
 def test_lifting_never_fails_and_only_gives_fields_of_a_draft(metadata: dict[str, Any]) -> None:
-    Draft("agent", "semantic", "x", metadata=metadata, **lift(metadata))
+    Draft("agent", "semantic", "x", metadata=metadata, **fields_from_metadata(metadata))
 
 
 def test_nothing_that_was_not_written_is_added(client: Client) -> None:

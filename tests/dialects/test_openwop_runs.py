@@ -529,10 +529,10 @@ async def run_steps(
                 continue
             elif step == "update":
                 change = replace(memory, content=f"changed {number}")
-                oracle.now[memory.id] = await engine.update(who, "alice", memory.id, lambda _, c=change: c)
+                oracle.now[memory.id] = await engine.update_with(who, "alice", memory.id, lambda _, c=change: c)
             elif step == "shorten" and memory.expires_at is None:
                 change = replace(memory, expires_at=clock() + 500)
-                oracle.now[memory.id] = await engine.update(who, "alice", memory.id, lambda _, c=change: c)
+                oracle.now[memory.id] = await engine.update_with(who, "alice", memory.id, lambda _, c=change: c)
             elif step == "delete":
                 assert await MemoryAdapter(engine, who, run).delete("alice", memory.id) is True
                 del oracle.now[memory.id]

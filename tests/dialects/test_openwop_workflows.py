@@ -47,7 +47,7 @@ def test_what_was_written_is_read_back_by_a_later_run(host: Host) -> None:
 def test_what_a_workflow_tells_is_what_the_adapter_said(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = {"id": "another", "content": "something else", "tags": [], "createdAt": iso(0)}
 
-    class Lying(MemoryAdapter):
+    class FixedAdapter(MemoryAdapter):
         async def get(self, *_: Any, **__: Any) -> Any:
             return entry
 
@@ -57,7 +57,7 @@ def test_what_a_workflow_tells_is_what_the_adapter_said(host: Host, monkeypatch:
         async def delete(self, *_: Any, **__: Any) -> bool:
             return True
 
-    monkeypatch.setattr(workflows, "MemoryAdapter", Lying)
+    monkeypatch.setattr(workflows, "MemoryAdapter", FixedAdapter)
     single = {
         "roundtrip": {"memoryReadback", "sameRunReadback"},
         "redaction": {"memoryReadback"},

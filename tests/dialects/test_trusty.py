@@ -482,12 +482,14 @@ def test_the_order_follows_every_change(trusty: Caller) -> None:
     assert order() == [first, second, third]
     trusty("memory_forget", drawer_id=second)
     assert order() == [first, third]
-    trusty.run(trusty.subject.engine.update(Principal(), "my-project", third, lambda m: replace(m, importance=1.0)))
+    trusty.run(
+        trusty.subject.engine.update_with(Principal(), "my-project", third, lambda m: replace(m, importance=1.0))
+    )
     assert order() == [third, first]
     trusty.run(trusty.subject.forget(first, agent="my-project", hard_delete=True))
     fourth = trusty.important("m4", 0.95)
     assert order() == [third, fourth]
-    trusty.run(trusty.subject.engine.update(
+    trusty.run(trusty.subject.engine.update_with(
         Principal(), "my-project", third, lambda m: replace(m, expires_at=trusty.subject.clock.now + 10)))  # fmt: skip
     trusty.subject.clock.advance(11)
     assert order() == [fourth]

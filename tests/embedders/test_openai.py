@@ -18,7 +18,7 @@ from commonplace.wire.errors import Fault, RateLimited, Unavailable, ValidationE
 SECRET_TEXT = "Alice keeps the spare key under the blue pot"
 
 
-class ModelEndpoint(ThreadingHTTPServer):
+class EndpointServer(ThreadingHTTPServer):
     """Answers [length of the text, 3, 4] per text, after the failures that were planned."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class ModelEndpoint(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: ModelEndpoint
+    server: EndpointServer
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -61,8 +61,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def endpoint() -> Iterator[ModelEndpoint]:
-    with ModelEndpoint() as server:
+def endpoint() -> Iterator[EndpointServer]:
+    with EndpointServer() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -70,12 +70,12 @@ def endpoint() -> Iterator[ModelEndpoint]:
         thread.join()
 
 
-def opened(endpoint: ModelEndpoint, extra: str = "") -> tuple[OpenAI, list[float]]:
+def opened(endpoint: EndpointServer, extra: str = "") -> tuple[OpenAI, list[float]]:
     waits: list[float] = []
     return open_embedder(endpoint.spec + extra, sleep=waits.append), waits
 
 
-def test_texts_become_unit_vectors_in_order(endpoint: ModelEndpoint) -> None:
+def test_texts_become_unit_vectors_in_order(endpoint: EndpointServer) -> None:
     embedder, waits = opened(endpoint)
     vectors = embedder.embed(["x" * 12, "", "abc"])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
@@ -91,7 +91,7 @@ def test_texts_become_unit_vectors_in_order(endpoint: ModelEndpoint) -> None:
     assert waits == []
 
 
-def test_long_lists_go_in_several_requests(endpoint: ModelEndpoint) -> None:
+def test_long_lists_go_in_several_requests(endpoint: EndpointServer) -> None:
     embedder, _ = opened(endpoint)
     texts = ["x" * (n + 1) for n in range(300)]
     vectors = embedder.embed(texts)
@@ -99,7 +99,7 @@ def test_long_lists_go_in_several_requests(endpoint: ModelEndpoint) -> None:
     assert [len(request["input"]) for request in endpoint.requests] == [128, 128, 44]
 
 
-def test_the_dimension_is_asked_once_unless_it_is_said(endpoint: ModelEndpoint) -> None:
+def test_the_dimension_is_asked_once_unless_it_is_said(endpoint: EndpointServer) -> None:
     said, _ = opened(endpoint, "&dimension=3")
     assert said.dimension == 3
     assert endpoint.requests == []
@@ -111,7 +111,7 @@ def test_the_dimension_is_asked_once_unless_it_is_said(endpoint: ModelEndpoint) 
         opened(endpoint, "&dimension=5")[0].embed(["tea"])
 
 
-def test_shortened_vectors_are_asked_for_and_are_part_of_the_name(endpoint: ModelEndpoint) -> None:
+def test_shortened_vectors_are_asked_for_and_are_part_of_the_name(endpoint: EndpointServer) -> None:
     embedder, _ = opened(endpoint, "&dimension=3&shorten=yes")
     embedder.embed(["tea"])
     assert endpoint.requests[0]["dimensions"] == 3
@@ -119,7 +119,7 @@ def test_shortened_vectors_are_asked_for_and_are_part_of_the_name(endpoint: Mode
     assert open_embedder(embedder.name).name == embedder.name
 
 
-def test_the_key_comes_from_the_named_variable(endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_comes_from_the_named_variable(endpoint: EndpointServer, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder, _ = opened(endpoint, "&key=EXAMPLE_KEY")
     with pytest.raises(Unavailable, match="EXAMPLE_KEY is not set"):
         embedder.embed(["tea"])
@@ -129,7 +129,7 @@ def test_the_key_comes_from_the_named_variable(endpoint: ModelEndpoint, monkeypa
     assert "EXAMPLE_KEY" not in embedder.name
 
 
-def test_it_tries_again_with_growing_waits(endpoint: ModelEndpoint) -> None:
+def test_it_tries_again_with_growing_waits(endpoint: EndpointServer) -> None:
     endpoint.failures = [(503, {}, b""), (429, {"Retry-After": "7"}, b""), (500, {}, b"oops")]
     embedder, waits = opened(endpoint)
     assert embedder.embed(["tea"]).shape == (1, 3)
@@ -138,7 +138,7 @@ def test_it_tries_again_with_growing_waits(endpoint: ModelEndpoint) -> None:
     assert 0.3 < waits[0] < 0.7 < 1.4 < waits[2] < 2.6
 
 
-def test_an_absurd_retry_after_is_not_obeyed(endpoint: ModelEndpoint) -> None:
+def test_an_absurd_retry_after_is_not_obeyed(endpoint: EndpointServer) -> None:
     endpoint.failures = [(429, {"Retry-After": "86400"}, b""), (429, {"Retry-After": "tomorrow"}, b"")]
     embedder, waits = opened(endpoint)
     embedder.embed(["tea"])
@@ -156,7 +156,7 @@ def test_an_absurd_retry_after_is_not_obeyed(endpoint: ModelEndpoint) -> None:
     ],
 )
 def test_refusals_say_why_and_never_quote_the_text(
-    endpoint: ModelEndpoint, status: int, fault: type[Fault], message: str, requests: int
+    endpoint: EndpointServer, status: int, fault: type[Fault], message: str, requests: int
 ) -> None:
     quoting = json.dumps({"error": {"message": f"cannot embed {SECRET_TEXT}", "code": "too_long"}}).encode()
     endpoint.failures = [(status, {}, quoting)] * requests
@@ -169,7 +169,7 @@ def test_refusals_say_why_and_never_quote_the_text(
 
 
 @pytest.mark.parametrize("status", [301, 302, 307])
-def test_redirects_are_not_followed(endpoint: ModelEndpoint, status: int) -> None:
+def test_redirects_are_not_followed(endpoint: EndpointServer, status: int) -> None:
     endpoint.failures = [(status, {"Location": "/elsewhere"}, b"")]
     with pytest.raises(Unavailable, match=f"HTTP {status}"):
         opened(endpoint)[0].embed(["tea"])
@@ -188,7 +188,7 @@ def test_redirects_are_not_followed(endpoint: ModelEndpoint, status: int) -> Non
         b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}]}',
     ],
 )
-def test_an_answer_that_is_none(endpoint: ModelEndpoint, answer: bytes) -> None:
+def test_an_answer_that_is_none(endpoint: EndpointServer, answer: bytes) -> None:
     endpoint.answer = answer
     with pytest.raises(Unavailable):
         opened(endpoint)[0].embed(["tea"])

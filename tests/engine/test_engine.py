@@ -32,7 +32,7 @@ OPERATIONS = {
     "would forget": ("writer", lambda e, who: e.preview_forget(who, Forget("team-1", ["x"]))),
     "merge": ("writer", lambda e, who: e.merge(who, Merge("team-1", "x", ["y"]))),
     "expire": ("writer", lambda e, who: e.expire(who, Expire("team-1", older_than_days=1))),
-    "update": ("writer", lambda e, who: e.update(who, "team-1", "nothing", lambda m: m)),
+    "update with": ("writer", lambda e, who: e.update_with(who, "team-1", "nothing", lambda m: m)),
     "search": ("reader", lambda e, who: e.search(who, Query(("team-1",), "x"), limit=1)),
     "find": ("reader", lambda e, who: e.find(who, "nothing", "team-1")),
     "page": ("reader", lambda e, who: e.page(who, ("team-1",), limit=1)),
@@ -40,9 +40,9 @@ OPERATIONS = {
     "upsert": ("writer", lambda e, who: e.upsert(who, Draft("", "semantic", "x"), "x", "team-1")),
     "would merge": ("writer", lambda e, who: e.preview_merge(who, Merge("team-1", "x", ["y"]))),
     "stage merge": ("writer", lambda e, who: e.merge(who, Merge("team-1", "x", ["y"], approval_required=True))),
-    "change": ("writer", lambda e, who: e.change(who, Update("team-1", "x", content="new"))),
-    "stage change": (
-        "writer", lambda e, who: e.change(who, Update("team-1", "x", content="new", approval_required=True))),
+    "update": ("writer", lambda e, who: e.update(who, Update("team-1", "x", content="new"))),
+    "stage update": (
+        "writer", lambda e, who: e.update(who, Update("team-1", "x", content="new", approval_required=True))),
     "assert": ("writer", lambda e, who: e.assert_fact(who, Statement("team-1", "Bob", "likes", "tea"))),
     "would expire": ("writer", lambda e, who: e.preview_expire(who, Expire("team-1", older_than_days=1))),
 }  # fmt: skip

@@ -68,7 +68,7 @@ async def batch(p: Place, s: str) -> None:
 
 
 def update(**fields: Any) -> Attempt:
-    return lambda p, s: p.engine.update(
+    return lambda p, s: p.engine.update_with(
         WHO, "agent", p.ids["memory"], lambda m: replace(m, **{k: named(v, s) for k, v in fields.items()})
     )
 
@@ -128,8 +128,8 @@ REFUSED: dict[str, Attempt] = {
     "upsert id": lambda p, s: p.engine.upsert(WHO, PLAIN, s, "agent"),
     "upsert agent": lambda p, s: p.engine.upsert(WHO, PLAIN, "one", s),
     # change and removal
-    "update agent": lambda p, s: p.engine.update(WHO, s, p.ids["memory"], lambda m: m),
-    "update id": lambda p, s: p.engine.update(WHO, "agent", s, lambda m: m),
+    "update agent": lambda p, s: p.engine.update_with(WHO, s, p.ids["memory"], lambda m: m),
+    "update id": lambda p, s: p.engine.update_with(WHO, "agent", s, lambda m: m),
     "update session_id": update(session_id="$"),
     "update user_id": update(user_id="$"),
     "forget agent": lambda p, s: p.engine.forget(WHO, Forget(s, ["x"])),

@@ -26,7 +26,7 @@ OPERATIONS: dict[str, Ask] = {
     "find of an agent": lambda e, who, id: e.find(who, id, "bob-1"),
     "find by kind": lambda e, who, id: e.find(who, f"lesson_{id}"),
     "history": lambda e, who, id: e.history(who, "bob-1", id),
-    "update": lambda e, who, id: e.update(who, "bob-1", id, lambda m: replace(m, content="mine")),
+    "update": lambda e, who, id: e.update_with(who, "bob-1", id, lambda m: replace(m, content="mine")),
     "forget": lambda e, who, id: e.forget(who, Forget("bob-1", [id])),
     "erase": lambda e, who, id: e.forget(who, Forget("bob-1", [id], hard_delete=True)),
     "preview forget": lambda e, who, id: e.preview_forget(who, Forget("bob-1", [id])),

@@ -253,7 +253,7 @@ def test_no_byte_of_a_secret_is_in_the_files_or_the_log(tmp_path: Path, caplog: 
         id = (await engine.remember(WHO, draft_with_key(metadata={KEY: TOKEN}), idempotency_key="k")).id
         await engine.remember(WHO, draft_with_key(), approval={"content": KEY}, reasoning=TOKEN)
         await Amp(engine, WHO).store({"record": {"type": "lesson", "title": TOKEN, "content": KEY}})
-        await engine.update(WHO, "agent", id, lambda m: replace(m, content=f"{KEY} {TOKEN}"))
+        await engine.update_with(WHO, "agent", id, lambda m: replace(m, content=f"{KEY} {TOKEN}"))
         (review,) = await engine.reviews.list(WHO)
         request = {"agent_id": "agent", "type": "semantic", "content": f"edited {TOKEN}"}
         await wire.decide(review["id"], True, "alice", f"because {KEY}", request)

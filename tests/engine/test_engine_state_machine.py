@@ -195,7 +195,7 @@ class MemoryStateMachine(RuleBasedStateMachine):
         self.clock.advance(1)
         m = self.pick(place)
         content = self.content()
-        change = self.subject.engine.update(
+        change = self.subject.engine.update_with(
             WHO, "agent", m.id, lambda old: replace(old, content=content), expected_version=m.versions + stale
         )
         try:

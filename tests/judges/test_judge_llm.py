@@ -17,7 +17,7 @@ SECRET = "Alice keeps the spare key under the blue pot"
 QUESTION = "Where is the spare key?"
 
 
-class ModelEndpoint(ThreadingHTTPServer):
+class EndpointServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[dict[str, Any]] = []
@@ -30,7 +30,7 @@ class ModelEndpoint(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: ModelEndpoint
+    server: EndpointServer
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -60,8 +60,8 @@ class FixedJudge:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[ModelEndpoint]:
-    with ModelEndpoint() as server:
+def endpoint() -> Iterator[EndpointServer]:
+    with EndpointServer() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -69,31 +69,31 @@ def endpoint() -> Iterator[ModelEndpoint]:
         thread.join()
 
 
-def sent(endpoint: ModelEndpoint) -> dict[str, Any]:
+def sent(endpoint: EndpointServer) -> dict[str, Any]:
     (request,) = endpoint.requests
     loaded: dict[str, Any] = json.loads(request["messages"][1]["content"])
     return loaded
 
 
-def test_only_the_uncertain_are_asked_about_in_one_request(endpoint: ModelEndpoint) -> None:
+def test_only_the_uncertain_are_asked_about_in_one_request(endpoint: EndpointServer) -> None:
     judge = endpoint.judge(inner=FixedJudge(5.0, 0.5, -8.0, -1.0))
     assert judge.judge(QUESTION, ["sure", "maybe", "surely not", "maybe not"]) == [5.0, YES, -8.0, NO]
     assert sent(endpoint) == {"question": QUESTION, "memories": {"1": "maybe", "2": "maybe not"}}
-    assert (judge.meter.calls, judge.meter.tokens, judge.meter.failures) == (1, 120, 0)
+    assert (judge.usage.calls, judge.usage.tokens, judge.usage.failures) == (1, 120, 0)
     assert judge.note is None
 
 
-def test_when_nothing_is_uncertain_nothing_is_asked(endpoint: ModelEndpoint) -> None:
+def test_when_nothing_is_uncertain_nothing_is_asked(endpoint: EndpointServer) -> None:
     assert endpoint.judge(inner=FixedJudge(5.0, -8.0)).judge(QUESTION, ["a", "b"]) == [5.0, -8.0]
     assert endpoint.requests == []
 
 
-def test_alone_it_is_asked_about_everything(endpoint: ModelEndpoint) -> None:
+def test_alone_it_is_asked_about_everything(endpoint: EndpointServer) -> None:
     endpoint.says = "Sure:\n```json\n[2, 7]\n```"
     assert endpoint.judge().judge(QUESTION, ["a", "b"]) == [NO, YES]
 
 
-def test_the_key_comes_from_the_variable(endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_comes_from_the_variable(endpoint: EndpointServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", "abc")
     endpoint.judge("&key=JUDGE_KEY").judge(QUESTION, ["a"])
     assert endpoint.requests[0]["key"] == "Bearer abc"
@@ -113,19 +113,19 @@ def test_the_key_comes_from_the_variable(endpoint: ModelEndpoint, monkeypatch: p
     ],
 )
 def test_a_failure_leaves_the_other_judges_word_and_a_note_without_texts(
-    endpoint: ModelEndpoint, status: int, says: str, raw: bytes | None, complaint: str
+    endpoint: EndpointServer, status: int, says: str, raw: bytes | None, complaint: str
 ) -> None:
     endpoint.status, endpoint.says, endpoint.raw = status, says, raw
     judge = endpoint.judge(inner=FixedJudge(0.5))
     assert judge.judge(QUESTION, [SECRET]) == [0.5]
     assert complaint in (judge.note or "")
     assert "spare" not in (judge.note or "")
-    assert judge.meter.failures == 1
+    assert judge.usage.failures == 1
     with pytest.raises(Unavailable):
         endpoint.judge().judge(QUESTION, [SECRET])
 
 
-def test_a_spent_budget_asks_no_more(endpoint: ModelEndpoint) -> None:
+def test_a_spent_budget_asks_no_more(endpoint: EndpointServer) -> None:
     judge = endpoint.judge("&calls=1", inner=FixedJudge(0.5))
     assert judge.judge(QUESTION, ["a"]) == [YES]
     assert judge.judge(QUESTION, ["a"]) == [0.5]

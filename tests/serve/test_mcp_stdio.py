@@ -373,6 +373,40 @@ def test_a_call_that_was_begun_is_finished_and_answered(
     assert json.loads(pipes.answer["result"]["content"][0]["text"]) == {"kept": True}
 
 
+def test_64_calls_are_worked_on_at_once_and_the_next_when_one_is_done(tmp_path: Path, pipes: Pipes) -> None:
+    calls = [{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "slow"}} for id in range(66)]
+
+    async def serve() -> tuple[int, list[Any]]:
+        begun, may_end, answered = 0, asyncio.Event(), b""
+
+        async def work(session: McpSession, arguments: Any) -> Any:
+            nonlocal begun
+            begun += 1
+            await may_end.wait()
+            return {}
+
+        offered = load_tool_set("commonplace")
+        slow = offered.tools[0]._replace(name="slow", handler=work)
+        running = asyncio.create_task(pipes.server(tmp_path, offered._replace(tools=(slow,))).run())
+        os.write(pipes.client_out, b"".join(json.dumps(call).encode() + b"\n" for call in calls))
+        while begun < 64:
+            await asyncio.sleep(0)
+        for _ in range(10):  # turns of the loop, in each of which another could begin
+            await asyncio.sleep(0)
+        at_once = begun
+        may_end.set()
+        while answered.count(b"\n") < len(calls):
+            if select.select([pipes.client_in], [], [], 0)[0]:
+                answered += os.read(pipes.client_in, 65_536)
+            await asyncio.sleep(0)
+        pipes.hang_up()
+        await running
+        return at_once, [json.loads(line)["id"] for line in answered.splitlines()]
+
+    at_once, ids = asyncio.run(asyncio.wait_for(serve(), SECONDS))
+    assert (at_once, sorted(ids)) == (64, list(range(66)))
+
+
 def _in_flight(one: McpProcess) -> None:
     one.greet()
     one.call("list")  # so that the store is open, whatever else this machine does

@@ -18,8 +18,8 @@ from server_process import SECONDS, environment
 from trusty_process import SIGNALS, Client, mcp, parsed, prefill, run_trusty
 
 from commonplace.engine.types import Draft
+from commonplace.serve.json_rpc import JsonRpcError
 from commonplace.serve.mcp.handler import McpHandler
-from commonplace.serve.mcp.messages import JsonRpcError
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.protocols.trusty import TOOLS
 from commonplace.wire.record import Principal
@@ -321,7 +321,7 @@ def test_a_tool_that_breaks_is_an_error_like_any_other() -> None:
     """Also when what breaks is the opening of the store, without which no secret can be taken out of an answer."""
     reported: list[str] = []
 
-    class Broken:
+    class BrokenSession:
         who, agent, palace = Principal(), "default", "p"
 
         async def engine(self) -> Any:
@@ -330,7 +330,7 @@ def test_a_tool_that_breaks_is_an_error_like_any_other() -> None:
     handler = McpHandler(TOOLS, lambda operation, error: reported.append(f"{operation}: {error}"))
     params = {"name": "palace_list", "arguments": {}}
     with pytest.raises(JsonRpcError) as refused:
-        asyncio.run(handler.answer(Broken(), "2024-11-05", "tools/call", params))
+        asyncio.run(handler.answer(BrokenSession(), "2024-11-05", "tools/call", params))
     said = "palace_list: internal error; the server's log says where"
     assert refused.value.document() == {"code": INTERNAL, "message": said}
     assert reported == ["palace_list: the disk is gone"]

@@ -8,8 +8,7 @@ from commonplace.cli.support import options, output, values
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.options import TYPES
 from commonplace.wire.errors import ValidationError
-
-_MAX_PAGE_SIZE = 1000
+from commonplace.wire.record import MAX_PAGE
 
 commands = Commands()
 
@@ -38,7 +37,7 @@ def list_memories(
     if type is not None and type not in TYPES:
         raise ValidationError(f"--type is one of {', '.join(TYPES)}, not {type!r}", field="type")
     wanted: dict[str, Any] = {"type": type, "tag": tag, "user_id": user, "filter": values.conditions(filter, where)}
-    wanted |= {"limit": _MAX_PAGE_SIZE if everything else limit, "as_of": values.past(as_of, "--as-of")}
+    wanted |= {"limit": MAX_PAGE if everything else limit, "as_of": values.past(as_of, "--as-of")}
     page = run(run.memory.list(cursor=cursor, **wanted))
     found = list(page["memories"])
     while everything and page["next_cursor"] is not None:

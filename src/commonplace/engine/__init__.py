@@ -24,7 +24,6 @@ from commonplace.engine.peers.asking import (
 from commonplace.engine.peers.identity import Identity as Identity
 from commonplace.engine.peers.peers import (
     MAX_LISTED as MAX_LISTED,
-    Peers as Peers,
     Requester as Requester,
     TrustContext as TrustContext,
 )
@@ -48,13 +47,9 @@ from commonplace.engine.types import (
     Merge as Merge,
     MergeResult as MergeResult,
     Query as Query,
-    RecallResult as RecallResult,
     Receipt as Receipt,
-    SearchResult as SearchResult,
-    Snapshot as Snapshot,
     Statement as Statement,
     Update as Update,
-    UpsertResult as UpsertResult,
 )
 from commonplace.engine.upkeep.restore import restore_backup as restore_backup
 from commonplace.stores.base import AuditEntry as AuditEntry, Progress as Progress

@@ -24,7 +24,7 @@ from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, LateVectors, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
 from commonplace.wire.errors import Fault, Forbidden, NotFound, RateLimited, Unavailable, ValidationError
-from commonplace.wire.record import LOCAL_TENANT, Clock, Memory, Principal, Role, system_clock
+from commonplace.wire.record import LOCAL_TENANT, MAX_PAGE, Clock, Memory, Principal, Role, system_clock
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,7 +32,6 @@ log = logging.getLogger("commonplace.engine")
 
 RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
 _RETRIES = 8
-MAX_PAGE = 1000
 #: What is written waits for its vectors up to this length, and this long; then it is kept without, and they follow.
 EMBEDDED_AT_ONCE_CHARS = 64_000
 _EMBEDDING_SECONDS = 5.0

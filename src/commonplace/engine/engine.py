@@ -166,7 +166,7 @@ class Engine:
         """Create a record or replace the whole of it, under an id of the author's choice."""
         return await upsert.upsert(self._core, who, draft, ref, agent, approval)
 
-    async def update(
+    async def update_with(
         self,
         who: Principal,
         agent_id: str,
@@ -175,9 +175,10 @@ class Engine:
         *,
         expected_version: int | None = None,
     ) -> Memory:
+        """Change a memory at once by a function of what it is; it may be called again when the memory has moved on."""
         return await write.update(self._core, who, agent_id, ref, change, expected_version=expected_version)
 
-    async def change(self, who: Principal, update: Update) -> UpdateResult:
+    async def update(self, who: Principal, update: Update) -> UpdateResult:
         """Change what is given of a memory, or let the change wait for a reviewer."""
         check_update(update)
         if update.approval_required:
@@ -192,7 +193,7 @@ class Engine:
         """State something in the graph, or let it wait for a reviewer."""
         if statement.approval_required:
             return await staging.stage_statement(self._core, who, statement)
-        return await self.graph.state(who, statement)
+        return await self.graph.assert_statement(who, statement)
 
     async def forget(self, who: Principal, request: Forget) -> ForgetResult:
         if request.approval_required:

@@ -62,13 +62,13 @@ class LLMJudge:
     ) -> None:
         self.name = name
         self.note: str | None = None
-        self.meter = UsageCounter()
+        self.usage = UsageCounter()
         self._model = model
         self._inner = inner
         self._calls = calls
         self._tokens = tokens
         self._timeout = timeout
-        self._metering = threading.Lock()
+        self._usage_lock = threading.Lock()
         self._endpoint = ModelEndpoint(url, f"the judge {name}", key_variable, _MAX_ANSWER)
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -116,25 +116,25 @@ class LLMJudge:
             self._count(answer.get("usage"))
             return {n - 1 for n in _numbers(said) if 1 <= n <= len(texts)}
         except Exception as error:
-            with self._metering:
-                self.meter.failures += 1
+            with self._usage_lock:
+                self.usage.failures += 1
             if isinstance(error, Fault):
                 raise
             # Not the error's own words: they may quote what was sent.
             raise Unavailable(f"the judge {self.name} answered something else than asked for") from None
 
     def _spend(self) -> None:
-        with self._metering:
-            if self.meter.calls >= self._calls or self.meter.tokens >= self._tokens:
+        with self._usage_lock:
+            if self.usage.calls >= self._calls or self.usage.tokens >= self._tokens:
                 raise Unavailable(
-                    f"the judge {self.name} has spent its budget ({self.meter.calls} calls, {self.meter.tokens} tokens)"
+                    f"the judge {self.name} has spent its budget ({self.usage.calls} calls, {self.usage.tokens} tokens)"
                 )
-            self.meter.calls += 1
+            self.usage.calls += 1
 
     def _count(self, usage: Any) -> None:
         total = usage.get("total_tokens") if isinstance(usage, dict) else None
-        with self._metering:
-            self.meter.tokens += total if isinstance(total, int) and total > 0 else 0
+        with self._usage_lock:
+            self.usage.tokens += total if isinstance(total, int) and total > 0 else 0
 
     def _post(self, body: dict[str, Any]) -> Any:
         try:

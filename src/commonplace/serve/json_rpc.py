@@ -6,6 +6,8 @@ from typing import Any
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 MAX_ID_CHARS = 1024  # answers repeat it, and are first searched for secrets
+#: Answered with the id null: the id itself must not come back.
+SECRET_ID = "id holds a secret, and answers repeat it; choose another"
 
 
 class JsonRpcError(Exception):

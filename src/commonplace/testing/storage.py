@@ -109,7 +109,7 @@ class StorageScenarios(Contract):
         assert [v.updated_at - history[0].created_at for v in history] == [0, 10, 20]
         assert len({v.created_at for v in history}) == 1
         with pytest.raises(Conflict):
-            await s.engine.update(WHO, "agent", id, lambda m: replace(m, content="three"), expected_version=2)
+            await s.engine.update_with(WHO, "agent", id, lambda m: replace(m, content="three"), expected_version=2)
         assert (await s.recall("two"))[0].version == 3
         assert [m.id for m in await s.recall("one")] == [id]
 

@@ -64,7 +64,7 @@ class Subject:
         return (await self.engine.list(WHO, (agent,), parse(filter), limit=1000, **options)).memories
 
     async def update(self, id: str, **fields: Any) -> Memory:
-        return await self.engine.update(WHO, "agent", id, lambda m: replace(m, **fields))
+        return await self.engine.update_with(WHO, "agent", id, lambda m: replace(m, **fields))
 
     async def forget(self, *ids: str, agent: str = "agent", **fields: Any) -> ForgetResult:
         return await self.engine.forget(WHO, Forget(agent, ids, **fields))

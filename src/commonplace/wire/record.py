@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from commonplace.wire.errors import PayloadTooLarge
 
 MemoryType = Literal["semantic", "episodic", "procedural", "emotional"]
 Status = Literal["live", "pending", "archived", "deleted"]
+EVERY_STATUS: tuple[Status, ...] = get_args(Status)
 Role = Literal["reader", "writer", "reviewer", "admin"]
 
 MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "episodic", "procedural", "emotional")
@@ -20,6 +21,8 @@ LOCAL_TENANT = "local"
 EVERYONE = "*"  # among those a memory is shared with
 ALL_AGENTS = "*"  # whom a principal may use, and whom an audit entry is about that is not about one agent
 MAX_CONTENT_CHARS = 262_144
+MIN_SECRET_CHARS = 8  # a shorter one would be found in ordinary words
+MAX_PAGE = 1000  # entries of a list that one answer holds
 MAX_TERM_CHARS = 1024  # of a subject, predicate, object or provenance in the graph
 
 #: Fields of the record that memorywire, and so a reviewer, has among a memory's metadata.
@@ -85,7 +88,7 @@ class Memory:
 _values = attrgetter(*(each.name for each in fields(Memory)))
 
 
-def altered(memory: Memory, **new: Any) -> Memory:
+def replace_fields(memory: Memory, **new: Any) -> Memory:
     """As `dataclasses.replace`, in a third of the time: every write makes such a copy."""
     copy = Memory(*_values(memory))
     for name, value in new.items():
@@ -129,5 +132,5 @@ class Principal:
 
     @property
     def is_operator(self) -> bool:
-        """Whether it looks after the whole server: an admin of the tenant `local` who may use every agent."""
+        """Whether it may maintain the whole server: an admin of the tenant `local` who may use every agent."""
         return self.role == "admin" and self.tenant == LOCAL_TENANT and self.uses_all_agents

@@ -463,13 +463,13 @@ def staged_update(subject: Subject, run: Any, **fields: Any) -> tuple[str, str]:
     """A review, and the memory it would change."""
     id = run(subject.remember("Bob lives in Rome", tags=["x"], metadata={"tags": ["x"], "n": 1}))
     update = Update("agent", id, **{"content": "Bob lives in Oslo", **fields}, approval_required=True)
-    return run(subject.engine.change(WHO, update)).review_id, id
+    return run(subject.engine.update(WHO, update)).review_id, id
 
 
 def test_an_approved_change_is_the_next_version_and_its_askers(subject: Subject, run: Any) -> None:
     id = run(subject.remember("Bob lives in Rome"))
     asker = Principal(name="bob", role="writer")
-    staged = run(subject.engine.change(asker, Update("agent", id, content="Bob moved", approval_required=True)))
+    staged = run(subject.engine.update(asker, Update("agent", id, content="Bob moved", approval_required=True)))
     subject.clock.advance(10)
     decided = run(subject.engine.reviews.decide(WHO, staged.review_id, YES))
     memory = run(subject.get(id))
@@ -487,7 +487,7 @@ def test_a_change_of_what_moved_on_is_shown_anew_and_means_the_same(
     subject: Subject, run: Any, change: dict[str, Any]
 ) -> None:
     review, id = staged_update(subject, run, **{"content": None, **change})
-    moved = run(subject.engine.change(WHO, Update("agent", id, metadata={"tags": ["x"], "n": 5}))).memory
+    moved = run(subject.engine.update(WHO, Update("agent", id, metadata={"tags": ["x"], "n": 5}))).memory
     with pytest.raises(Conflict, match="has changed since"):
         run(subject.engine.reviews.decide(WHO, review, YES))
     assert run(subject.get(id)).version == moved.version

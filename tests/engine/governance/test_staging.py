@@ -238,7 +238,7 @@ def test_a_staged_forget_or_merge_changes_nothing_until_it_is_approved(
 def test_a_staged_change_shows_before_and_after_and_changes_nothing(subject: Subject, run: Any) -> None:
     id = run(subject.remember("Bob lives in Rome", tags=["x"], metadata={"tags": ["x"], "n": 1}))
     update = Update("agent", id, content="Bob lives in Oslo", approval_required=True, reasoning="he said so")
-    staged = run(subject.engine.change(WHO, update))
+    staged = run(subject.engine.update(WHO, update))
     assert (staged.memory.content, staged.memory.version) == ("Bob lives in Rome", 1)
     assert run(subject.get(id)).content == "Bob lives in Rome"
     (review,) = run(subject.engine.reviews.list(WHO))
@@ -255,7 +255,7 @@ def test_a_staged_change_shows_before_and_after_and_changes_nothing(subject: Sub
 
 def test_a_staged_change_of_sharing_says_with_whom(subject: Subject, run: Any) -> None:
     id = run(subject.remember("Bob lives in Rome"))
-    run(subject.engine.change(WHO, Update("agent", id, privacy_intent={"share_with": ["*"]}, approval_required=True)))
+    run(subject.engine.update(WHO, Update("agent", id, privacy_intent={"share_with": ["*"]}, approval_required=True)))
     (review,) = run(subject.engine.reviews.list(WHO))
     assert review["diff"]["modified"][0]["after"]["privacy_intent"] == {"share_with": ["*"]}
 
@@ -269,9 +269,9 @@ def test_a_change_that_could_not_be_made_is_not_staged(
 ) -> None:
     id = run(subject.remember("Bob lives in Rome"))
     with pytest.raises(fault):
-        run(subject.engine.change(WHO, Update("agent", id, **{"content": "x", **fields}, approval_required=True)))
+        run(subject.engine.update(WHO, Update("agent", id, **{"content": "x", **fields}, approval_required=True)))
     with pytest.raises(NotFound):
-        run(subject.engine.change(WHO, Update("agent", "nobody", content="x", approval_required=True)))
+        run(subject.engine.update(WHO, Update("agent", "nobody", content="x", approval_required=True)))
     assert run(subject.engine.reviews.list(WHO)) == []
 
 
@@ -296,7 +296,7 @@ def test_what_waits_to_be_changed_or_stated_holds_no_secret(subject: Subject, ru
     token = BY_FORM["github"](Random(5))
     id = run(subject.remember("Bob lives in Rome"))
     said = {"approval_required": True, "reasoning": f"said {token}"}
-    run(subject.engine.change(WHO, Update("agent", id, content=f"it is {token}", metadata={"k": token}, **said)))
+    run(subject.engine.update(WHO, Update("agent", id, content=f"it is {token}", metadata={"k": token}, **said)))
     run(subject.engine.assert_fact(WHO, Statement("agent", "Bob", "says", token, provenance=token, **said)))
     records = run(subject.store.records("local", "review"))
     assert len(records) == 2
@@ -309,7 +309,7 @@ def test_what_waits_to_be_changed_or_stated_holds_no_secret(subject: Subject, ru
 def test_who_may_not_write_stages_no_change_and_no_statement(subject: Subject, run: Any, who: Principal) -> None:
     id = run(subject.remember("Bob lives in Rome"))
     with pytest.raises(Forbidden):
-        run(subject.engine.change(who, Update("agent", id, content="x", approval_required=True)))
+        run(subject.engine.update(who, Update("agent", id, content="x", approval_required=True)))
     with pytest.raises(Forbidden):
         run(subject.engine.assert_fact(who, Statement("agent", "Bob", "is", "x", approval_required=True)))
 
@@ -333,7 +333,7 @@ def asked(subject: Subject, operation: str, a: str, b: str) -> Any:
     if operation == "merge":
         return subject.engine.merge(WHO, Merge("agent", a, [b], "merge_content", approval_required=True))
     if operation == "update":
-        return subject.engine.change(WHO, Update("agent", a, tags=["y"], approval_required=True))
+        return subject.engine.update(WHO, Update("agent", a, tags=["y"], approval_required=True))
     return subject.forget(filter={"tags": "x"}, approval_required=True)
 
 
@@ -373,7 +373,7 @@ def test_a_review_shows_the_fields_that_would_change_whichever_protocol_wrote_th
     a = run(subject.remember("Bob lives in Rome", **FIELDS))
     b = run(subject.remember("Bob moved", project="other"))
     if operation == "update":
-        run(subject.engine.change(WHO, Update("agent", a, metadata={"n": 1}, approval_required=True)))
+        run(subject.engine.update(WHO, Update("agent", a, metadata={"n": 1}, approval_required=True)))
     elif operation == "merge":
         run(subject.engine.merge(WHO, Merge("agent", b, [a], "merge_content", approval_required=True)))
     else:
@@ -446,7 +446,7 @@ def test_a_long_text_is_searched_for_secrets_where_nobody_waits(
     engine = subject.engine
     ways: dict[str, Callable[[], Any]] = {
         "remember": lambda: engine.remember(WHO, Draft("agent", "semantic", "x"), approval=REQUEST, reasoning=long),
-        "update": lambda: engine.change(WHO, Update("agent", a, content="x", **said)),
+        "update": lambda: engine.update(WHO, Update("agent", a, content="x", **said)),
         "forget": lambda: engine.forget(WHO, Forget("agent", [a], **said)),
         "merge": lambda: engine.merge(WHO, Merge("agent", a, [b], **said)),
         "statement": lambda: engine.assert_fact(WHO, Statement("agent", "Bob", "is", "tall", **said)),

@@ -204,7 +204,7 @@ def test_no_file_holds_a_byte_of_what_was_erased(tmp_path: Path, clock: FakeCloc
         for agent in ("one", "two"):
             draft = Draft(agent, "semantic", f"{mark} first words", aliases=[f"{mark}-alias"], **fields)
             kept = run(subject.engine.remember(WHO, draft, idempotency_key=f"{mark}-key")).id
-            run(subject.engine.update(WHO, agent, kept, lambda m: replace(m, content=f"{mark} second words")))
+            run(subject.engine.update_with(WHO, agent, kept, lambda m: replace(m, content=f"{mark} second words")))
             again = run(subject.remember(f"{mark} others say", agent, **fields))
             run(subject.engine.graph.assert_fact(
                 WHO, agent, subject=f"{mark}-her", predicate="is", object="here", provenance=kept

@@ -122,7 +122,7 @@ def test_whatever_named_a_merged_memory_leads_to_the_survivor(subject: Subject, 
     assert set(run(subject.engine.graph.neighbours(WHO, "agent", pointing, 1))) == {survivor}
     lost = a if survivor == b else b
     with pytest.raises(Conflict, match=f"has become part of {survivor}"):
-        run(subject.engine.update(WHO, "agent", lost, lambda m: replace(m, content="x"), expected_version=2))
+        run(subject.engine.update_with(WHO, "agent", lost, lambda m: replace(m, content="x"), expected_version=2))
     run(subject.update(survivor, content="changed"))
     assert run(subject.get("note")).content == "changed"
 

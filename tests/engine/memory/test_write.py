@@ -152,7 +152,7 @@ def test_updates_do_not_overwrite_what_they_have_not_seen(subject: Subject, run:
     id = run(subject.remember("0"))
 
     async def add(i: int) -> None:
-        await subject.engine.update(WHO, "agent", id, lambda m: replace(m, tags=[*m.tags, str(i)]))
+        await subject.engine.update_with(WHO, "agent", id, lambda m: replace(m, tags=[*m.tags, str(i)]))
 
     async def together() -> None:
         await asyncio.gather(*(add(i) for i in range(5)))
@@ -161,7 +161,7 @@ def test_updates_do_not_overwrite_what_they_have_not_seen(subject: Subject, run:
     memory = run(subject.get(id))
     assert (memory.version, sorted(memory.tags)) == (6, ["0", "1", "2", "3", "4"])
     with pytest.raises(Conflict) as refused:
-        run(subject.engine.update(WHO, "agent", id, lambda m: replace(m, content="x"), expected_version=3))
+        run(subject.engine.update_with(WHO, "agent", id, lambda m: replace(m, content="x"), expected_version=3))
     assert refused.value.details == {"version": 6}
 
 
@@ -350,8 +350,8 @@ WRITERS: dict[str, Any] = {
     "staged": lambda e, id: e.remember(WHO, replace(DRAFT, metadata=FAR), approval={}),
     "upsert": lambda e, id: e.upsert(WHO, replace(DRAFT, metadata=FAR), None, "agent"),
     "replace": lambda e, id: e.upsert(WHO, replace(DRAFT, metadata=FAR), id, "agent"),
-    "update": lambda e, id: e.change(WHO, Update("agent", id, metadata=FAR)),
-    "staged update": lambda e, id: e.change(WHO, Update("agent", id, metadata=FAR, approval_required=True)),
+    "update": lambda e, id: e.update(WHO, Update("agent", id, metadata=FAR)),
+    "staged update": lambda e, id: e.update(WHO, Update("agent", id, metadata=FAR, approval_required=True)),
 }
 
 
@@ -388,5 +388,5 @@ def test_what_was_kept_with_such_an_event_can_still_be_changed(
     with monkeypatch.context() as before:
         before.setattr("commonplace.engine.memory.write.check_event_time", lambda value: None)
         id = run(subject.remember("a fact", metadata=FAR))
-    assert run(subject.engine.change(WHO, Update("agent", id, content="another"))).memory.version == 2
-    assert run(subject.engine.change(WHO, Update("agent", id, metadata={**FAR, "k": 1}))).memory.version == 3
+    assert run(subject.engine.update(WHO, Update("agent", id, content="another"))).memory.version == 2
+    assert run(subject.engine.update(WHO, Update("agent", id, metadata={**FAR, "k": 1}))).memory.version == 3

@@ -70,7 +70,7 @@ def test_a_run_sees_what_was_there_when_it_began(subject: Subject, run: Any) -> 
     id = run(subject.remember("before", "ada", project="garden"))
     made = start(subject, run)
     subject.clock.advance(5)
-    run(subject.engine.update(WHO, "ada", id, lambda m: replace(m, content="after")))
+    run(subject.engine.update_with(WHO, "ada", id, lambda m: replace(m, content="after")))
     later = run(subject.remember("later", "ada"))
     read = subject.engine.runs.read
     assert run(read(WHO, SCOPE, id, made.snapshot)).content == "before"

@@ -140,7 +140,7 @@ def test_what_changed_meanwhile_is_not_undone(tmp_path: Path, clock: FakeClock, 
         engine.resume_embedding()
         await asyncio.to_thread(embedder.begun.wait, 30)
         if change == "update":
-            update = engine.update(WHO, "agent", kept.id, lambda m: replace(m, content="a kingfisher"))
+            update = engine.update_with(WHO, "agent", kept.id, lambda m: replace(m, content="a kingfisher"))
             embedder.gate.set()  # its vector comes after the text in hand
             await update
         else:

@@ -9,6 +9,7 @@ from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support.command import Answer, argument, option
 from commonplace.cli.support.output import Document, flat, line
 from commonplace.cli.support.values import split_commas
+from commonplace.wire.words import shorten
 
 _MAX_CELL_CHARS = 100
 
@@ -44,7 +45,7 @@ def search(
 def _show(results: list[Document]) -> None:
     for hit in results:
         line(f'"{headline(hit["record"])}" (score: {hit["score"]:.2f})')
-        line(f"  {hit['id']}  {_shortened(hit['record'].get('content', ''))}")
+        line(f"  {hit['id']}  {_excerpt(hit['record'])}")
 
 
 def headline(record: Document) -> str:
@@ -55,9 +56,8 @@ def headline(record: Document) -> str:
     if isinstance(record.get("file_path"), str) and record["file_path"]:
         start = record.get("start_line")
         return flat(record["file_path"] + (f":{start}" if isinstance(start, int) else ""))
-    return _shortened(record.get("content", ""))
+    return _excerpt(record)
 
 
-def _shortened(text: str) -> str:
-    text = flat(text)
-    return text if len(text) <= _MAX_CELL_CHARS else text[: _MAX_CELL_CHARS - 1] + "…"
+def _excerpt(record: Document) -> str:
+    return shorten(flat(record.get("content", "")), _MAX_CELL_CHARS)

@@ -13,6 +13,7 @@ from typing import Any
 from commonplace.cli import FAILURE, INTERRUPTED, MISTAKE, OK
 from commonplace.cli.support.output import emit, visible
 from commonplace.wire.errors import Fault
+from commonplace.wire.words import shorten
 
 #: Faults that are not the caller's: another try, or another machine, may succeed.
 _BACKEND = frozenset({"unavailable", "rate_limited"})
@@ -82,8 +83,8 @@ def _usage_sentence(error: Exception, message: str) -> str:
     option = str(getattr(error, "option_name", "") or "")
     if len(option) > _MAX_OPTION_CHARS or option.split() not in ([], [option]):
         message = "A text that begins with a dash reads as an option; put `--` before it, or send it on stdin"
-    elif len(message) > _MAX_MESSAGE_CHARS:
-        message = f"{message[:_MAX_MESSAGE_CHARS]}…"
+    else:
+        message = shorten(message, _MAX_MESSAGE_CHARS)
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "commonplace"
     message = message.strip().rstrip(".")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from commonplace.cli import MISTAKE
-from commonplace.wire.words import plural as plural
+from commonplace.wire.words import plural as plural, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -237,8 +237,7 @@ def _kind(memory: Document) -> str:
 
 
 def _cut(text: str) -> str:
-    text = visible(text).strip()
-    return text if len(text) <= _MAX_CELL_CHARS else text[:_MAX_CELL_CHARS] + "…"
+    return shorten(visible(text).strip(), _MAX_CELL_CHARS)
 
 
 def _write(text: str) -> None:

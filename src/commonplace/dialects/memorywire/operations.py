@@ -195,7 +195,7 @@ class Memorywire:
 
     async def update(self, ref: str, request: UpdateRequest) -> Document:
         """The memory as it is now, and whether the change waits for approval."""
-        result = await self._engine.change(self._who, to_update(ref, request))
+        result = await self._engine.update(self._who, to_update(ref, request))
         return {**to_wire(result.memory), **self._pending(result.review_id)}
 
     async def list(

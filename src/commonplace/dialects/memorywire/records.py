@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from commonplace.engine import AuditEntry, Draft, Hit, Triple, Update
-from commonplace.wire.lifted import lift, with_fields
+from commonplace.wire.metadata_fields import fields_from_metadata, metadata_with_fields
 from commonplace.wire.models import RecallHit, RememberRequest, UpdateRequest
 from commonplace.wire.record import Memory
 
@@ -32,7 +32,7 @@ def to_draft(request: RememberRequest) -> Draft:
         privacy=request.privacy_intent.model_dump(exclude_none=True) if request.privacy_intent else {},
         expires_at=request.expires_at,
         embedding=request.embedding,
-        **lift(metadata),
+        **fields_from_metadata(metadata),
     )
 
 
@@ -44,7 +44,7 @@ def to_update(ref: str, request: UpdateRequest) -> Update:
 
 def shown_metadata(memory: Memory) -> dict[str, Any]:
     """Metadata as written, plus what another protocol kept in fields that memorywire shows here."""
-    metadata = with_fields(memory)
+    metadata = metadata_with_fields(memory)
     if memory.provenance.get("dialect", NAME) != NAME and "kind" not in metadata:
         metadata["kind"] = memory.kind
     return metadata

@@ -113,7 +113,9 @@ class Mrp:
             return {"memory_id": receipt.id, "created": True}
         if attestations.verbatim(held) == attestation:
             if share_with and held.privacy.get("share_with") != draft.privacy["share_with"]:
-                await engine.update(who, agent, held.id, lambda m: replace(m, privacy={**m.privacy, **draft.privacy}))
+                await engine.update_with(
+                    who, agent, held.id, lambda m: replace(m, privacy={**m.privacy, **draft.privacy})
+                )
             return {"memory_id": held.id, "created": False}
         if held.id == attestation["id"]:  # our own: asking for it back is no reason to share it with others
             return {"memory_id": held.id, "created": False, "own": True}

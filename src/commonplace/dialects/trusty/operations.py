@@ -104,7 +104,7 @@ class Trusty:
 
     @property
     def data_dir(self) -> str | None:
-        """Where all palaces lie: the business of whoever looks after the server, and of nobody else."""
+        """Where all palaces lie: the business of the operator, and of nobody else."""
         folder = self._engine.settings.folder
         return str(folder.absolute()) if folder is not None and self._who.is_operator else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from commonplace.engine.core import RANK, REVIEW, Core
 from commonplace.engine.governance import staging
@@ -12,9 +12,9 @@ from commonplace.engine.graph import graph
 from commonplace.engine.graph.graph import AssertResult
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import erase, forget, merge
-from commonplace.engine.memory.change import changed, check_update
+from commonplace.engine.memory.change import check_update
 from commonplace.engine.memory.read import resolve
-from commonplace.engine.memory.write import check_draft, new_memory, next_version, redact_draft, write, write_next
+from commonplace.engine.memory.write import check_draft, new_memory, redact_draft, write, write_next
 from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt, Statement, Update
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
@@ -22,6 +22,11 @@ from commonplace.wire.record import Memory, Principal
 
 #: What the engine notes in a review for itself.
 _NOTES = ("draft", "ids", "versions", "drafts", "statement", "statement_id", "line")
+_LOOK_AGAIN = "it stays pending and shows how things are now: look again"
+
+
+class _ReviewOutdated(Exception):
+    """What a review was made from is no longer what is there."""
 
 
 @dataclass(slots=True)
@@ -79,7 +84,7 @@ class Reviews:
         """Approve, approve as edited, or reject: once. What is approved happens in the transaction that says so."""
         value = await self._load(who, review_id)
         self._core.require(who, value["agent_id"], "reviewer")
-        _must_be_pending(value, decision)
+        _require_pending(value, decision)
         if (decision.merge_into or decision.forget) and not (decision.approved and value["operation"] == "remember"):
             raise ValidationError("apply is only for approving a remember", field="apply")
         if decision.merge_into and decision.forget:
@@ -92,7 +97,6 @@ class Reviews:
                 who.tenant, lambda tx: _conclude(tx, who, review_id, decision, "rejected")
             )
             return ReviewOutcome(shown(rejected), None)
-        # What is approved stays its asker's: provenance and ledger name them, and the reviewer with the approval.
         author = _author(who, value)
         approve = {
             "remember": self._approve_remember,
@@ -103,10 +107,10 @@ class Reviews:
         }
         try:
             return await approve[value["operation"]](who, author, value, decision)
-        except _MovedOn:
-            raise await self._refreshed(who, value) from None
+        except _ReviewOutdated:
+            raise await self._refresh(who, value) from None
 
-    async def _refreshed(self, who: Principal, value: dict[str, Any]) -> Conflict:
+    async def _refresh(self, who: Principal, value: dict[str, Any]) -> Conflict:
         """Show the review as it would be made now; it stays pending, to be looked at again."""
         core, request = self._core, value["request"]
         said = f"what review {value['id']} showed has changed since"
@@ -117,14 +121,14 @@ class Reviews:
                 about = tuple(dict.fromkeys((*record.about, *ids)))
                 tx.put_record(Record(REVIEW, value["id"], {**record.value, **fresh}, about))
 
-        def place_anew(tx: Transaction) -> None:
-            made = graph.place_on_line(tx, _author(who, value), Statement(**request), value["statement_id"])
-            keep(tx, staging.show_statement(made), staging.quoted_by(made))
+        def plan_anew(tx: Transaction) -> None:
+            made = graph.plan_statement(tx, _author(who, value), Statement(**request), value["statement_id"])
+            keep(tx, staging.show_statement(made), staging.quoted_ids(made))
 
         async def show_anew() -> None:
             match value["operation"]:
                 case "statement":
-                    await core.transact(who.tenant, place_anew)
+                    await core.transact(who.tenant, plan_anew)
                     return
                 case "forget":
                     fresh = await staging.show_forget(core, who, Forget(**request))
@@ -134,7 +138,7 @@ class Reviews:
                     fresh = await staging.show_update(core, who, _as_staged(value))
 
             def work(tx: Transaction) -> None:
-                fresh.must_be_there(tx)
+                fresh.require_current(tx)
                 keep(tx, fresh.value, fresh.ids)
 
             await core.transact(who.tenant, work)
@@ -157,12 +161,10 @@ class Reviews:
     async def _approve_remember(
         self, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
     ) -> ReviewOutcome:
-        core = self._core
+        core, edited = self._core, _edit_of(decision, Draft, value)
         draft = Draft(**value["draft"])
-        if decision.edited is not None:
-            if not isinstance(decision.edited, Draft) or decision.edited.agent_id != value["agent_id"]:
-                raise ValidationError("the edited request must be a remember of the same agent", field="request")
-            draft = as_edited(draft, decision.edited)
+        if edited is not None:
+            draft = as_edited(draft, edited)
         check_draft(core, draft)
         draft, redacted = await redact_draft(core, draft)
 
@@ -212,9 +214,7 @@ class Reviews:
     async def _approve_forget(
         self, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
     ) -> ReviewOutcome:
-        core, edited = self._core, decision.edited
-        if edited is not None and not (isinstance(edited, Forget) and edited.agent_id == value["agent_id"]):
-            raise ValidationError("the edited request must be a forget of the same agent", field="request")
+        core, edited = self._core, _edit_of(decision, Forget, value)
         request = await forget.redact_reason(core, edited or Forget(**value["request"]))
         # Without an edit exactly what the reviewer was shown is forgotten, not what the filter would find by now.
         if edited is None:
@@ -230,7 +230,7 @@ class Reviews:
 
         def work(tx: Transaction) -> ReviewOutcome:
             if edited is None:
-                _must_be_as_shown(tx, value)
+                _require_unchanged(tx, value)
             kept = _conclude(tx, who, value["id"], decision, "approved", about=ids)
             done = forget.apply_forget(
                 tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
@@ -252,9 +252,7 @@ class Reviews:
     async def _approve_merge(
         self, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
     ) -> ReviewOutcome:
-        core, edited = self._core, decision.edited
-        if edited is not None and not (isinstance(edited, Merge) and edited.agent_id == value["agent_id"]):
-            raise ValidationError("the edited request must be a merge of the same agent", field="request")
+        core, edited = self._core, _edit_of(decision, Merge, value)
         request = edited or Merge(**value["request"])
         if edited is None:  # those the reviewer was shown, not whoever carries the entity name by now
             canonical_id, *others = value["ids"]
@@ -265,13 +263,13 @@ class Reviews:
                 canonical, duplicates = await merge.resolve_parties(core, who, request)
             except NotFound:
                 if edited is None:
-                    raise _MovedOn from None
+                    raise _ReviewOutdated from None
                 raise
             merged, entry = await merge.merged_entry(core, canonical, duplicates, request)
 
             def work(tx: Transaction) -> ReviewOutcome:
                 if edited is None:
-                    _must_be_as_shown(tx, value)
+                    _require_unchanged(tx, value)
                 about = [canonical.id, *(m.id for m in duplicates)]
                 kept = _conclude(tx, who, value["id"], decision, "approved", about=about)
                 return ReviewOutcome(shown(kept), merge.apply_merge(tx, author, request, merged, entry))
@@ -283,27 +281,23 @@ class Reviews:
     async def _approve_update(
         self, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
     ) -> ReviewOutcome:
-        core, edited = self._core, decision.edited
-        if edited is not None and not (isinstance(edited, Update) and edited.agent_id == value["agent_id"]):
-            raise ValidationError("the edited request must be an update of the same agent", field="request")
+        core, edited = self._core, _edit_of(decision, Update, value)
         staged = _as_staged(value)
         update = staged if edited is None else replace(edited, id=staged.id)
         check_update(update)
 
         async def attempt() -> ReviewOutcome:
             try:
-                current, next = await next_version(
-                    core, who, update.agent_id, update.id, lambda m: changed(m, update), update.expected_version
-                )
+                current, next = await staging.plan_update(core, who, update)
             except NotFound:
                 if edited is None:
-                    raise _MovedOn from None
+                    raise _ReviewOutdated from None
                 raise
             (entry,) = await core.make_entries([next])
 
             def work(tx: Transaction) -> ReviewOutcome:
                 if edited is None:
-                    _must_be_as_shown(tx, value)
+                    _require_unchanged(tx, value)
                 kept = _conclude(tx, who, value["id"], decision, "approved")
                 written = write_next(tx, author, current, entry, review_id=value["id"])
                 receipt = Receipt(written.id, written.updated_at, [core.primary.name], memory=written)
@@ -316,23 +310,33 @@ class Reviews:
     async def _approve_statement(
         self, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
     ) -> ReviewOutcome:
-        core, edited = self._core, decision.edited
-        if edited is not None and not (isinstance(edited, Statement) and edited.agent_id == value["agent_id"]):
-            raise ValidationError("the edited request must be a statement of the same agent", field="request")
+        core, edited = self._core, _edit_of(decision, Statement, value)
         clean = await graph.clean_statement(core, who, edited or Statement(**value["request"]))
 
         def work(tx: Transaction) -> ReviewOutcome:
-            made = graph.place_on_line(tx, author, clean, value["statement_id"])
-            if edited is None and staging.line_of(made) != value["line"]:
-                raise _MovedOn
-            kept = _conclude(tx, who, value["id"], decision, "approved", about=staging.quoted_by(made))
+            made = graph.plan_statement(tx, author, clean, value["statement_id"])
+            if edited is None and staging.timeline_position(made) != value["line"]:
+                raise _ReviewOutdated
+            kept = _conclude(tx, who, value["id"], decision, "approved", about=staging.quoted_ids(made))
             return ReviewOutcome(shown(kept), graph.apply_statement(tx, author, made))
 
         return await core.transact(who.tenant, work)
 
 
+_Edit = TypeVar("_Edit", Draft, Update, Forget, Merge, Statement)
+
+
+def _edit_of(decision: Decision, kind: type[_Edit], value: dict[str, Any]) -> _Edit | None:
+    """The request as the reviewer edited it: an edit changes neither the operation nor whose memory it is about."""
+    edited, operation = decision.edited, value["operation"]
+    if edited is None or (isinstance(edited, kind) and edited.agent_id == value["agent_id"]):
+        return edited
+    article = "an" if operation == "update" else "a"
+    raise ValidationError(f"the edited request must be {article} {operation} of the same agent", field="request")
+
+
 def _author(who: Principal, value: dict[str, Any]) -> Principal:
-    """Whoever asked: what is approved stays theirs."""
+    """Whoever asked: provenance and ledger name them for what is approved, and the reviewer for the approval."""
     return replace(who, name=value["requested_by"])
 
 
@@ -354,7 +358,7 @@ def _conclude(
     record = tx.record(REVIEW, review_id)
     if record is None:
         raise review_not_found(review_id)
-    _must_be_pending(record.value, decision)
+    _require_pending(record.value, decision)
     made = {"approved": decision.approved, "reviewer": decision.reviewer, "reviewed_at": tx.now}
     if decision.reason is not None:
         made["reason"] = decision.reason
@@ -369,22 +373,16 @@ def _conclude(
     return value
 
 
-_LOOK_AGAIN = "it stays pending and shows how things are now: look again"
-
-
-class _MovedOn(Exception):
-    """What a review was made from is no longer what is there."""
-
-
-def _must_be_as_shown(tx: Transaction, value: dict[str, Any]) -> None:
+def _require_unchanged(tx: Transaction, value: dict[str, Any]) -> None:
     """In the transaction that approves: every memory is the version that the reviewer was shown."""
     if not staging.is_current(tx, value):
-        raise _MovedOn
+        raise _ReviewOutdated
 
 
-def _must_be_pending(value: dict[str, Any], decision: Decision) -> None:
+def _require_pending(value: dict[str, Any], decision: Decision) -> None:
     if value.get("erased") and (decision.approved or value["status"] != "pending"):
-        raise Conflict(f"review {value['id']} quoted a memory that has since been erased")
+        advice = "; reject it" if value["status"] == "pending" else ""
+        raise Conflict(f"review {value['id']} quoted what has since been erased{advice}")
     if value["status"] != "pending":
         raise Conflict(f"review {value['id']} was {value['status']} already")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from commonplace.engine.core import REVIEW, Core, StaleRead
-from commonplace.engine.graph.graph import AssertResult, clean_statement, place_on_line
+from commonplace.engine.graph.graph import AssertResult, clean_statement, plan_statement
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge, write
 from commonplace.engine.memory.change import changed
@@ -29,7 +30,7 @@ from commonplace.stores.base import Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.lifted import with_fields
+from commonplace.wire.metadata_fields import metadata_with_fields
 from commonplace.wire.record import METADATA_FIELDS, Memory, Principal
 
 Operation = Literal["remember", "update", "forget", "merge", "statement"]
@@ -92,7 +93,7 @@ async def _stage_shown(
         shown = await show()
 
         def work(tx: Transaction) -> str:
-            shown.must_be_there(tx)
+            shown.require_current(tx)
             value = {"request": document, **shown.value}
             return _stage(tx, core, who, operation, request.agent_id, value, document.get("reasoning"), shown.ids)
 
@@ -107,9 +108,10 @@ async def stage_statement(core: Core, who: Principal, statement: Statement) -> A
     id = mint_id(core.clock())
 
     def work(tx: Transaction) -> AssertResult:
-        made = place_on_line(tx, who, clean, id)
+        made = plan_statement(tx, who, clean, id)
         value = {"request": request, "statement_id": id, **show_statement(made)}
-        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, request.get("reasoning"), quoted_by(made))
+        why = request.get("reasoning")
+        review_id = _stage(tx, core, who, "statement", clean.agent_id, value, why, quoted_ids(made))
         return replace(made, review_id=review_id)
 
     return await core.transact(who.tenant, work)
@@ -122,15 +124,15 @@ def show_statement(made: AssertResult) -> dict[str, Any]:
         ended = [{"before": _triple_shown(made.held), "after": _triple_shown(made.replaced)}]
     diff = {"added": [_triple_shown(made.triple)], "removed": [], "modified": ended}
     said = {"subject": made.triple.subject, "object": made.triple.object}
-    return {"diff": diff, "statement": said, "line": line_of(made)}
+    return {"diff": diff, "statement": said, "line": timeline_position(made)}
 
 
-def line_of(made: AssertResult) -> list[Any]:
+def timeline_position(made: AssertResult) -> list[Any]:
     """The statement that would end, and when the next one begins: approving means between these two."""
     return [None if made.held is None else made.held.id, made.triple.valid_to]
 
 
-def quoted_by(made: AssertResult) -> tuple[str, ...]:
+def quoted_ids(made: AssertResult) -> tuple[str, ...]:
     """What the review of a statement may quote."""
     ids = (made.triple.id, made.triple.memory_id, made.held.id if made.held is not None else None)
     return tuple(id for id in ids if id is not None)
@@ -154,7 +156,7 @@ class ShownChange:
         versions = {m.id: m.version for m in self.memories}
         return {"diff": self.diff, "ids": [*self.ids], "versions": versions, "drafts": self.drafts}
 
-    def must_be_there(self, tx: Transaction) -> None:
+    def require_current(self, tx: Transaction) -> None:
         """In the transaction that keeps it: of what was erased since it was read, nothing may be quoted."""
         if not is_current(tx, self.value):
             raise StaleRead
@@ -188,19 +190,23 @@ async def show_merge(core: Core, who: Principal, request: Merge) -> ShownChange:
     return ShownChange(diff, [*before.values()])
 
 
+async def plan_update(core: Core, who: Principal, update: Update) -> tuple[Memory, Memory]:
+    """The memory as it is and as the update would have it; nothing is written."""
+    change, version = partial(changed, update=update), update.expected_version
+    return await write.next_version(core, who, update.agent_id, update.id, change, version)
+
+
 async def show_update(core: Core, who: Principal, update: Update) -> ShownChange:
-    current, next = await write.next_version(
-        core, who, update.agent_id, update.id, lambda m: changed(m, update), update.expected_version
-    )
+    current, next = await plan_update(core, who, update)
     modified = [{"before": _shown(current), "after": _shown(next)}]
     return ShownChange({"added": [], "removed": [], "modified": modified}, [current])
 
 
 def to_document(request: Forget | Merge | Update | Statement) -> dict[str, Any]:
     """A request as reviewers read it, and as it is taken up again when it is approved; nothing that was not given."""
-    document = {name: value for name, value in asdict(request).items() if value is not None}
-    named = "id" if isinstance(request, Update) else ""  # by the path of the request; the diff says which one it is
-    return {name: value for name, value in document.items() if name != named and (name != "ids" or value)}
+    document = asdict(request)
+    document.pop("id", None)  # an update's, which stands in its path; the diff says which memory it is
+    return {name: value for name, value in document.items() if value is not None and (name != "ids" or value)}
 
 
 def _stage(
@@ -230,7 +236,7 @@ def _shown(memory: Memory) -> dict[str, Any]:
         if value := getattr(memory, name):
             shown[name] = value
     # With the fields that other protocols keep beside it: new metadata takes their place, too.
-    metadata = {n: v for n, v in with_fields(memory).items() if n in memory.metadata or n not in shown}
+    metadata = {n: v for n, v in metadata_with_fields(memory).items() if n in memory.metadata or n not in shown}
     if metadata:
         shown["metadata"] = metadata
     if memory.privacy:

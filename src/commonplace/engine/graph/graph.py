@@ -17,7 +17,7 @@ from typing import Any
 
 from commonplace.engine.core import REVIEW, Core, check_agent_name
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.quotes import erase_records, turn_down
+from commonplace.engine.memory.erase_records import erase_records, reject_pending
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.types import Statement
 from commonplace.stores.base import AuditPart, Reach, Transaction
@@ -54,7 +54,7 @@ class AssertResult:
 
     triple: Triple
     replaced: Triple | None = None
-    held: Triple | None = None  # the same as it was
+    held: Triple | None = None  # what `replaced` was until now
     review_id: str | None = None  # while it waits for approval, and none of it has happened
 
 
@@ -78,13 +78,13 @@ class Graph:
     ) -> AssertResult:
         """State something; what was stated of this subject and predicate until now ends in the same transaction."""
         said = Statement(agent_id, subject, predicate, object, confidence, provenance, valid_from)
-        return await self.state(who, said)
+        return await self.assert_statement(who, said)
 
-    async def state(self, who: Principal, statement: Statement) -> AssertResult:
+    async def assert_statement(self, who: Principal, statement: Statement) -> AssertResult:
         """As `assert_fact`, at once: whether it should wait for approval is not asked here."""
         clean = await clean_statement(self._core, who, statement)
         return await self._core.transact(
-            who.tenant, lambda tx: apply_statement(tx, who, place_on_line(tx, who, clean, mint_id(tx.now)))
+            who.tenant, lambda tx: apply_statement(tx, who, plan_statement(tx, who, clean, mint_id(tx.now)))
         )
 
     def _name(self, field: str, text: str) -> str:
@@ -201,7 +201,7 @@ class Graph:
     async def _erase_staged(
         self, who: Principal, agent_id: str, name: str, mentions: bool
     ) -> tuple[list[str], list[str]]:
-        """Take out of reviews what waits to be stated of it or was turned down; what waits is turned down by it. The
+        """Take out of reviews what waits to be stated of it or was rejected; what waits is thereby rejected. The
         reviews, and the statements that are no more."""
         found = await self._core.primary.records(who.tenant, REVIEW)
         quoting = [r.key for r in found if _quotes(r.value, agent_id, name, mentions)]
@@ -219,7 +219,7 @@ class Graph:
                         erase_records(tx, id)  # what was approved instead is about others
                         continue
                     parts += apply_erase(tx, [id])
-                    turn_down(tx, who, key)
+                    reject_pending(tx, who, key)
                     gone.append(id)
             if gone:
                 audit.append(tx, who, ERASE, agent_id, parts)
@@ -272,14 +272,14 @@ def _clean(core: Core, field: str, text: str) -> str:
     return kept
 
 
-def place_on_line(tx: Transaction, author: Principal, clean: Statement, id: str) -> AssertResult:
+def plan_statement(tx: Transaction, author: Principal, clean: Statement, id: str) -> AssertResult:
     """What stating it now would make, and what it would end; nothing is written."""
     start = tx.now if clean.valid_from is None else clean.valid_from
-    on_line = (clean.agent_id, clean.subject, clean.predicate)
-    held, later = tx.triple_at(*on_line, start), tx.triple_after(*on_line, start)
+    timeline = (clean.agent_id, clean.subject, clean.predicate)
+    held, later = tx.triple_at(*timeline, start), tx.triple_after(*timeline, start)
     triple = Triple(
         id,
-        *on_line,
+        *timeline,
         clean.object,
         valid_from=start,
         valid_to=None if later is None else later.valid_from,
@@ -292,7 +292,7 @@ def place_on_line(tx: Transaction, author: Principal, clean: Statement, id: str)
 
 
 def apply_statement(tx: Transaction, author: Principal, made: AssertResult) -> AssertResult:
-    """Write what `place_on_line` made in the same transaction."""
+    """Write what `plan_statement` made in the same transaction."""
     triple = made.triple
     parts = [] if made.held is None else [_end(tx, made.held, triple.valid_from)]
     tx.put_triple(triple)

@@ -16,10 +16,9 @@ from commonplace.engine.memory.read import read_all
 from commonplace.stores.base import AuditEntry, AuditPart, Reach
 from commonplace.wire.canonical import content_hash, sha256_hex
 from commonplace.wire.errors import Unavailable
-from commonplace.wire.record import Memory, Status
+from commonplace.wire.record import EVERY_STATUS, Memory
 
 _AT_ONCE = 1000
-_EVERY_STATUS: tuple[Status, ...] = ("live", "pending", "archived", "deleted")
 #: Left out: what is counted without a version, the salt that goes in first, and the text, which has its own hash.
 _UNHASHED = {"content", "demotion", "recalls", "last_recalled_at", "salt"}
 _HASHED = tuple(name for name in Memory.__slots__ if name not in _UNHASHED)
@@ -169,7 +168,7 @@ class RowCheck:
 
     async def _check_unlisted_rows(self) -> RowProblem | None:
         agents = tuple(await self._store.agent_names(self._tenant))
-        reach = Reach(self._tenant, agents, statuses=_EVERY_STATUS)
+        reach = Reach(self._tenant, agents, statuses=EVERY_STATUS)
         if await self._store.count(reach) == self._created:
             return None
         # Rows first and the ledger after them, so that what was written meanwhile is in both.

@@ -6,8 +6,8 @@ from typing import Any
 
 from commonplace.engine.types import Update
 from commonplace.wire.errors import ValidationError
-from commonplace.wire.lifted import BLANK, lift
-from commonplace.wire.record import Memory, altered
+from commonplace.wire.metadata_fields import BLANK, fields_from_metadata
+from commonplace.wire.record import Memory, replace_fields
 
 _AS_GIVEN = ("content", "confidence", "expires_at")
 _CHANGES = (*_AS_GIVEN, "metadata", "tags", "privacy_intent")
@@ -27,7 +27,7 @@ def changed(memory: Memory, update: Update) -> Memory:
     if update.metadata is not None:
         metadata = dict(update.metadata)
         fields["metadata"] = _without_kind(metadata, memory)
-        fields |= {**BLANK, **lift(metadata)}
+        fields |= {**BLANK, **fields_from_metadata(metadata)}
     if update.tags is not None:
         fields["tags"] = list(update.tags)
         metadata = fields.get("metadata", memory.metadata)
@@ -37,7 +37,7 @@ def changed(memory: Memory, update: Update) -> Memory:
         promised = {name: value for name, value in memory.privacy.items() if name != "share_with"}
         names = update.privacy_intent["share_with"]
         fields["privacy"] = {**promised, "share_with": names} if names else promised
-    return altered(memory, **fields)
+    return replace_fields(memory, **fields)
 
 
 def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.graph.graph import apply_erase
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.memory.quotes import erase_records, turn_down
+from commonplace.engine.memory.erase_records import erase_records, reject_pending
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.write import new_memory
 from commonplace.engine.types import Draft
@@ -17,7 +17,7 @@ from commonplace.stores.base import AuditPart, Entry, Reach, Transaction
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, Status
 
-EVERY_STATUS: tuple[Status, ...] = ("live", "archived", "deleted")
+ALL_BUT_PENDING: tuple[Status, ...] = ("live", "archived", "deleted")
 
 
 def must_erase(memory: Memory) -> bool:
@@ -34,7 +34,7 @@ def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
     if memory.merged_into is not None:
         # What had been merged into it stays tied to where its text is now, for whoever erases that one.
         merged = (Condition(("merged_into",), "eq", memory.id),)
-        for source in tx.find(Reach(memory.tenant, (memory.agent_id,), merged, statuses=EVERY_STATUS)):
+        for source in tx.find(Reach(memory.tenant, (memory.agent_id,), merged, statuses=ALL_BUT_PENDING)):
             tied = tx.put(Entry(replace(source, merged_into=memory.merged_into), None, b""))
             derived.append(version_part(tied, merged_into=tied.merged_into))
     tx.erase(memory.id)
@@ -56,7 +56,7 @@ class MergeLineage:
         return [*self.descendants, *self.sources]
 
 
-async def merged_with(core: Core, who: Principal, memories: Sequence[Memory]) -> MergeLineage:
+async def merge_lineage(core: Core, who: Principal, memories: Sequence[Memory]) -> MergeLineage:
     """All the way in both directions: memories are merged because they say the same."""
     found = MergeLineage()
     seen = {m.id for m in memories}
@@ -71,7 +71,7 @@ async def merged_with(core: Core, who: Principal, memories: Sequence[Memory]) ->
             merged = (
                 Condition(("merged_into",), "in", ids) if len(ids) > 1 else Condition(("merged_into",), "eq", ids[0]),
             )
-            below += await read_all(core, Reach(who.tenant, (agent,), merged, statuses=EVERY_STATUS))
+            below += await read_all(core, Reach(who.tenant, (agent,), merged, statuses=ALL_BUT_PENDING))
         below = [m for m in below if m.id not in seen]
         found.descendants += above
         found.sources += below
@@ -118,7 +118,7 @@ def erase_drafts(
         erase_records(tx, id)
         tx.erase(id)
         for record in quoted:
-            turn_down(tx, who, record.key)
+            reject_pending(tx, who, record.key)
         done.append(id)
     if done:
         parts = [audit.part(None, {"id": id, "erased": True}) for id in done]

@@ -17,7 +17,7 @@ from commonplace.engine.types import Expire, ExpireResult
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.record import Memory, Principal, altered
+from commonplace.wire.record import Memory, Principal, replace_fields
 from commonplace.wire.times import DAY_MS
 
 DEMOTION = 0.25
@@ -58,7 +58,7 @@ async def select_expired(
     now = core.clock()
     found = await read_all(core, Reach(who.tenant, (request.agent_id,), conditions(request, now)))
     lately = recalled or {}
-    found = [altered(m, last_recalled_at=lately[m.id]) if m.id in lately else m for m in found]
+    found = [replace_fields(m, last_recalled_at=lately[m.id]) if m.id in lately else m for m in found]
     return [m for m in found if not_recalled_lately(m, request, now)]
 
 

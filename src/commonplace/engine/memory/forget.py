@@ -8,7 +8,14 @@ from dataclasses import replace
 from commonplace.engine.core import REVIEW, Core, require_role
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.memory.erase import EVERY_STATUS, erase, erase_drafts, merged_with, must_erase, staged_drafts
+from commonplace.engine.memory.erase import (
+    ALL_BUT_PENDING,
+    erase,
+    erase_drafts,
+    merge_lineage,
+    must_erase,
+    staged_drafts,
+)
 from commonplace.engine.memory.read import expired, find, read_all, readable
 from commonplace.engine.types import Forget, ForgetResult
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -37,7 +44,7 @@ async def reach_of(core: Core, who: Principal, request: Forget) -> Reach:
     if request.user_id is not None:
         where += (Condition(("user_id",), "eq", request.user_id),)
     # A soft-deleted memory can still be erased; nothing else about it can be changed.
-    statuses: tuple[Status, ...] = EVERY_STATUS if request.hard_delete else ("live", "archived")
+    statuses: tuple[Status, ...] = ALL_BUT_PENDING if request.hard_delete else ("live", "archived")
     return Reach(who.tenant, agents, where, statuses=statuses)
 
 
@@ -61,7 +68,7 @@ async def _select(core: Core, who: Principal, request: Forget, reach: Reach) -> 
     else:
         memories = [m for agent in reach.agents for m in await read_all(core, replace(reach, agents=(agent,)))]
     if request.hard_delete and request.cascade:
-        memories = sources_first([*memories, *(await merged_with(core, who, memories)).memories])
+        memories = sources_first([*memories, *(await merge_lineage(core, who, memories)).memories])
     return memories
 
 
@@ -203,7 +210,7 @@ async def finish_erasure(core: Core, who: Principal, erased: Sequence[Memory], r
     why = await core.delete_copies()
     try:
         gone = set(result.ids)
-        merged = await merged_with(core, who, erased)
+        merged = await merge_lineage(core, who, erased)
         result.descendants = [m.id for m in merged.descendants if m.id not in gone]
         result.sources = [m.id for m in merged.sources if m.id not in gone]
         result.backups, result.backup_count = await core.backups(who)

@@ -18,8 +18,8 @@ from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition
-from commonplace.wire.lifted import BLANK, LISTS, lift, with_fields
-from commonplace.wire.record import EVERYONE, Memory, Principal, altered
+from commonplace.wire.metadata_fields import BLANK, LISTS, fields_from_metadata, metadata_with_fields
+from commonplace.wire.record import EVERYONE, Memory, Principal, replace_fields
 
 _MAX_NAMED = 1000  # memories that one entity name covers
 
@@ -49,7 +49,7 @@ def _join_contents(canonical: Memory, everyone: Sequence[Memory]) -> Memory:
     oldest_first = sorted(everyone, key=lambda m: (m.created_at, m.id))
     shown: dict[str, Any] = {}
     for memory in oldest_first:
-        shown |= with_fields(memory)
+        shown |= metadata_with_fields(memory)
     for name in LISTS:
         if united := list(dict.fromkeys(each for m in oldest_first for each in getattr(m, name))):
             shown[name] = united
@@ -59,7 +59,7 @@ def _join_contents(canonical: Memory, everyone: Sequence[Memory]) -> Memory:
     privacy = {name: value for name, value in canonical.privacy.items() if name != "share_with"}
     fields: dict[str, Any] = {
         **BLANK,
-        **lift(shown),
+        **fields_from_metadata(shown),
         "metadata": {name: value for name, value in shown.items() if name in written},
         "content": "\n".join(dict.fromkeys(m.content for m in by_age)),
         "confidence": max(m.confidence for m in everyone),
@@ -179,7 +179,7 @@ def apply_merge(tx: Transaction, who: Principal, request: Merge, merged: MergeRe
     # A caller's own id may look like one of ours, and then it is not free.
     free = [name for name in entry.memory.aliases if _is_free_alias(tx, merged.survivor, name)]
     # A demotion makes no version, so it may have come after the rows were read.
-    kept = altered(entry.memory, demotion=rows[entry.memory.id].demotion, aliases=free)
+    kept = replace_fields(entry.memory, demotion=rows[entry.memory.id].demotion, aliases=free)
     merged.survivor = tx.put(replace(entry, memory=kept))
     parts.insert(0, version_part(merged.survivor, kept=True))
     audit.append(tx, who, "merge", request.agent_id, parts)

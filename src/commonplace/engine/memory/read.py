@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TypedDict, Unpack
 
-from commonplace.engine.core import MAX_PAGE, Core, check_page_size, memory_not_found
+from commonplace.engine.core import Core, check_page_size, memory_not_found
 from commonplace.engine.types import NumberedPage, Snapshot
 from commonplace.stores.base import Page, Reach
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.record import SHARED_AGENT, Memory, Principal, Status
+from commonplace.wire.record import MAX_PAGE, SHARED_AGENT, Memory, Principal, Status
 
 READABLE: tuple[Status, ...] = ("live", "archived")
 _UUID_AT_END = re.compile(r"(?:.*_)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.DOTALL | re.IGNORECASE)

@@ -28,9 +28,9 @@ from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.wire.canonical import content_hash, mint_id, new_salt, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, ValidationError, internal_error
-from commonplace.wire.lifted import check_event_time
+from commonplace.wire.metadata_fields import check_event_time
 from commonplace.wire.plain import check_not_blank
-from commonplace.wire.record import Memory, Principal, altered, check_content_size
+from commonplace.wire.record import Memory, Principal, check_content_size, replace_fields
 
 log = logging.getLogger("commonplace.engine")
 
@@ -191,7 +191,7 @@ def write(tx: Transaction, who: Principal, entry: Entry, operation: str, **more:
                 audit.append(tx, who, "forget", gone.agent_id, [version_part(gone)])
             elif holder is not None:
                 raise Conflict(f"the id {alias!r} already names another memory of {entry.memory.agent_id}", alias=alias)
-        entry = Entry(altered(entry.memory, created_at=tx.now), entry.vectors, entry.terms, entry.generation)
+        entry = Entry(replace_fields(entry.memory, created_at=tx.now), entry.vectors, entry.terms, entry.generation)
     memory = tx.put(entry)
     audit.append(tx, who, operation, memory.agent_id, [version_part(memory, **more)])
     return memory
@@ -296,7 +296,7 @@ def write_next(tx: Transaction, who: Principal, current: Memory, entry: Entry, *
         raise StaleRead
     fields = [name for name in _AUDITED if getattr(now, name) != getattr(entry.memory, name)]
     # A demotion makes no version, so it may have come after the row was read.
-    kept = replace(entry, memory=altered(entry.memory, demotion=now.demotion))
+    kept = replace(entry, memory=replace_fields(entry.memory, demotion=now.demotion))
     return write(tx, who, kept, "update", changed=fields, **more)
 
 

@@ -19,11 +19,10 @@ from commonplace.wire.errors import NotFound, PayloadTooLarge
 from commonplace.wire.filters import Where
 from commonplace.wire.palace_names import check_name, valid
 from commonplace.wire.plain import check_field
-from commonplace.wire.record import Memory, Principal, Role, Status
+from commonplace.wire.record import EVERY_STATUS, Memory, Principal, Role
 
 PALACE = "palace"
 MAX_TEXT_CHARS = 16_384  # of an identity or a description: an identity is part of every answer
-_ANY: tuple[Status, ...] = ("live", "archived", "pending", "deleted")
 
 
 @dataclass(slots=True)
@@ -145,7 +144,7 @@ class Palaces:
         return None if first is None else Palace(name, created_at=first.created_at)
 
     async def _first(self, who: Principal, name: str) -> Memory | None:
-        reach = Reach(who.tenant, (name,), statuses=_ANY)
+        reach = Reach(who.tenant, (name,), statuses=EVERY_STATUS)
         page = await self._core.primary.scan(reach, limit=1, newest_first=False)
         return page.memories[0] if page.memories else None
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.record import MIN_SECRET_CHARS
 
-MIN_CHARS = 8
 _LABEL_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_LABEL_CHARS = 64
 _LABELLED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]{0,63})[ ]?=[ ]?(\S.*)\Z")
@@ -44,9 +44,10 @@ class Secrets:
         kept: dict[str, str] = {}
         for label, value in pairs:
             value = value.strip()
-            if len(_without_white_space(value)) < MIN_CHARS:
+            if len(_without_white_space(value)) < MIN_SECRET_CHARS:
                 raise ValidationError(
-                    f"the secret {label!r:.80} is too short to look for: it must have at least {MIN_CHARS} characters",
+                    f"the secret {label!r:.80} is too short to look for: "
+                    f"it must have at least {MIN_SECRET_CHARS} characters",
                     field="secrets",
                 )
             if _in_marker(value, NEUTRAL):
@@ -197,7 +198,7 @@ def _utf8_size(c: str) -> int:
 def _label(wanted: str, values: Iterable[str], lowered: str) -> str:
     """A label for a marker: it must not tell any part of a secret that is long enough to matter."""
     label = _LABEL_CHARS.sub("_", wanted).strip("_")[:_MAX_LABEL_CHARS] or NEUTRAL
-    grams = (label[i : i + MIN_CHARS].lower() for i in range(len(label) - MIN_CHARS + 1))
+    grams = (label[i : i + MIN_SECRET_CHARS].lower() for i in range(len(label) - MIN_SECRET_CHARS + 1))
     return NEUTRAL if any(gram in lowered for gram in grams) or any(_in_marker(v, label) for v in values) else label
 
 
@@ -267,11 +268,11 @@ def from_file(path: Path) -> list[tuple[str, str]]:
         if not line or line == "#" or line.startswith("# "):
             continue
         labelled = _LABELLED.match(line)
-        if labelled and len(labelled[2]) >= MIN_CHARS:
+        if labelled and len(labelled[2]) >= MIN_SECRET_CHARS:
             pairs.append((labelled[1], labelled[2]))
-        elif len(line) < MIN_CHARS:
+        elif len(line) < MIN_SECRET_CHARS:
             raise ValidationError(
-                f"{path}, line {number}: a secret must have at least {MIN_CHARS} characters",
+                f"{path}, line {number}: a secret must have at least {MIN_SECRET_CHARS} characters",
                 field="redaction.secrets_file",
             )
         else:

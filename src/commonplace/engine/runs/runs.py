@@ -17,7 +17,7 @@ from commonplace.engine.types import Snapshot
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import NotFound, SecretLeakage, ValidationError
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import MIN_SECRET_CHARS, Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 RUNS = "run"  # every run of a tenant and when it was last used, so that idle ones are found
@@ -28,7 +28,7 @@ _FIELDS = ("id", "tenant", "owner", "used", "ref", "agent")  # of a run, which a
 _WITHIN = (*BACKENDS, _OUTCOME)  # all that goes when it ends
 IDLE_MS = 7 * DAY_MS
 TOUCHED_MS = 3_600_000  # a use is written down at most this often, and idle runs are looked for as often
-SECRET_CHARS = (8, 65_536)
+SECRET_CHARS = (MIN_SECRET_CHARS, 65_536)
 MAX_SECRETS = 100
 MAX_SECRET_CHARS = 262_144  # of all together: each is looked for in many spellings
 _ID = re.compile(r"run_[0-9a-f]{32}\Z")

@@ -1,6 +1,6 @@
 """What was dated by a clock far ahead: found, told, and dated anew.
 
-The ledger is never rewritten: its entries keep the time they were made with, and what is mended gets an entry of its
+The ledger is never rewritten: its entries keep the time they were made with, and what is repaired gets an entry of its
 own that says so.
 """
 
@@ -15,12 +15,11 @@ from commonplace.engine.memory.write import write
 from commonplace.stores.base import Entry, Finding, Reach, Transaction
 from commonplace.stores.graph import LEAP_MS, Triple
 from commonplace.wire.filters import Condition
-from commonplace.wire.record import ALL_AGENTS, Memory, Principal, Status
+from commonplace.wire.record import ALL_AGENTS, EVERY_STATUS, Memory, Principal
 from commonplace.wire.times import iso
 from commonplace.wire.words import plural
 
 REPAIR = "mend_time"
-_EVERY_STATUS: tuple[Status, ...] = ("live", "pending", "archived", "deleted")
 _AT_ONCE = 1000
 
 
@@ -33,8 +32,7 @@ async def examine(core: Core, who: Principal, repair: bool) -> Finding:
     if not memories and not triples and not head:
         return Finding(check, True, "ok")
     latest = max([head, *(m.created_at for m in memories), *(t.valid_from for t in triples)])
-    are = "is" if len(memories) + len(triples) == 1 else "are"
-    dated = f"{plural(len(memories), 'memory')} and {plural(len(triples), 'statement')} {are} dated up to {iso(latest)}"
+    dated = f"{plural(len(memories), 'memory')} and {plural(len(triples), 'statement')} are dated up to {iso(latest)}"
     ahead = f"{dated}, far ahead of the clock"
     total = (await core.primary.audit_head(who.tenant))[0]
     if not repair:
@@ -61,7 +59,7 @@ async def _entries_ahead(core: Core, tenant: str, limit: int) -> tuple[list[int]
 async def _memories_ahead(core: Core, tenant: str, limit: int) -> list[Memory]:
     agents = tuple(await core.primary.agent_names(tenant))
     where = (Condition(("created_at",), "gt", limit),)
-    return await read_all(core, Reach(tenant, agents, where, statuses=_EVERY_STATUS))
+    return await read_all(core, Reach(tenant, agents, where, statuses=EVERY_STATUS))
 
 
 async def _statements_ahead(core: Core, tenant: str, limit: int, times: set[int]) -> list[Triple]:

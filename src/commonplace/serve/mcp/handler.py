@@ -11,6 +11,7 @@ from commonplace.serve.mcp.messages import is_plain
 from commonplace.serve.mcp.tools import Document, McpSession, Prompt, Resource, Tool, ToolSet
 from commonplace.wire.errors import Fault, NotFound, OperatorActionRequired, ValidationError, internal_error
 from commonplace.wire.strict_json import dumps
+from commonplace.wire.words import shorten
 
 if TYPE_CHECKING:
     from commonplace.engine import Redactor
@@ -20,7 +21,8 @@ UNSUPPORTED_VERSION = -32022
 #: Methods that wait for the engine; all others are answered from the tables at once.
 WAITING = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
 MAX_COMPLETIONS = 100  # what the protocol allows
-_MAX_SAID, _MAX_READ = 2_000, 10_000  # characters of a refusal: shown, and looked at for secrets
+_MAX_REFUSAL_CHARS = 2_000
+_MAX_SCANNED_CHARS = 10_000  # of a refusal: what is looked at for secrets before it is cut
 #: How long a client of a stateless version may keep an answer: what a server offers changes only with its version.
 _LISTS = ("server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
 _TTL_MS = {**dict.fromkeys(_LISTS, 300_000), "resources/read": 0}
@@ -77,15 +79,17 @@ class McpHandler:
             raise self._invalid("params must be an object")
         perform = self._methods(version).get(method)
         if perform is None:
-            raise _no_method(method if is_plain(method) else await _without_secrets(session, method[:_MAX_READ]))
+            if not is_plain(method):
+                method = await _without_secrets(session, method[:_MAX_SCANNED_CHARS])
+            raise _no_method(method)
         if method.endswith("/list") and params.get("cursor") is not None:
             raise self._invalid("there is only one page: leave out the cursor")
         try:
             result = await perform(session, version, params)
         except JsonRpcError as error:
             if method in WAITING:
-                message, error.data = await _without_secrets(session, (error.message[:_MAX_READ], error.data))
-                error.message = _cut(message, _MAX_SAID)
+                message, error.data = await _without_secrets(session, (error.message[:_MAX_SCANNED_CHARS], error.data))
+                error.message = shorten(message, _MAX_REFUSAL_CHARS)
             raise
         except Exception as error:
             self._report(method, error)
@@ -252,11 +256,7 @@ async def _redactor(session: McpSession) -> Redactor:
 
 
 def _no_method(method: str) -> JsonRpcError:
-    return JsonRpcError(METHOD_NOT_FOUND, f"Method not found: {_cut(method, 80)}")
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + "…"
+    return JsonRpcError(METHOD_NOT_FOUND, f"Method not found: {shorten(method, 80)}")
 
 
 def advice(tool: str, fault: Fault) -> str:

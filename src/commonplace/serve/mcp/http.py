@@ -17,9 +17,9 @@ from starlette.types import Message, Receive, Scope, Send
 from commonplace.__about__ import __version__
 from commonplace.serve.context import RECORD, AppContext
 from commonplace.serve.http_io import CLIENT_GONE, read_body, send_reply
-from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, JsonRpcError
+from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, SECRET_ID, JsonRpcError
 from commonplace.serve.mcp.handler import McpHandler, may_repeat
-from commonplace.serve.mcp.messages import SECRET_ID, decode
+from commonplace.serve.mcp.messages import decode
 from commonplace.serve.mcp.sessions import RequestSession
 from commonplace.serve.protocols import DEFAULT_TOOLS, load_tool_set, tool_set_names
 from commonplace.serve.routes import ProtocolRoutes, Reply

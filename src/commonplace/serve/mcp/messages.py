@@ -9,17 +9,16 @@ from typing import Any
 from commonplace.serve.json_rpc import INVALID_REQUEST, MAX_ID_CHARS, PARSE_ERROR, JsonRpcError
 from commonplace.serve.mcp.tools import Document
 from commonplace.wire import strict_json
+from commonplace.wire.record import MIN_SECRET_CHARS
 
 #: Forms that no secret has, so that nothing must be loaded to know: methods and versions of MCP, and UUIDs.
 _PLAIN = re.compile(r"[a-z]+(/[A-Za-z_]+)+|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_SHORT = 8  # characters that a secret has at least
-SECRET_ID = "id holds a secret, and answers repeat it; choose another"
 
 
 def is_plain(given: Any) -> bool:
     """Whether a method or an id may be repeated to whoever sent it without a look at what is a secret."""
     text = str(given)
-    return len(text) < _SHORT or _PLAIN.fullmatch(text) is not None
+    return len(text) < MIN_SECRET_CHARS or _PLAIN.fullmatch(text) is not None
 
 
 def decode(data: bytes) -> Document:

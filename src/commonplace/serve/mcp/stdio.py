@@ -17,9 +17,9 @@ from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from commonplace.serve.json_rpc import INVALID_REQUEST, JsonRpcError
+from commonplace.serve.json_rpc import INVALID_REQUEST, SECRET_ID, JsonRpcError
 from commonplace.serve.mcp.handler import WAITING, McpHandler, may_repeat
-from commonplace.serve.mcp.messages import SECRET_ID, decode, is_answer, is_plain
+from commonplace.serve.mcp.messages import decode, is_answer, is_plain
 from commonplace.serve.mcp.sessions import StdioSession
 from commonplace.serve.mcp.stdio_streams import InputStream, LineSplitter, OutputStream
 from commonplace.serve.mcp.tools import Document, ToolSet
@@ -114,16 +114,17 @@ class Connection:
                 task.cancel()
 
     async def _respond(self, id: Any, method: str, params: Any) -> None:
+        if not await may_repeat(self._session, id):
+            self._send(JsonRpcError(INVALID_REQUEST, SECRET_ID).response())
+            return
         try:
-            if not await may_repeat(self._session, id):
-                raise JsonRpcError(INVALID_REQUEST, SECRET_ID)
             version = self._version
             if method != "initialize":
                 version = self._handler.version_of(method, params, version)
             async with self._turns if method in WAITING else nullcontext():
                 result = await self._handler.answer(self._session, version, method, params)
         except JsonRpcError as error:
-            self._send(error.response(None if error.message == SECRET_ID else id))
+            self._send(error.response(id))
             return
         if method == "initialize":
             self._version = result["protocolVersion"]

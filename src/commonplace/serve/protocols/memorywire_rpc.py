@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from commonplace.serve.json_rpc import INVALID_PARAMS, INVALID_REQUEST, MAX_ID_CHARS, METHOD_NOT_FOUND, PARSE_ERROR
+from commonplace.serve.json_rpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    MAX_ID_CHARS,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    SECRET_ID,
+)
 from commonplace.serve.protocols import memorywire
 from commonplace.serve.query import parse_query
 from commonplace.serve.routes import Call, MalformedBody, ProtocolRoutes, Reply, Route
@@ -47,18 +54,19 @@ async def rpc(call: Call) -> Reply:
 async def _answer(call: Call, request: Any, paid: bool = True) -> dict[str, Any] | None:
     """None for a notification."""
     redactor = call.engine.redactor
+
+    def shown(text: str) -> str:
+        return redactor.shown(text, 80)
+
     id = request.get("id") if isinstance(request, dict) and _is_id(request.get("id")) else None
     if id is not None and redactor.holds_secret(str(id)):
-        sentence = "id holds a secret, and answers repeat it; choose another"
-        return _refusal(call, None, INVALID_REQUEST, ValidationError(sentence))
-    if (problem := _problem(request, lambda text: redactor.shown(text, 80))) is not None:
+        return _refusal(call, None, INVALID_REQUEST, ValidationError(SECRET_ID))
+    if (problem := _problem(request, shown)) is not None:
         return _refusal(call, id, INVALID_REQUEST, ValidationError(problem))
     method = request["method"]
     try:
         if method not in _METHODS:
-            fault = ValidationError(
-                f"there is no method {redactor.shown(method, 80)!r}; there are {', '.join(_METHODS)}"
-            )
+            fault = ValidationError(f"there is no method {shown(method)!r}; there are {', '.join(_METHODS)}")
             answer = _refusal(call, id, METHOD_NOT_FOUND, fault)
         else:
             if not paid:

@@ -27,7 +27,7 @@ from commonplace.stores.sqlite.queries import (
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.errors import Conflict
-from commonplace.wire.record import Memory, altered
+from commonplace.wire.record import Memory, replace_fields
 
 _COLUMNS = ", ".join(VERSION_COLUMNS)
 _INSERT = f"INSERT INTO memories({_COLUMNS}) VALUES({marks(VERSION_COLUMNS)})"
@@ -125,7 +125,7 @@ class SqliteTransaction:
         memory = entry.memory
         current = self._current(memory.id)
         seq = self._next_seq()
-        memory = altered(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
+        memory = replace_fields(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
         scope = self._scope(memory.agent_id, create=True)
         assert scope is not None
         data = None if entry.vectors is None else entry.vectors.tobytes()

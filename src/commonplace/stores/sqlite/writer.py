@@ -304,7 +304,7 @@ class Writer:
         if isinstance(error, _UnsureCommit):
             return OperatorActionRequired(
                 f"{path} could not be written ({error}): whether this was kept shows when it is opened again",
-                hint="make room or mend the disk, then read before you repeat it",
+                hint="free space or repair the disk, then look whether it is there before you repeat it",
             )
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             return damaged(path, str(error))

@@ -16,24 +16,24 @@ LISTS = ("tags", "supersedes")
 BLANK: dict[str, Any] = {name: [] if name in LISTS else None for name in METADATA_FIELDS}
 
 
-def lift(metadata: dict[str, Any]) -> dict[str, Any]:
+def fields_from_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """The metadata keys that are fields of the record; a value of another type stays plain metadata."""
-    lifted: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name in TEXT_FIELDS:
         value = metadata.get(name)
         if isinstance(value, str) and value:
-            lifted[name] = value
+            fields[name] = value
     for name in LISTS:
         value = metadata.get(name)
         if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            lifted[name] = list(value)
+            fields[name] = list(value)
     importance = metadata.get("importance")
     if isinstance(importance, (int, float)) and not isinstance(importance, bool) and 0 <= importance <= 1:
-        lifted["importance"] = float(importance)
+        fields["importance"] = float(importance)
     when = _instant(metadata.get("event_time"))
     if when is not None:
-        lifted["event_time"] = when
-    return lifted
+        fields["event_time"] = when
+    return fields
 
 
 def _instant(value: Any) -> int | None:
@@ -60,7 +60,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def with_fields(memory: Memory) -> dict[str, Any]:
+def metadata_with_fields(memory: Memory) -> dict[str, Any]:
     """Metadata as written, plus what another protocol kept in fields that are shown here."""
     metadata = dict(memory.metadata)
     for name, blank in BLANK.items():

@@ -8,7 +8,7 @@ import pytest
 from stored_records import stored_records
 
 from commonplace.engine.core import REVIEW
-from commonplace.engine.memory.quotes import erase_records, turn_down
+from commonplace.engine.memory.erase_records import erase_records, reject_pending
 from commonplace.engine.types import Draft, Merge, Statement, Update
 from commonplace.testing.subject import WHO, Subject
 
@@ -17,7 +17,7 @@ def quoting(subject: Subject, run: Any, id: str, operation: str) -> Any:
     """A review of each kind that quotes this memory."""
     match operation:
         case "update":
-            return subject.engine.change(WHO, Update("agent", id, content="kingfisher two", approval_required=True))
+            return subject.engine.update(WHO, Update("agent", id, content="kingfisher two", approval_required=True))
         case "forget":
             return subject.forget(id, approval_required=True)
         case "merge":
@@ -44,11 +44,11 @@ def test_an_idempotency_key_is_kept_as_a_hash(subject: Subject, run: Any) -> Non
     assert "kingfisher" not in stored_records(subject, run)
 
 
-def test_only_what_waits_is_turned_down(subject: Subject, run: Any) -> None:
+def test_only_what_waits_is_rejected(subject: Subject, run: Any) -> None:
     id = run(subject.remember("a kingfisher"))
     review = run(quoting(subject, run, id, "forget")).review_id
     for _ in range(2):
-        run(subject.store.transact("local", lambda tx: turn_down(tx, WHO, review)))
+        run(subject.store.transact("local", lambda tx: reject_pending(tx, WHO, review)))
         subject.clock.advance(10)
     found = run(subject.engine.reviews.get(WHO, review))
     assert (found["status"], found["decision"]["reviewed_at"]) == ("rejected", subject.clock() - 20)

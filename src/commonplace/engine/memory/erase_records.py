@@ -1,4 +1,7 @@
-"""What the engine keeps beside memories and statements that quotes them, and how the quotes are taken out."""
+"""Erasing a memory or statement from the records that quote it: reviews, idempotency keys, answers, run outcomes.
+
+Apart from `erase`, because the graph needs it, too, and `erase` needs the graph.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ def erase_records(tx: Transaction, id: str) -> None:
             tx.drop_record(record.kind, record.key)
 
 
-def turn_down(tx: Transaction, who: Principal, review_id: str) -> None:
-    """A review that still waits, and whose words were erased, will never be approved."""
+def reject_pending(tx: Transaction, who: Principal, review_id: str) -> None:
+    """A review whose words were erased can never be approved: one that still waits is rejected."""
     review = tx.record(REVIEW, review_id)
     if review is not None and review.value["status"] == "pending":
         decision = {"approved": False, "reviewer": who.name, "reviewed_at": tx.now}
