@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -259,12 +260,8 @@ class Reviews:
             request = replace(request, canonical=canonical_id, duplicates=others)
 
         async def attempt() -> ReviewOutcome:
-            try:
+            with _gone_is_outdated(edited):
                 canonical, duplicates = await merge.resolve_parties(core, who, request)
-            except NotFound:
-                if edited is None:
-                    raise _ReviewOutdated from None
-                raise
             merged, entry = await merge.merged_entry(core, canonical, duplicates, request)
 
             def work(tx: Transaction) -> ReviewOutcome:
@@ -287,12 +284,8 @@ class Reviews:
         check_update(update)
 
         async def attempt() -> ReviewOutcome:
-            try:
+            with _gone_is_outdated(edited):
                 current, next = await staging.plan_update(core, who, update)
-            except NotFound:
-                if edited is None:
-                    raise _ReviewOutdated from None
-                raise
             (entry,) = await core.make_entries([next])
 
             def work(tx: Transaction) -> ReviewOutcome:
@@ -321,6 +314,17 @@ class Reviews:
             return ReviewOutcome(shown(kept), graph.apply_statement(tx, author, made))
 
         return await core.transact(who.tenant, work)
+
+
+@contextmanager
+def _gone_is_outdated(edited: object) -> Iterator[None]:
+    """What the reviewer was shown and is no more makes the review outdated; what an edit names must be there."""
+    try:
+        yield
+    except NotFound:
+        if edited is None:
+            raise _ReviewOutdated from None
+        raise
 
 
 _Edit = TypeVar("_Edit", Draft, Update, Forget, Merge, Statement)
