@@ -43,9 +43,7 @@ def teach(start: CrossEncoder, spaces: Sequence[Tokens], nearest: Sequence[np.nd
         for n in range(len(spaces)):
             if fold[n] == number:
                 taught[n] = _read(model, spaces[n], nearest[n])
-                for example, places, logits in zip(
-                    spaces[n].examples, taught[n].places, taught[n].logits, strict=True
-                ):
+                for example, places, logits in zip(spaces[n].examples, taught[n].places, taught[n].logits, strict=True):
                     if example.gold:
                         right += places[int(np.argmax(logits))] in example.gold
                         wrong += 1

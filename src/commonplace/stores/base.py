@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.graph import GraphReads, GraphWork
+from commonplace.stores.token_vectors import Codes, QuestionTokens
 from commonplace.wire.filters import Where, matches
 from commonplace.wire.record import Memory, Status
 
@@ -42,6 +43,7 @@ class Entry:
     vectors: Vectors | None  # shape (parts, dimension), rows of length 1; None when there is no embedder
     terms: bytes  # commonplace.stores.text.terms(); every store may recompute it
     generation: int = 0  # the embedder generation that made `vectors`
+    tokens: Sequence[Codes] | None = None  # of each part, for late interaction; None when the embedder has none
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,6 +74,8 @@ class Search:
     vector: Vectors | None = None  # shape (dimension,), length 1
     limit: int = 20  # best by meaning and best by keywords, each
     generation: int | None = None  # of the embedder the caller knows; a store that has another raises StaleGeneration
+    tokens: QuestionTokens | None = None  # with it, a third leg: the best `limit` by late interaction among
+    depth: int = 60  # so many of the best by meaning and as many by keywords
 
 
 @dataclass(slots=True)
@@ -82,6 +86,7 @@ class Candidate:
     dense: float | None = None  # cosine of its best part
     keyword: float | None = None  # BM25 within the scope
     matched: int | None = None  # bit i tells whether the question's term i (`text.query_terms`) occurs in it
+    late: float | None = None  # late interaction of its best part
 
 
 @dataclass(slots=True, frozen=True)
