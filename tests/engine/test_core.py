@@ -273,7 +273,7 @@ async def _replace_embedder(engine: Engine, embedder: Embedder) -> asyncio.Futur
     store: Any = engine._core.primary
     generation, _ = await store.begin_generation(embedder.name, embedder.dimension)
     lacking = await store.without_vectors(generation, 0, 100)
-    await store.fill_vectors(generation, [(number, embedder.embed([m.content])) for number, m in lacking])
+    await store.fill_vectors(generation, [(number, embedder.embed([m.content]), None) for number, m in lacking])
     assert await store.switch_generation(generation)
     replacing = asyncio.ensure_future(engine._core.use_embedder(embedder))
     while engine._core.embedding is None or engine._core.embedding.embedder is not embedder:

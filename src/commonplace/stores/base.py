@@ -205,7 +205,10 @@ class Store(Protocol):
         """The current versions that exist, whatever their status, in the order asked."""
 
     async def search(self, search: Search) -> list[Candidate]:
-        """At most `limit` by each leg, unordered; everything in `reach` applied before the cut."""
+        """At most `limit` by each leg, unordered; everything in `reach` applied before the cut.
+
+        Every score is given for each of them, `late` where the store has the memory's tokens.
+        """
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> int:
         """Remove them and every trace of their content; how many there were."""
@@ -326,7 +329,8 @@ class Primary(Store, GraphReads, Protocol):
     async def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         """Runs of one session's memories in the order written: these with up to `each` before and after them.
 
-        All within the reach, with their cosine and the terms they match; what belongs to no session is left out.
+        All within the reach, with their cosine, late interaction and the terms they match; what belongs to no session
+        is left out.
         """
 
     async def delete_migration_backups(self) -> None:
@@ -378,7 +382,10 @@ class Reindexable(Protocol):
 
     async def count_without_vectors(self, generation: int) -> int: ...
 
-    async def fill_vectors(self, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None: ...
+    async def fill_vectors(
+        self, generation: int, vectors: Sequence[tuple[int, Vectors, Sequence[Codes] | None]]
+    ) -> None:
+        """Of the versions with these numbers, with the tokens of each part (see `Entry`)."""
 
     async def switch_generation(self, generation: int) -> bool:
         """Search by that generation from now on, unless a memory still lacks its vector: then False."""
@@ -388,6 +395,8 @@ class Reindexable(Protocol):
 class LateVectors(Reindexable, Protocol):
     """A store that takes the vectors of a memory after the memory itself."""
 
-    async def add_vectors(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+    async def add_vectors(
+        self, memory: Memory, number: int, generation: int, vectors: Vectors, tokens: Sequence[Codes] | None = None
+    ) -> None:
         """Of the version with that number (see `without_vectors`): searched from now on, without a version or an
         audit entry. Nothing happens to one that is gone; raises StaleGeneration when another embedder took over."""

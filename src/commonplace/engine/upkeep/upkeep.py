@@ -174,7 +174,7 @@ class Upkeep:
                     vectors = await maker.embed_async([text for texts in parts for text in texts])
                     filled, start = [], 0
                     for (number, _), texts in zip(batch, parts, strict=True):
-                        filled.append((number, vectors[start : start + len(texts)]))
+                        filled.append((number, vectors[start : start + len(texts)], None))
                         start += len(texts)
                     await store.fill_vectors(generation, filled)
                     done += len(batch)
