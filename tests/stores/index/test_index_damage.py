@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import random
 import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 from index_rows import DIMENSION, SCOPE, WORDS, check, filled, on_disk, question, snapshot, unit
 
 from commonplace.stores import text
@@ -230,6 +233,30 @@ def test_tokens_that_are_nowhere_are_rebuilt_by_the_flush_that_meets_them(erased
     assert opened.rebuilds == 1
     assert opened.verify(rows, SCOPE) == []
     check(opened, rows, question())
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_flipped_bits_break_neither_search_nor_upkeep_and_are_mended_from_rows(seed: int, tmp_path: Path) -> None:
+    rng, rows = random.Random(seed), filled(50)
+    with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+        place = on_disk(Path(folder), rows)
+        path = rng.choice(sorted(place.glob("*.seg")))
+        raw = bytearray(path.read_bytes())
+        for _ in range(rng.choice((1, 4, 64))):
+            raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+        path.write_bytes(raw)
+        opened = SegmentIndex(Path(folder), "store")
+        opened.search(rows, SCOPE, question(limit=rng.choice((3, 300))))
+        opened.search(rows, SCOPE, question(limit=3)._replace(vector=None))
+        rows.erase(1100)
+        opened.maintain(rows, SCOPE)
+        opened.purge_erased(rows, SCOPE)
+        if opened.verify(rows, SCOPE):
+            opened.rebuild(rows, SCOPE)
+        assert opened.verify(rows, SCOPE) == []
+        check(opened, rows, question())
 
 
 def test_a_segment_of_the_format_before_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
