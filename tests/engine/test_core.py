@@ -23,6 +23,7 @@ from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.vector_rows import vectors_of
 from commonplace.stores.text import terms
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
@@ -228,7 +229,7 @@ def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(pat
         ).fetchall()
         assert len(rows) == 2
         for (data,), fact in zip(rows, FACTS, strict=False):
-            assert np.frombuffer(data, np.float32) == pytest.approx(second.embed([fact])[0])
+            assert vectors_of(data, 64) == pytest.approx(second.embed([fact]), abs=1e-4)
         await engine.close()
 
     asyncio.run(scenario())
