@@ -205,3 +205,12 @@ def test_a_file_is_read_for_its_hash_again_only_when_it_changed(
     os.utime(path, ns=(1, 1))
     with pytest.raises(Unavailable, match="the model is damaged"):
         file.checked()
+
+
+def test_what_ships_is_whole_and_says_what_it_was_made_from() -> None:
+    root = Path(__file__).parents[2]
+    assert packaged_files.problems(packaged_files.ENCODER, packaged_files.TOKENIZER) == []
+    assert '"NOTICE"' in (root / "pyproject.toml").read_text("utf-8")
+    notice = (root / "NOTICE").read_text("utf-8")
+    for file in (packaged_files.ENCODER, packaged_files.TOKENIZER):
+        assert str(file.path.relative_to(root)) in notice
