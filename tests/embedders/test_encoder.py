@@ -50,6 +50,7 @@ def test_one_pass_gives_the_same_vector_and_those_of_the_tokens(encoder: Encoder
         np.testing.assert_allclose(np.linalg.norm(each.tokens, axis=1), 1, atol=1e-5)
         assert each.weights.shape == each.kept.shape == (count,)
         assert (each.weights > 0).all()
+        assert all(array.base is None for array in each), "whoever keeps one keeps no other"
 
 
 @given(text=st.text(max_size=300))
