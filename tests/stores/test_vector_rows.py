@@ -20,6 +20,7 @@ from commonplace.engine import Draft, Engine, Query
 from commonplace.stores.base import Candidate, Reach, Search
 from commonplace.stores.fixed_point import cosines, is_finite, to_fixed, to_floats
 from commonplace.stores.sqlite import SqliteStore, schema
+from commonplace.stores.sqlite.index import manifest, segment
 from commonplace.stores.sqlite.vector_rows import to_cells, tokens_of, vectors_of
 from commonplace.stores.token_vectors import QuestionTokens
 from commonplace.testing.subject import WHO, FakeClock
@@ -140,19 +141,20 @@ def test_a_store_of_the_version_before_opens_recalls_and_reindexes_to_the_same_a
 
     async def scenario() -> None:
         path, plain, tokens = tmp_path / "old" / "commonplace.db", HashingEmbedder(64), HashingTokens(32)
-        old = await opened(path, plain)
-        ids = await remember_all(old)
-        await old.update_with(WHO, "agent", ids[1], lambda m: m)
-        before = await found(old, plain)
-        await old.warm_indexes()
-        await old.close()
+        with monkeypatch.context() as earlier:
+            for module in (segment, manifest):
+                earlier.setattr(module, "FORMAT", 1)
+            old = await opened(path, plain)
+            ids = await remember_all(old)
+            await old.update_with(WHO, "agent", ids[1], lambda m: m)
+            before = await found(old, plain)
+            await old.warm_indexes()
+            await old.close()
         as_before_tokens(path)
-        if segments:
-            for file in path.parent.rglob("*.seg"):
-                raw = file.read_bytes()
-                file.write_bytes(raw[:8] + (1).to_bytes(4, "little") + raw[12:])  # the format before
+        assert bool(list(path.parent.rglob("*.seg"))) is segments
 
         again = await opened(path, plain)
+        assert [f for f in await again.upkeep.doctor(WHO, repair=False) if not f.ok] == []
         assert scores(await found(again, plain)) == scores(before)
         assert again._core.primary._db.pragma("user_version") == schema.VERSION  # type: ignore[attr-defined]
         lacking = await found(again, HashingTokens(64))
