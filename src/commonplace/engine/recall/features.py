@@ -56,7 +56,10 @@ class FeatureExtractor:
         if parts.names and (memory.user_id or memory.entity_name) and _is_named(memory, asked.words):
             features["subject"] = 1.0
         if asked.periods:
-            features["time"] = times.agreement(asked.periods, event_moment(memory))
+            if memory.event_time is not None:
+                features["time"] = times.agreement(asked.periods, memory.event_time)
+            elif times.written_within(asked.periods, memory.created_at):
+                features["time"] = 1.0
         if parts.validity and self.replacement(memory) is not None:
             features["replaced_asked" if asked.past else "replaced"] = 1.0
         if self._age:
