@@ -378,7 +378,10 @@ class Reindexable(Protocol):
 
     async def count_without_vectors(self, generation: int) -> int: ...
 
-    async def fill_vectors(self, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None: ...
+    async def fill_vectors(
+        self, generation: int, vectors: Sequence[tuple[int, Vectors, Sequence[Codes] | None]]
+    ) -> None:
+        """Of the versions with these numbers, with the tokens of each part (see `Entry`)."""
 
     async def switch_generation(self, generation: int) -> bool:
         """Search by that generation from now on, unless a memory still lacks its vector: then False."""
@@ -388,6 +391,8 @@ class Reindexable(Protocol):
 class LateVectors(Reindexable, Protocol):
     """A store that takes the vectors of a memory after the memory itself."""
 
-    async def add_vectors(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+    async def add_vectors(
+        self, memory: Memory, number: int, generation: int, vectors: Vectors, tokens: Sequence[Codes] | None = None
+    ) -> None:
         """Of the version with that number (see `without_vectors`): searched from now on, without a version or an
         audit entry. Nothing happens to one that is gone; raises StaleGeneration when another embedder took over."""
