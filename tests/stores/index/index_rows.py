@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores import exact_search, text
+from commonplace.stores.fixed_point import to_fixed, to_floats
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 
 DIMENSION = 16
@@ -44,7 +45,7 @@ class Rows:
         expires_at: int = 0,
     ) -> None:
         self.seq += 1
-        blob = None if vectors is None else vectors.tobytes()
+        blob = None if vectors is None else to_fixed(vectors).tobytes()
         self.rows.pop(mid, None)  # keeps the dictionary in order of seq
         self.rows[mid] = IndexRow(
             mid, self.seq, searchable, type, user, created_at, expires_at, text.terms(content), blob
@@ -94,12 +95,14 @@ def expected(rows: Rows, query: IndexQuery) -> dict[int, tuple[float | None, flo
     held = [
         (
             row.terms or b"",
-            None if row.vectors is None else np.frombuffer(row.vectors, np.float32).reshape(-1, rows.dimension or 1),
+            None
+            if row.vectors is None
+            else to_floats(np.frombuffer(row.vectors, np.int16)).reshape(-1, rows.dimension or 1),
         )
         for row in living
     ]
     ranked = exact_search.rank(held, query.terms, query.vector, len(living) or 1)
-    scores = {i: (dense, keyword) for i, dense, keyword in ranked}
+    scores = {i: (dense, keyword) for i, dense, keyword, _ in ranked}
     missing = (None, 0.0 if query.terms else None)
     return {row.mid: scores.get(i, missing) for i, row in enumerate(living) if admits(row, query)}
 
