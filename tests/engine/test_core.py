@@ -23,6 +23,7 @@ from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.vector_rows import vectors_of
 from commonplace.stores.text import terms
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
@@ -228,7 +229,7 @@ def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(pat
         ).fetchall()
         assert len(rows) == 2
         for (data,), fact in zip(rows, FACTS, strict=False):
-            assert np.frombuffer(data, np.float32) == pytest.approx(second.embed([fact])[0])
+            assert vectors_of(data, 64) == pytest.approx(second.embed([fact]), abs=1e-4)
         await engine.close()
 
     asyncio.run(scenario())
@@ -449,7 +450,9 @@ def test_the_first_embedder_is_the_stores_and_another_only_says_so(clock: FakeCl
         await late.use_embedder(UnregisteredEmbedder("second"))
         assert (late.embedding, late.embedder_info) == (None, info)
         assert late.note is not None
-        assert late.note.startswith("this store's vectors were made by first, but second is configured")
+        assert late.note.startswith(
+            "this store's vectors were made by first, which cannot be used here: recall is by keywords only"
+        )
         assert (await late.encode_with_info(["x"], "local"))[0] is None
 
     asyncio.run(scenario())

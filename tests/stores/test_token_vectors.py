@@ -89,9 +89,10 @@ def test_a_memory_scores_as_its_best_part_and_not_at_all_without_tokens() -> Non
     question = QuestionTokens.of(unit(rng, 5), np.ones(5, np.float32))
     parts = [quantise(unit(rng, count)) for count in (3, 0, 9)]
     alone = [float(late_scores(question, part, [len(part)])[0]) for part in parts]
-    flat = [part.reshape(-1) for part in parts]
-    narrower = quantise(rng.normal(size=(2, 10)).astype(np.float32))
-    found = best_late_scores(question, [parts, flat, [parts[0]], [], [parts[1]], [narrower]])
-    assert found == [max(alone), max(alone), alone[0], None, None, None]
+    a, b, c = (part.reshape(-1) for part in parts)
+    narrower = quantise(rng.normal(size=(2, 10)).astype(np.float32)).reshape(-1)
+    found = best_late_scores(question, [a, b, c, c, a, b, narrower, narrower, a], [3, 1, 0, 1, 1, 1, 2])
+    assert found == [max(alone), alone[2], None, alone[0], None, None, alone[0]]
+    assert best_late_scores(question, [], [0, 0]) == best_late_scores(question, [b, b], [1, 1]) == [None, None]
     nothing = QuestionTokens.of(unit(rng, 0), np.ones(0, np.float32))
-    assert best_late_scores(nothing, [parts]) == [None]
+    assert best_late_scores(nothing, [a], [1]) == [None]

@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 NAME = "commonplace-judge-2/int8"
 MODEL = Path(__file__).with_name("judge-int8.onnx")
 SHA256 = "b8aad82ac190c86a443e6aebfc5a05f22f4dab48fe6ebda67f6060ae1976fee1"
+FILE = PackagedFile(MODEL, SHA256, "the judge")
 
 MAX_TOKENS = 192  # of the pair; it was trained on 160
 _MAX_CHARS = MAX_TOKENS * onnx_encoder.CHARACTERS_PER_TOKEN
@@ -40,7 +42,7 @@ class MiniLMJudge:
     note: str | None = None
 
     def __init__(self, model: Path = MODEL, *, sha256: str = SHA256, remembered: int = _REMEMBERED) -> None:
-        self._model = PackagedFile(model, sha256, "the judge")
+        self._model = replace(FILE, path=model, sha256=sha256)
         self._loading = threading.Lock()
         self._loaded: tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer] | None = None
         self._remembered = remembered

@@ -259,8 +259,16 @@ def _late_leg(search: Search, found: Sequence[Entry]) -> exact_search.LateLeg | 
     question = search.tokens
     if question is None:
         return None
-    kept = [() if e.vectors is None or e.tokens is None or len(e.tokens) != len(e.vectors) else e.tokens for e in found]
-    return exact_search.LateLeg(search.depth, lambda rows: best_late_scores(question, [kept[row] for row in rows]))
+
+    def scores(rows: Sequence[int]) -> list[float | None]:
+        entries = [found[row] for row in rows]
+        kept = [
+            e.tokens if e.tokens and e.vectors is not None and len(e.tokens) == len(e.vectors) else () for e in entries
+        ]
+        codes = [part.reshape(-1) for parts in kept for part in parts]
+        return best_late_scores(question, codes, [*map(len, kept)])
+
+    return exact_search.LateLeg(search.depth, scores)
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: base.StoreSettings | None = None) -> InMemory:

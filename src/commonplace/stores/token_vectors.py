@@ -77,23 +77,23 @@ def late_scores(question: QuestionTokens, codes: Codes, counts: Sequence[int] | 
     return scores
 
 
-def best_late_scores(question: QuestionTokens, memories: Sequence[Sequence[Codes]]) -> list[float | None]:
-    """Of the best part of each memory; None for one without tokens of the question's dimension.
+def best_late_scores(question: QuestionTokens, parts: Sequence[Codes], counts: Sequence[int]) -> list[float | None]:
+    """Of the best part of each memory, which has `counts[i]` of `parts`, one after the other; None for one without
+    tokens of the question's dimension.
 
-    A part may be flat: all bytes of its tokens one after the other.
+    The tokens of a part are flat here: the bytes of all of them.
     """
-    scores: list[float | None] = [None] * len(memories)
+    if not parts or not question.levels.size:
+        return [None] * len(counts)
     width = question.levels.shape[1] // 2
-    if not question.levels.size:
-        return scores
-    owners = [i for i, parts in enumerate(memories) for part in parts if part.size and not part.size % width]
-    found = [p.reshape(-1, width) for parts in memories for p in parts if p.size and not p.size % width]
-    if found:
-        best = late_scores(question, np.concatenate(found), [*map(len, found)]).tolist()
-        for owner, score in zip(owners, best, strict=True):
-            held = scores[owner]
-            scores[owner] = score if held is None else max(held, score)
-    return scores
+    sizes = np.array([len(part) for part in parts])
+    fits = (sizes > 0) & (sizes % width == 0)
+    read = parts if fits.all() else [part for part, fit in zip(parts, fits.tolist(), strict=True) if fit]
+    scores = np.full(len(counts), -np.inf, np.float32)
+    if read:
+        found = late_scores(question, np.concatenate(read).reshape(-1, width), sizes[fits] // width)
+        np.maximum.at(scores, np.repeat(np.arange(len(counts)), counts)[fits], found)
+    return [None if score == -math.inf else score for score in scores.tolist()]
 
 
 def pack(parts: Sequence[Codes]) -> bytes:

@@ -18,7 +18,7 @@ from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, Segm
 from commonplace.stores.sqlite.indexer import Indexer
 from commonplace.stores.sqlite.vector_rows import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
-from commonplace.stores.token_vectors import best_late_scores
+from commonplace.stores.token_vectors import Codes, QuestionTokens, best_late_scores
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
 
@@ -149,15 +149,15 @@ def _score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: di
         f"WHERE m.mid IN ({queries.marks(by_mid)})"
     )
     mids, vectors, tokens = [], [], []
-    for mid, data, codes in db.execute(sql, tuple(by_mid)):
+    for mid, data, packed in db.execute(sql, tuple(by_mid)):
         mids.append(mid)
         vectors.append(vectors_of(data, source.dimension or 0))
-        tokens.append(tokens_of(codes, vectors[-1]))
+        tokens.append(tokens_of(packed, vectors[-1]))
     if search.vector is not None:
         for mid, cosine in zip(mids, exact_search.dense_scores(vectors, search.vector).tolist(), strict=True):
             by_mid[mid].dense = None if cosine == -math.inf else cosine
     if search.tokens is not None:
-        for mid, late in zip(mids, best_late_scores(search.tokens, tokens), strict=True):
+        for mid, late in zip(mids, _late_scores(search.tokens, tokens), strict=True):
             by_mid[mid].late = late
 
 
@@ -199,7 +199,7 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
 
         def scores(rows: Sequence[int]) -> list[float | None]:
             kept = _tokens_by_number(db, source.generation, [found[row][-3] for row in rows])
-            return best_late_scores(question, [tokens_of(kept.get(found[row][-3]), derived[row][1]) for row in rows])
+            return _late_scores(question, [tokens_of(kept.get(found[row][-3]), derived[row][1]) for row in rows])
 
         late = exact_search.LateLeg(search.depth, scores)
     ranked = exact_search.rank(derived, terms, search.vector, search.limit, late)
@@ -209,6 +209,10 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
         Candidate(queries.to_memory(found[row]), dense, keyword, matched_terms(found[row][-2], wanted), by_tokens)
         for row, dense, keyword, by_tokens in ranked
     ]
+
+
+def _late_scores(question: QuestionTokens, memories: Sequence[Sequence[Codes]]) -> list[float | None]:
+    return best_late_scores(question, [part for parts in memories for part in parts], [*map(len, memories)])
 
 
 def _tokens_by_number(db: Connection, generation: int, vids: Sequence[int]) -> dict[int, bytes]:
