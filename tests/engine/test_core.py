@@ -116,8 +116,8 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
         running, other = await two_engines(path, HashingEmbedder(128))
         await other.upkeep.reindex(WHO, HashingEmbedder(64))
         opening: list[str] = []
-        really = core.open_embedder
-        monkeypatch.setattr(core, "open_embedder", lambda name: opening.append(name) or really(name))  # type: ignore
+        really = core.open_recorded
+        monkeypatch.setattr(core, "open_recorded", lambda name: opening.append(name) or really(name))  # type: ignore
         found = await asyncio.gather(*(recall_explained(running) for _ in range(12)))
         assert opening == ["hashing-64"]
         assert all(cosines(one) == pytest.approx(cosines(found[0])) for one in found)
