@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from commonplace.embedders.text_queue import Lane
-from commonplace.engine.core import Core, question_tokens
+from commonplace.engine.core import Core, question_tokens, reads_speakers
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
-from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
+from commonplace.engine.recall.ranking import CLOSELY, REACH, Blend, RankedCandidate, Shortlist, fit_name, fitted_blend
 from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import AgentContext, Reach, Search
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
-FEWEST = 15
+FEWEST = 20
 SURROUNDED = 4
 _MAX_SURROUNDED = 8
 
@@ -25,6 +24,7 @@ class SearchOutcome:
     question: Question
     ranked: list[RankedCandidate]
     embedder: str | None  # the one that made the question's vector; None when only words were searched
+    fit_name: str | None = None  # under which name weights and relevance were fitted for what it found
 
     @property
     def dense(self) -> bool:
@@ -38,18 +38,18 @@ async def search(
     k: int,
     *,
     parts: RecallParts = ALL,
-    weights: Mapping[str, float] | None = None,
+    blend: Blend | None = None,
     snapshot: Snapshot | None = None,
 ) -> SearchOutcome:
     """Asked again when the store's embedder is replaced meanwhile: another one's vectors say nothing here."""
     if snapshot is not None:
         parts = replace(parts, names=False)  # who speaks is only known of today
     asked_at = snapshot.at if snapshot else core.clock()
-    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, weights, asked_at))
+    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, blend, asked_at))
 
 
 async def _search_once(
-    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, weights: Mapping[str, float] | None, asked_at: int
+    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int
 ) -> SearchOutcome:
     # The past had other replacements, and its sessions are not indexed.
     now = reach.as_of is None
@@ -58,7 +58,9 @@ async def _search_once(
     question = analyse(text, context, asked_at, parts)
     encoded, info = None, core.embedder_info
     if question.telling:
-        encoded, info = await core.encode_with_info([question.sought], reach.tenant, Lane.QUERY, bounded=True)
+        # An embedder that reads who said something wants to read who is asked about.
+        asked = question.text if reads_speakers(core.embedding) else question.sought
+        encoded, info = await core.encode_with_info([asked], reach.tenant, Lane.QUERY, bounded=True)
     wanted = Search(
         reach,
         question.sought,
@@ -70,7 +72,10 @@ async def _search_once(
     candidates = await core.primary.search(wanted)
     if not question.telling:
         candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
-    shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
+    embedder = info.name if info and encoded else None
+    fitted_as = None if embedder is None else fit_name(embedder, candidates)
+    blend = blend or fitted_blend(fitted_as)
+    shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, blend=blend)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
-    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and encoded else None)
+    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, fitted_as)
