@@ -43,13 +43,12 @@ def main() -> None:
 def teach_main(chosen: argparse.Namespace) -> None:
     from bench.encoder.network import from_published
     from bench.encoder.teacher import teach
-    from bench.encoder.train import Recipe, Trainer
+    from bench.encoder.train import nearest
     from bench.judge.network import cross_encoder
 
     spaces = [*map(Reader(chosen.tokenizer).space, judge_spaces())]
-    trainer = Trainer(spaces, Recipe())
-    trainer.choose_near(_to_device(from_published(chosen.start)))
-    taught = teach(cross_encoder(chosen.start), spaces, trainer.nearest)
+    near = nearest(_to_device(from_published(chosen.start)), spaces)
+    taught = teach(cross_encoder(chosen.start), spaces, near)
     entries = {
         space.name: {"places": one.places, "logits": [[round(x, 2) for x in row] for row in one.logits]}
         for space, one in zip(spaces, taught, strict=True)
@@ -92,13 +91,9 @@ def train_main(chosen: argparse.Namespace) -> None:
 
 
 def measure_main(chosen: argparse.Namespace) -> None:
-    from safetensors.torch import load_file
+    from bench.encoder.network import load
 
-    from bench.encoder.network import Encoder
-
-    model = Encoder()
-    model.load_state_dict({name: value.float() for name, value in load_file(str(chosen.weights)).items()})
-    _report(chosen.weights.name, _to_device(model), _sets(Reader(chosen.tokenizer), chosen.locomo))
+    _report(chosen.weights.name, _to_device(load(chosen.weights)), _sets(Reader(chosen.tokenizer), chosen.locomo))
 
 
 def export_main(chosen: argparse.Namespace) -> None:
