@@ -1,31 +1,127 @@
-"""Install, check and list the embedding model.
+"""List, check, switch and install the models that make vectors.
+
+The default, `encoder`, is in the package and needs nothing.
 
 \b
 Example:
-  commonplace model build
+  commonplace model list
   commonplace model verify
+  commonplace model switch encoder
 """
 
 from __future__ import annotations
 
-from commonplace.cli import FAILURE
-from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.output import Document, Table, note, size
+from typing import Annotated, Any
+
+from commonplace.cli import FAILURE, OK
+from commonplace.cli.support import options
+from commonplace.cli.support.command import Answer, Commands, Session, argument
+from commonplace.cli.support.output import Table, note, plural, size
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.config import DATABASE
+from commonplace.wire.errors import ValidationError
+
+_MODELS = ("encoder", "minilm")
 
 commands = Commands(__doc__)
 
 
-@commands.add("build")
-def build(run: Session) -> Answer:
-    """Install the default model, if it is missing, from the network.
+@commands.add("list")
+def list_models(run: Session) -> Answer:
+    """List the models that work offline, and which one made the store's vectors.
 
     \b
     Example:
-      commonplace model build
+      commonplace model list
+      commonplace model list --json
+    """
+    used = _embedder(run)
+    found = [{**model, "used": model["name"] == used} for model in _listing()]
+    headers = ["model", "state", "size", "dimension", "this store's", "path"]
+    rows = [
+        [m["spec"], _state(m), size(m["bytes"]), m["dimension"], "yes" if m["used"] else "", m["path"]] for m in found
+    ]
+    return Answer({"models": found, "embedder": used}, Table(headers, rows))
+
+
+@commands.add("verify")
+def verify(
+    run: Session, name: Annotated[str | None, argument("NAME", "encoder or minilm; by default all there are.")] = None
+) -> Answer:
+    """Check that the models' files are whole; exits 2 when they are not.
+
+    \b
+    Example:
+      commonplace model verify
+      commonplace model verify minilm
+    """
+    from commonplace.embedders import packaged_files
+    from commonplace.judges.minilm import FILE as JUDGE
+
+    by_name = {model["spec"]: model for model in _listing()}
+    chosen = [by_name[_known(name)]] if name else [m for m in by_name.values() if m["installed"] or m["default"]]
+    problems = [problem for model in chosen for problem in model["problems"]]
+    names = [model["spec"] for model in chosen]
+    if name is None:
+        problems += packaged_files.problems(JUDGE)
+        names.append("judge")
+    document = {"ok": not problems, "models": names, "path": chosen[0]["path"], "problems": problems}
+    said = "\n".join(problems) if problems else f"whole: {', '.join(names)}"
+    return Answer(document, said, exit_code=FAILURE if problems else OK)
+
+
+@commands.add("switch")
+def switch(
+    run: Session,
+    name: Annotated[str, argument("NAME", "encoder, minilm or any other embedder, such as openai:…")],
+    dry_run: options.DryRun = False,
+) -> Answer:
+    """Make every vector anew with another model, then use it; recall works by the old ones meanwhile.
+
+    Stopped halfway it goes on from where it was.
+
+    \b
+    Example:
+      commonplace model switch encoder --dry-run
+      commonplace model switch encoder
+    """
+    from commonplace.embedders.registry import open_embedder
+
+    chosen = open_embedder(name)
+    if chosen is None:
+        raise ValidationError('a store\'s vectors cannot be switched off; set embedder = "none" instead', field="name")
+    status = run(run.memory.status())
+    before, count = (status["embedder"] or {}).get("name"), status["memories"]
+    plan = f"embed {plural(count, 'memory')} anew with {chosen.name}; {before or 'nothing'} made the vectors so far"
+    if dry_run:
+        document = {"dry_run": True, "from": before, "to": chosen.name, "memories": count}
+        return Answer(document, f"would {plan}; nothing was changed")
+    if not run.as_json:
+        note(plan)
+    with ProgressBar("embedding") as progress:
+        done = run(run.memory.reindex(chosen, progress=progress))
+    said = f"this store's vectors are made by {done['embedder']} now ({plural(done['reindexed'], 'memory')} embedded)"
+    remarks = [*run.warnings]
+    if run.memory.config.embedder not in (name, chosen.name):
+        remarks.append(f'set embedder = "{name}" in commonplace.toml, or new stores and `reindex` use another')
+    return Answer({"from": before, "to": done["embedder"], **done}, said, remarks)
+
+
+@commands.add("build")
+def build(
+    run: Session, name: Annotated[str | None, argument("NAME", "minilm; by default the configured embedder.")] = None
+) -> Answer:
+    """Install a model that is not in the package, from the network, if it is missing.
+
+    \b
+    Example:
+      commonplace model build minilm
     """
     from commonplace.embedders import model_files
 
+    configured = run.memory.config.embedder
+    if _known(name or (configured if configured in _MODELS else "encoder")) == "encoder":
+        return Answer({"path": _listing()[0]["path"], "ok": True}, "the encoder is in the package: nothing to install")
     with ProgressBar("model") as progress:
 
         def tell(what: str, step: int, steps: int) -> None:
@@ -37,40 +133,27 @@ def build(run: Session) -> Answer:
     return Answer({"path": str(path), "ok": True}, f"the model is in {path}")
 
 
-@commands.add("verify")
-def verify(run: Session) -> Answer:
-    """Check that the model's files are whole; exits 2 when they are not.
-
-    \b
-    Example:
-      commonplace model verify
-    """
-    from commonplace.embedders import model_files
-
-    problems, folder = model_files.verify(), model_files.model_dir()
-    document = {"ok": not problems, "path": str(folder), "problems": problems}
-    if problems:
-        return Answer(document, "\n".join(problems), exit_code=FAILURE)
-    return Answer(document, f"the model in {folder} is whole")
+def _known(name: str) -> str:
+    if name not in _MODELS:
+        raise ValidationError(f"there is no model {name!r}; there are: {', '.join(_MODELS)}", field="name")
+    return name
 
 
-@commands.add("list")
-def list_models(run: Session) -> Answer:
-    """List the models that work offline.
+def _listing() -> list[dict[str, Any]]:
+    from commonplace.embedders import model_files, packaged_files
 
-    \b
-    Example:
-      commonplace model list
-    """
-    from commonplace.embedders import model_files
-
-    found = model_files.listing()
-    headers = ["model", "state", "size", "dimension", "path"]
-    rows = [[m["spec"], _state(m), size(m["bytes"]), m["dimension"], m["path"]] for m in found]
-    return Answer({"models": found}, Table(headers, rows))
+    return [{**packaged_files.listing(), "default": True}, {**model_files.listing(), "default": False}]
 
 
-def _state(model: Document) -> str:
+def _embedder(run: Session) -> str | None:
+    """Of the store, where there is one: looking at models begins none."""
+    if not (run.memory.config.data / DATABASE).is_file():
+        return None
+    embedder = run(run.memory.status())["embedder"]
+    return embedder["name"] if embedder else None
+
+
+def _state(model: dict[str, Any]) -> str:
     if not model["installed"]:
         return "not installed"
     return "ok" if model["ok"] else "damaged"

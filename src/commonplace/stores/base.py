@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.graph import GraphReads, GraphWork
+from commonplace.stores.token_vectors import Codes, QuestionTokens
 from commonplace.wire.filters import Where, matches
 from commonplace.wire.record import Memory, Status
 
@@ -42,6 +43,7 @@ class Entry:
     vectors: Vectors | None  # shape (parts, dimension), rows of length 1; None when there is no embedder
     terms: bytes  # commonplace.stores.text.terms(); every store may recompute it
     generation: int = 0  # the embedder generation that made `vectors`
+    tokens: Sequence[Codes] | None = None  # of each part, for late interaction; None when the embedder has none
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,6 +74,8 @@ class Search:
     vector: Vectors | None = None  # shape (dimension,), length 1
     limit: int = 20  # best by meaning and best by keywords, each
     generation: int | None = None  # of the embedder the caller knows; a store that has another raises StaleGeneration
+    tokens: QuestionTokens | None = None  # with it, a third leg: the best `limit` by late interaction among
+    depth: int = 60  # so many of the best by meaning and as many by keywords
 
 
 @dataclass(slots=True)
@@ -82,6 +86,7 @@ class Candidate:
     dense: float | None = None  # cosine of its best part
     keyword: float | None = None  # BM25 within the scope
     matched: int | None = None  # bit i tells whether the question's term i (`text.query_terms`) occurs in it
+    late: float | None = None  # late interaction of its best part
 
 
 @dataclass(slots=True, frozen=True)
@@ -373,7 +378,10 @@ class Reindexable(Protocol):
 
     async def count_without_vectors(self, generation: int) -> int: ...
 
-    async def fill_vectors(self, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None: ...
+    async def fill_vectors(
+        self, generation: int, vectors: Sequence[tuple[int, Vectors, Sequence[Codes] | None]]
+    ) -> None:
+        """Of the versions with these numbers, with the tokens of each part (see `Entry`)."""
 
     async def switch_generation(self, generation: int) -> bool:
         """Search by that generation from now on, unless a memory still lacks its vector: then False."""
@@ -383,6 +391,8 @@ class Reindexable(Protocol):
 class LateVectors(Reindexable, Protocol):
     """A store that takes the vectors of a memory after the memory itself."""
 
-    async def add_vectors(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+    async def add_vectors(
+        self, memory: Memory, number: int, generation: int, vectors: Vectors, tokens: Sequence[Codes] | None = None
+    ) -> None:
         """Of the version with that number (see `without_vectors`): searched from now on, without a version or an
         audit entry. Nothing happens to one that is gone; raises StaleGeneration when another embedder took over."""

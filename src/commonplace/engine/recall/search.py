@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from commonplace.embedders.text_queue import Lane
-from commonplace.engine.core import Core
+from commonplace.engine.core import Core, question_tokens
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
@@ -56,15 +56,16 @@ async def _search_once(
     wants_context = now or parts.names
     context = await core.primary.context(reach.tenant, reach.agents, reach.now) if wants_context else AgentContext()
     question = analyse(text, context, asked_at, parts)
-    vectors, info = None, core.embedder_info
+    encoded, info = None, core.embedder_info
     if question.telling:
-        vectors, info = await core.embed_with_info([question.sought], reach.tenant, Lane.QUERY, bounded=True)
+        encoded, info = await core.encode_with_info([question.sought], reach.tenant, Lane.QUERY, bounded=True)
     wanted = Search(
         reach,
         question.sought,
-        None if vectors is None else vectors[0],
+        encoded[0].vector if encoded else None,
         max(FEWEST, OVERFETCH * k // 2),  # four times as many as are wanted, over both legs
         info.generation if info else None,
+        question_tokens(encoded[0]) if encoded else None,
     )
     candidates = await core.primary.search(wanted)
     if not question.telling:
@@ -72,6 +73,4 @@ async def _search_once(
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
-    return SearchOutcome(
-        question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and vectors is not None else None
-    )
+    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and encoded else None)

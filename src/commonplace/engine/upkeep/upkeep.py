@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from commonplace.embedders.base import Embedder
+from commonplace.embedders.base import Embedder, LocalModel
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, require_operator
+from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, memory_vectors, require_operator
 from commonplace.engine.governance.reviews import may_see
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire
@@ -79,6 +80,7 @@ class Upkeep:
         """Check everything; what can be derived again is repaired."""
         await self._log.flush()
         findings = await self._files(who).examine(repair, progress)
+        findings.append(await self._examine_embedder())
         try:
             tenants = await self._core.primary.tenants()
         except Fault as fault:
@@ -90,6 +92,14 @@ class Upkeep:
             except Fault as fault:
                 findings.append(Finding(f"time of {tenant}", False, f"could not be checked: {fault.message}"))
         return findings
+
+    async def _examine_embedder(self) -> Finding:
+        embedding = self._core.embedding
+        if embedding is None:  # by choice, or because the one that made the vectors is not to be had
+            return Finding("embedder", self._core.embedder_info is None, self._core.note or "ok")
+        made_by = embedding.embedder
+        problems = await asyncio.to_thread(made_by.problems) if isinstance(made_by, LocalModel) else []
+        return Finding("embedder", not problems, "; ".join(problems) or "ok")
 
     async def _examine_ledger(self, tenant: str) -> Finding:
         check = f"audit of {tenant}"
@@ -170,11 +180,11 @@ class Upkeep:
                 after = 0
                 while batch := await store.without_vectors(generation, after, _AT_ONCE):
                     after = batch[-1][0]
-                    parts = [passages(memory) for _, memory in batch]
-                    vectors = await maker.embed_async([text for texts in parts for text in texts])
+                    parts = [passages(memory, speakers=maker.reads_speakers) for _, memory in batch]
+                    encoded = await maker.encode_async([text for texts in parts for text in texts])
                     filled, start = [], 0
                     for (number, _), texts in zip(batch, parts, strict=True):
-                        filled.append((number, vectors[start : start + len(texts)]))
+                        filled.append((number, *memory_vectors(encoded[start : start + len(texts)])))
                         start += len(texts)
                     await store.fill_vectors(generation, filled)
                     done += len(batch)

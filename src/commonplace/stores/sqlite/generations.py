@@ -9,6 +9,7 @@ from apsw import Connection
 from commonplace.stores.base import Vectors
 from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.queries import fetch_one, select, to_memory
+from commonplace.stores.token_vectors import Codes
 from commonplace.wire.record import Memory
 
 _COPIED = 2000  # vectors copied per statement when the embedder stays the same
@@ -59,17 +60,21 @@ class SqliteReindex(StorePart):
         return _count_without_vectors(db, generation)
 
     @exclusive
-    def fill_vectors(self, db: Connection, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None:
+    def fill_vectors(
+        self, db: Connection, generation: int, vectors: Sequence[tuple[int, Vectors, Sequence[Codes] | None]]
+    ) -> None:
         db.execute("BEGIN IMMEDIATE")
         # Only for versions that still exist: one erased meanwhile must not come back as a vector.
         db.executemany(
             f"INSERT OR REPLACE INTO vectors_{generation}(vid, data) SELECT ?1, ?2 "
             "WHERE EXISTS (SELECT 1 FROM memories WHERE vid = ?1) OR EXISTS (SELECT 1 FROM versions WHERE vid = ?1)",
-            [(vid, data.tobytes()) for vid, data in vectors],
+            [(vid, data.tobytes()) for vid, data, _ in vectors],
         )
         db.execute("COMMIT")
 
-    async def add_vectors(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+    async def add_vectors(
+        self, memory: Memory, number: int, generation: int, vectors: Vectors, tokens: Sequence[Codes] | None = None
+    ) -> None:
         await self._writer.submit(memory.tenant, lambda tx: tx.add_vectors(memory.id, number, generation, vectors))
 
     @exclusive
