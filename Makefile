@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # Tests start the program hundreds of times: compiled files are kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup model serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
+.PHONY: setup model serve demo test test-fast mutants sweep lint format bench bench-quality bench-peers docs clean
 
 setup: $(STAMP) model
 
@@ -63,6 +63,10 @@ bench: setup
 bench-quality: setup
 	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
 	@$(BIN)/python -m bench.quality $(if $(COMMONPLACE_BENCH_DATA),--shared $(COMMONPLACE_BENCH_DATA))
+
+# Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
+bench-peers: setup
+	@$(BIN)/python -m bench.peers $(PEERS)
 
 docs: $(STAMP)
 	@$(BIN)/python docs/build.py
