@@ -70,6 +70,7 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--calls", type=int, default=100, help="of each measure and system, at most 100")
     parser.add_argument("--cap", type=float, default=12.0, help="seconds for one measure of a slow system")
     parser.add_argument("--starts", type=int, default=3, help="fresh processes of each at each size")
+    parser.add_argument("--embed-up-to", type=_size, default="100k", help="load ours from texts up to this size (100k)")
     parser.add_argument("--texts", type=int, default=10_000, help="how many texts are embedded; more are made of these")
     parser.add_argument("--embedder", default=DEFAULT, help=f"for ours, and those without one ({DEFAULT})")
     parser.add_argument("--split", choices=("tune", "test"), default="test", help="the half of the corpus to report")
@@ -84,11 +85,15 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _sizes(text: str) -> list[int]:
+def _size(text: str) -> int:
     try:
-        return sorted({parse_size(part) for part in text.split(",")})
+        return parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _sizes(text: str) -> list[int]:
+    return sorted({_size(part) for part in text.split(",")})
 
 
 def _systems(text: str) -> list[str]:
@@ -117,7 +122,9 @@ def _planned(options: argparse.Namespace, say: Callable[[str], None]) -> Plan:
     kept = Kept(folder, len(material.texts))
     work = options.folder / "work"
     shutil.rmtree(work, ignore_errors=True)
-    return Plan(environment, options.systems, material, kept, work, options.calls, options.cap, starts=options.starts)
+    plan = Plan(environment, options.systems, material, kept, work, options.calls, options.cap, starts=options.starts)
+    plan.embedded = options.embed_up_to
+    return plan
 
 
 def _begun(options: argparse.Namespace, plan: Plan) -> Results:

@@ -2,7 +2,7 @@
 answered by one.
 
 Commands are JSON objects with `do`, the name of a method of `Child`, and its arguments. The answer is what the method
-gives, or {"error": …}, after which the next command is taken.
+gives, or {"error": …}, after which the next command is taken. {"progress": …} may come before either.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ ALICE, BOB = "alice", "bob"  # a tenth of the memories, and the rest
 
 
 class Child:
-    def __init__(self, name: str, cache: Path, texts: int) -> None:
+    def __init__(self, name: str, cache: Path, texts: int, tell: Callable[[dict[str, Any]], None]) -> None:
+        self._tell = tell
         self._name, self._cache, self._texts = name, cache, texts
         self._material: Material | None = None
         self._system = adapter(name)
@@ -66,20 +67,30 @@ class Child:
     def _groups(self, size: int, vectors: bool) -> Iterator[list[Row]]:
         for start in range(0, size, GROUP):
             end = min(start + GROUP, size)
+            self._tell({"progress": start})
             made = self.material.some_vectors(start, end)
             yield [self._row(number, made[number - start] if vectors else None) for number in range(start, end)]
 
     def _row(self, number: int, vector: Any) -> Row:
         return Row(f"m{number}", self.material.text(number), vector, AGENT, ALICE if number % 10 == 0 else BOB)
 
-    def recall(self, questions: list[int], given: bool, user: str | None, before: bool) -> dict[str, Any]:
+    def recall(self, questions: list[int], given: bool, user: str | None, before: bool, judge: bool) -> dict[str, Any]:
         """With `before`, every question is asked once untimed: all find their caches as warm, and ours its vector."""
-        asked = [(self.material.questions[n], self.material.question_vectors[n] if given else None) for n in questions]
+        self._system.judge = judge
+        asked = [(self._question(n), self.material.question_vectors[n] if given else None) for n in questions]
         if before:
             for question, vector in asked:
                 self._system.recall(question, vector, AGENT, user, K)
         works = [lambda q=q, v=v: self._system.recall(q, v, AGENT, user, K) for q, v in asked]
         return self._timed(works)
+
+    def _question(self, number: int) -> str:
+        """Those past the last are the first half of one and the second half of another: nobody has seen them."""
+        real = self.material.questions
+        if number < len(real):
+            return real[number]
+        first, second = real[number % len(real)].split(), real[(number * 7 + 3) % len(real)].split()
+        return " ".join((*first[: len(first) // 2], *second[len(second) // 2 :]))
 
     def remember(self, numbers: list[int], given: bool) -> dict[str, Any]:
         rows = [self._row(n, self.material.some_vectors(n, n + 1)[0] if given else None) for n in numbers]
@@ -105,6 +116,7 @@ class Child:
         """The model is loaded and the first of everything is over."""
         from bench.speed.material import COMMON
 
+        self._system.judge = True
         for question in COMMON:
             self._system.recall(question, None, AGENT, None, K)
         return {}
@@ -123,7 +135,11 @@ class Child:
 def main(name: str, cache: str, texts: str) -> None:
     said = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # some systems print
-    child = Child(name, Path(cache), int(texts))
+
+    def tell(answer: dict[str, Any]) -> None:
+        print(json.dumps(answer), file=said, flush=True)
+
+    child = Child(name, Path(cache), int(texts), tell)
     for line in sys.stdin:
         command = json.loads(line)
         try:
@@ -133,7 +149,7 @@ def main(name: str, cache: str, texts: str) -> None:
 
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"[:300]}
-        print(json.dumps(answer), file=said, flush=True)
+        tell(answer)
 
 
 if __name__ == "__main__":

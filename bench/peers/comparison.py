@@ -20,6 +20,7 @@ class Measure:
     title: str
     value: Callable[[Row], float | None]
     higher_is_better: bool = False
+    theirs: Callable[[Row], float | None] | None = None  # where a peer's counterpart has another name
 
 
 def _of(part: str, figure: str) -> Callable[[Row], float | None]:
@@ -33,11 +34,17 @@ def _disk(row: Row) -> float | None:
 #: What is measured at every size.
 SIZED = (
     *(
-        Measure(f"{part} {figure}", f"{title}, {word}", _of(part, f"{figure}_ms"))
+        Measure(
+            f"{part} {figure}",
+            f"{title}, {word}",
+            _of(part, f"{figure}_ms"),
+            theirs=_of("recall_own", f"{figure}_ms") if part == "recall_unjudged" else None,
+        )
         for part, title in (
             ("recall_given", "recall, vector given"),
             ("recall_filtered", "recall, vector given, a tenth of the memories"),
-            ("recall_own", "recall and embed"),
+            ("recall_unjudged", "recall and embed, ours without judging"),
+            ("recall_own", "recall and embed, all defaults"),
             ("remember_given", "remember, vector given"),
             ("remember_own", "remember and embed"),
         )
@@ -96,7 +103,7 @@ def _pairs(measures: tuple[Measure, ...], rows: Mapping[str, Row], size: int | N
         # What the corpus shows is the engine's doing, through whichever door.
         own = rows.get(entry.against if size is not None else "sdk") or {}
         for measure in measures:
-            ours, theirs = measure.value(own), measure.value(row)
+            ours, theirs = measure.value(own), (measure.theirs or measure.value)(row)
             if ours is not None and theirs is not None:
                 yield Compared(measure, name, size, float(ours), float(theirs))
 

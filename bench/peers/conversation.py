@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import selectors
 import subprocess
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,27 +46,37 @@ class Talk:
             env=environment.variables(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,  # what is read ahead would be waited for in vain
             stderr=self._log,
         )
 
-    def ask(self, do: str, *, seconds: float = 180, **arguments: Any) -> dict[str, Any]:
+    def ask(
+        self, do: str, *, seconds: float = 180, progress: Callable[[int], None] | None = None, **arguments: Any
+    ) -> dict[str, Any]:
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
             raise Failed(f"{do}: its process is gone") from None
+        until = time.monotonic() + seconds
+        while "progress" in (answer := self._line(do, until - time.monotonic(), seconds)):
+            if progress:
+                progress(answer["progress"])
+        if "error" in answer:
+            raise Failed(f"{do}: {answer['error']}")
+        return answer
+
+    def _line(self, do: str, left: float, seconds: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
         with selectors.DefaultSelector() as waiting:
             waiting.register(self._process.stdout, selectors.EVENT_READ)
-            if not waiting.select(seconds):
+            if not waiting.select(max(left, 0)):
                 raise Failed(f"{do}: no answer within {seconds:.0f} s")
         line = self._process.stdout.readline()
         if not line:
             raise Failed(f"{do}: its process ended with {self._process.wait()}")
         answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise Failed(f"{do}: {answer['error']}")
         return answer
 
     def end(self) -> None:

@@ -13,7 +13,7 @@ DOCS = ROOT / "docs"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _LINES = {
     "peers-recall": ("Recall, vector given: p50", "recall_given"),
-    "peers-recall-embed": ("Recall and embed: p50", "recall_own"),
+    "peers-recall-embed": ("Recall and embed, all defaults: p50", "recall_own"),
     "peers-remember-embed": ("Remember and embed: p50", "remember_own"),
 }
 

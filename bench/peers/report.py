@@ -14,10 +14,14 @@ _MB = 1e6
 _TIMED = (
     ("recall_given", "recall, vector given"),
     ("recall_filtered", "… a tenth of the memories"),
-    ("recall_own", "recall and embed"),
+    ("recall_unjudged", "recall and embed, without judging"),
+    ("recall_own", "recall and embed, all defaults"),
     ("remember_given", "remember, vector given"),
     ("remember_own", "remember and embed"),
 )
+
+_FOUND = (("recall_given", "vector given"), ("recall_filtered", "vector given, a tenth of the memories"))
+ENOUGH = 4.5  # memories in an answer of five; fewer are worth saying
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -94,6 +98,10 @@ def _failures(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
             said.append(f"- {title(name)} could not be measured to the end: {why}.")
         if why := row.get("embedder_note"):
             said.append(f"- {title(name)} was given our embedder: {why}.")
+        for part, words in _FOUND:
+            hits = row.get(part, {}).get("hits", ENOUGH)
+            if hits < ENOUGH:
+                said.append(f"- {title(name)} gave {hits:g} of 5 memories on average ({words}).")
     return ["", *said] if said else []
 
 

@@ -151,7 +151,7 @@ def test_a_system_that_failed_is_a_row_that_says_why() -> None:
     found = results(sdk={"recall_given": timed(1.0)}, mem0={"failed": "mem0ai could not be installed"})
     found.quality = {"mem0": {"failed": "quality: no answer within 600 s"}}
     shown = report.tables(found)
-    assert "| mem0 | – | – | – | – | – |" in shown
+    assert "| mem0 | – | – | – | – | – | – |" in shown
     assert "mem0 could not be measured to the end: mem0ai could not be installed." in shown
     assert "no answer within 600 s" in shown
 
@@ -159,6 +159,21 @@ def test_a_system_that_failed_is_a_row_that_says_why() -> None:
 def test_an_embedder_that_could_not_be_fetched_is_named() -> None:
     found = results(chromadb={"embedder_note": "its own embedder is not there: ConnectError: no such name"})
     assert "Chroma was given our embedder: its own embedder is not there: ConnectError" in report.tables(found)
+
+
+def test_peers_are_compared_with_ours_judging_and_not() -> None:
+    found = results(
+        sdk={"recall_own": timed(20.0), "recall_unjudged": timed(5.0)}, chromadb={"recall_own": timed(10.0)}
+    )
+    assert ratio(found, "recall_own p50", "chromadb") == 0.5
+    assert ratio(found, "recall_unjudged p50", "chromadb") == 2.0
+
+
+def test_a_system_that_finds_less_than_it_was_asked_for_is_named() -> None:
+    found = results(memorywire={"recall_filtered": {**timed(1.0), "hits": 1.2}, "recall_given": timed(1.0)})
+    shown = report.tables(found)
+    assert "memorywire gave 1.2 of 5 memories on average (vector given, a tenth of the memories)." in shown
+    assert shown.count("of 5 memories") == 1
 
 
 # losses

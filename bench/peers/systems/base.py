@@ -36,8 +36,10 @@ class Hit:
 
 
 class System(Protocol):
-    #: The tools that the system embeds with where no vector is given; "" is our embedder.
+    #: What the system embeds with where no vector is given; "" is our embedder.
     embedder: str
+    #: Whether what answers is judged, where a system can.
+    judge: bool
 
     def open(self, folder: Path, dimension: int, embed: Embed) -> None:
         """Open what is in the folder, or begin there. `embed` is our embedder, which loads when it is first used."""
@@ -63,6 +65,7 @@ class System(Protocol):
 
 class BaseAdapter:
     embedder = ""
+    judge = True
 
     def settle(self) -> None:
         pass

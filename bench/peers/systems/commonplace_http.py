@@ -72,7 +72,7 @@ class Adapter(BaseAdapter):
     def recall(self, question: str, vector: Vector | None, agent: str, user: str | None, k: int) -> list[Hit]:
         body: dict[str, Any] = {"agent_id": agent, "query": question, "k": k}
         body |= {"user_id": user} if user else {}
-        body |= {} if vector is None else {"judge": "off"}
+        body |= {} if self.judge else {"judge": "off"}
         found = self._post("recall", body)["results"]
         return [Hit((hit.get("metadata") or {}).get("label", ""), hit["score"]) for hit in found]
 

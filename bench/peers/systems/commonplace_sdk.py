@@ -35,7 +35,7 @@ class Adapter(BaseAdapter):
         self._runner.run(self._memory.remember(**request(row)))
 
     def recall(self, question: str, vector: Vector | None, agent: str, user: str | None, k: int) -> list[Hit]:
-        judge = None if vector is None else "off"
+        judge = None if self.judge else "off"
         found = self._runner.run(self._memory.recall(question, k=k, user_id=user, judge=judge, agent_id=agent))
         return [Hit((hit.metadata or {}).get("label", ""), hit.score) for hit in found.results]
 

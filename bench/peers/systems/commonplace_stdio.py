@@ -37,7 +37,7 @@ class Adapter(BaseAdapter):
 
     def recall(self, question: str, vector: Vector | None, agent: str, user: str | None, k: int) -> list[Hit]:
         more: dict[str, Any] = {"user_id": user} if user else {}
-        more |= {} if vector is None else {"judge": "off"}
+        more |= {} if self.judge else {"judge": "off"}
         found = self._client.call("recall", query=question, k=k, agent_id=agent, **more)["results"]
         return [Hit((hit.get("metadata") or {}).get("label", ""), hit["score"]) for hit in found]
 
