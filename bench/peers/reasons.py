@@ -9,39 +9,42 @@ from __future__ import annotations
 ANY = "*"
 
 _ENGINE = (
-    "Beside the search by meaning a recall of Commonplace searches by words, reads the turns around the best hits, ranks by "
-    "time, speaker and validity, and counts and audits what it gave; that part does not grow with the store, so it "
-    "weighs most in a small one."
+    "Beside the search by meaning a recall of Commonplace searches by words, reads the turns around the best "
+    "hits, ranks by time, speaker and validity, and counts and audits what it gave; that part does not grow with "
+    "the store, so it weighs most in a small one."
 )
 _BARE_SEARCH = (
-    "sqlite-vec alone compares the vector with every row and does nothing else; its time grows with every memory, while "
-    "Commonplace's is mostly ranking, counting and audit, which do not."
+    "sqlite-vec alone compares the vector with every row and does nothing else; its time grows with every memory, "
+    "while Commonplace's is mostly ranking, counting and audit, which do not."
 )
 _NO_SEARCH = (
-    "The MCP memory server embeds nothing: it reads its whole file and looks for the question as one piece of text, which "
-    "hardly any memory contains; the corpus shows what that finds."
+    "The MCP memory server embeds nothing: it reads its whole file and looks for the question as one piece of "
+    "text, which hardly any memory contains; the corpus shows what that finds."
 )
 _JUDGE = (
-    "With all defaults Commonplace has its judge read the best candidates, to say whether anything answers at all; no peer "
-    "does, and the rows without judging are the like-for-like ones."
+    "With all defaults Commonplace has its judge read the best candidates, to say whether anything answers at "
+    "all; no peer does, and the rows without judging are the like-for-like ones."
 )
 _ONE_TRANSACTION = (
-    "Commonplace writes a version, its terms, its vectors and a chained audit entry in one transaction, on a thread of its own "
-    "that keeps the caller's loop free; the peer writes a row and a vector."
+    "Commonplace writes a version, its terms, its vectors and a chained audit entry in one transaction, on a "
+    "thread of its own that keeps the caller's loop free; the peer writes a row and a vector."
 )
 _NOT_SYNCED = (
-    "LanceDB answers before the disk has written anything (see Durability): what it has acknowledged can be lost with the "
-    "power. Commonplace syncs every memory."
+    "LanceDB answers before the disk has written anything (see Durability): what it has acknowledged can be lost "
+    "with the power. Commonplace syncs every memory."
 )
 _FILE_REWRITTEN = (
-    "The MCP memory server neither embeds nor syncs; it writes its whole file anew for every memory, which grows with the "
-    "store."
+    "The MCP memory server neither embeds nor syncs; it writes its whole file anew for every memory, which grows "
+    "with the store."
 )
-_TWO_MODELS = "The first answer of Commonplace loads two models, the embedder and the judge; the peer is given the embedder alone."
+_TWO_MODELS = (
+    "The first answer of Commonplace loads two models, the embedder and the judge; the peer is given the embedder "
+    "alone."
+)
 _NO_MODEL = "The MCP memory server loads no model, because it does not search by meaning."
 _MORE_KEPT = (
-    "Commonplace keeps versions, audit entries, terms for the search by words and what its ranking derives from a text beside "
-    "text and vector, so that a memory can be found, traced and taken back; the peer keeps less."
+    "Commonplace keeps versions, audit entries, terms for the search by words and what its ranking derives from a "
+    "text beside text and vector, so that a memory can be found, traced and taken back; the peer keeps less."
 )
 
 REASONS: dict[tuple[str, str], str] = {
