@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import selectors
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -48,6 +50,7 @@ class Talk:
             stdout=subprocess.PIPE,
             bufsize=0,  # what is read ahead would be waited for in vain
             stderr=self._log,
+            start_new_session=True,
         )
 
     def ask(
@@ -57,7 +60,7 @@ class Talk:
         try:
             self._process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
-        except OSError:
+        except (OSError, ValueError):  # closed by it, or by us
             raise Failed(f"{do}: its process is gone") from None
         until = time.monotonic() + seconds
         while "progress" in (answer := self._line(do, until - time.monotonic(), seconds)):
@@ -90,7 +93,7 @@ class Talk:
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # with the server it may have spawned
             self._process.wait()
         self._process.stdout.close()
         self._log.close()

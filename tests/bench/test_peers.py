@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -17,11 +18,13 @@ from bench.peers import chart, measures, publishing, reasons, report
 from bench.peers.__main__ import main
 from bench.peers.comparison import QUALITY, SIZED, Compared, compared, losses, unexplained
 from bench.peers.corpus import questions, rows
-from bench.peers.environment import REQUIREMENTS, pinned
+from bench.peers.conversation import Failed, Kept, Talk
+from bench.peers.environment import REQUIREMENTS, Environment, pinned
 from bench.peers.results import Results, parse_size
-from bench.peers.running import Taken
+from bench.peers.running import Plan, Taken, questions_of, run_size
 from bench.peers.systems import SYSTEMS, adapter
 from bench.quality.datasets import Question, corpus
+from bench.speed.material import Material
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {"at": "2026-11-16T10:00:00Z", "cores": 2, "load": [0.5, 0.5, 0.5], "machine": "x86_64", "python": "3.11.7"}
@@ -326,6 +329,43 @@ def test_names_beside_a_plot_do_not_lie_upon_one_another(heights: list[float]) -
 # a run
 
 
+def test_a_system_that_cannot_be_installed_is_a_row_and_nothing_is_started_for_it(tmp_path: Path) -> None:
+    vectors = np.zeros((2, 4), np.float32)
+    material = Material(["a", "b"], vectors, ["q", "r"], vectors, "made-up")
+    environment = Environment(tmp_path, missing={"chromadb": "chromadb could not be installed"})
+    plan = Plan(environment, ["chromadb"], material, Kept(tmp_path, 2), tmp_path / "work")
+    kept: list[Any] = []
+    assert run_size(plan, 10, lambda _: None, kept.append) == {
+        "chromadb": {"failed": "chromadb could not be installed"}
+    }
+    assert len(kept) >= 3, "what was measured is kept after every step"
+
+
+def test_questions_that_are_to_be_embedded_were_never_asked_before(tmp_path: Path) -> None:
+    vectors = np.zeros((200, 4), np.float32)
+    material = Material(["a"], vectors, [f"question {n}" for n in range(200)], vectors, "made-up")
+    plan = Plan(Environment(tmp_path), ["sdk"], material, Kept(tmp_path, 1), tmp_path)
+    asked = {each.measure: each.items for each in questions_of(plan, 1000)}
+    assert asked["recall_filtered"] == asked["recall_given"]
+    fresh = [*asked["recall_given"], *asked["recall_unjudged"], *asked["recall_own"]]
+    assert len(set(fresh)) == 300
+    assert min(asked["remember_given"]) == 1000
+    assert not set(asked["remember_given"]) & set(asked["remember_own"])
+
+
+@pytest.mark.process
+def test_a_process_that_ends_or_says_an_error_is_a_sentence(tmp_path: Path) -> None:
+    environment = Environment(tmp_path, embedder="hashing")
+    talk = Talk(environment, "sdk", Kept(tmp_path, 5), tmp_path / "log")
+    with pytest.raises(Failed, match="load: AttributeError"):
+        talk.ask("load", size=3, vectors=False)  # nothing was opened
+    with pytest.raises(Failed, match="open: no answer within 0 s"):
+        talk.ask("open", seconds=0, folder=str(tmp_path / "data"))
+    talk.end()
+    with pytest.raises(Failed, match="open: its process is gone"):
+        talk.ask("open", folder=str(tmp_path / "data"))
+
+
 @pytest.mark.slow
 @pytest.mark.process
 def test_a_small_run_measures_the_three_doors_and_keeps_what_it_found(tmp_path: Path) -> None:
@@ -345,4 +385,9 @@ def test_a_small_run_measures_the_three_doors_and_keeps_what_it_found(tmp_path: 
         assert row["start"]["resident_bytes"] > 1e6
         assert row["disk_bytes"] > 1e4
     assert "### 30 memories" in done.stdout
+    again = subprocess.run([*command, "--resume"], cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert again.returncode == 0, again.stderr
+    assert "30: taken from" in again.stderr
+    assert "loading" not in again.stderr
+    assert json.loads((tmp_path / "peers.json").read_text())["sizes"] == document["sizes"]
     assert not (tmp_path / "peers" / "work").exists()

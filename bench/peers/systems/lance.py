@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ class Adapter(BaseAdapter):
     def load(self, rows: Iterable[Sequence[Row]]) -> None:
         for group in rows:
             self._table.add([self._document(row) for row in group])
-        self._table.optimize()  # one file instead of one for every call
+        # One file instead of one for every call, and those of before not kept for a week.
+        self._table.optimize(cleanup_older_than=timedelta(0))
 
     def remember(self, row: Row) -> None:
         self._table.add([self._document(row)])
