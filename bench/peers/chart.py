@@ -8,7 +8,7 @@ from html import escape
 
 COLOURS = ("#0b5fff", "#4f8cff", "#93b8ff", "#d1495b", "#edae49", "#66a182", "#8d6a9f", "#2e4057", "#a0522d")
 _WIDTH, _HEIGHT = 720, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 190, 40, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74, 190, 40, 44
 _APART = 15  # between the names at the right
 
 Series = Mapping[str, Sequence[tuple[float, float]]]

@@ -45,7 +45,7 @@ class Talk:
                 str(material.texts),
             ],
             cwd=ROOT,
-            env=environment.variables(),
+            env=environment.variables(system),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,  # what is read ahead would be waited for in vain

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 
 from bench.peers.systems import SYSTEMS
 from bench.peers.systems.mcp_memory import SCRIPT
+from commonplace import __about__ as about
 from commonplace.embedders.registry import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,13 +40,15 @@ class Environment:
     def interpreter(self, system: str) -> str:
         return sys.executable if SYSTEMS[system].ours else str(self.python)
 
-    def variables(self) -> dict[str, str]:
+    def variables(self, system: str) -> dict[str, str]:
         """Both interpreters read the same Commonplace: the one this file belongs to."""
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         # Whoever runs this may have settings of their own; measured is what Commonplace does without any.
         kept = {k: v for k, v in kept.items() if not k.startswith("COMMONPLACE_") or k == "COMMONPLACE_MODELS"}
         paths = os.pathsep.join((str(ROOT), str(ROOT / "src")))
         set_here = {"PYTHONPATH": paths, SCRIPT: str(self.script), "COMMONPLACE_EMBEDDER": self.embedder}
+        if SYSTEMS[system].ours:
+            set_here["OPENBLAS_NUM_THREADS"] = "1"  # as the commands do
         return {**kept, **set_here, "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -121,10 +123,19 @@ def _version(made: Environment, name: str) -> tuple[str, str]:
     if name == "mcp-memory":
         return _node_version(made), ""
     if entry.ours:
-        return metadata.version(entry.package), ""
+        return f"{about.__version__}{_revision()}", ""
     ask = f"from importlib.metadata import version; print(version({entry.package!r}))"
     done = subprocess.run([str(made.python), "-c", ask], capture_output=True, text=True, timeout=60)
     return (done.stdout.strip(), "") if done.returncode == 0 else ("", f"{entry.package} could not be installed")
+
+
+def _revision() -> str:
+    """What a version number does not say while it is worked on; nothing outside a repository."""
+    try:
+        done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return f" ({done.stdout.strip()})" if done.returncode == 0 else ""
 
 
 def _ran(command: list[str]) -> str:

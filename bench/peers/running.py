@@ -176,7 +176,7 @@ def start(plan: Plan, name: str, folder: Path) -> dict[str, Any]:
     spawned = time.monotonic()
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=plan.environment.variables(), capture_output=True, timeout=_START_SECONDS
+            command, cwd=ROOT, env=plan.environment.variables(name), capture_output=True, timeout=_START_SECONDS
         )
     except subprocess.TimeoutExpired:
         raise Failed(f"start: no answer within {_START_SECONDS} s") from None

@@ -34,7 +34,7 @@ def _counted(environment: Environment, name: str, material: Material, work: Path
         command += [str(material.dimension), "remember", str(count), str(vectors)]
         watched = ["strace", "-f", "-qq", "-e", f"trace={_CALLS}", "-e", "signal=none", "-o", str(log), *command]
         try:
-            done = subprocess.run(watched, cwd=ROOT, env=environment.variables(), capture_output=True, timeout=180)
+            done = subprocess.run(watched, cwd=ROOT, env=environment.variables(name), capture_output=True, timeout=180)
         except (OSError, subprocess.TimeoutExpired):
             return None
         if done.returncode:

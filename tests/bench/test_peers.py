@@ -17,8 +17,8 @@ from hypothesis import given, strategies as st
 from bench.peers import chart, measures, publishing, reasons, report
 from bench.peers.__main__ import main
 from bench.peers.comparison import QUALITY, SIZED, Compared, compared, losses, unexplained
-from bench.peers.corpus import questions, rows
 from bench.peers.conversation import Failed, Kept, Talk
+from bench.peers.corpus import questions, rows
 from bench.peers.environment import REQUIREMENTS, Environment, pinned
 from bench.peers.results import Results, parse_size
 from bench.peers.running import Plan, Taken, questions_of, run_size
