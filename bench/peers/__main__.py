@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -32,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _publish(options.results)
     began = time.monotonic()
     say = _speaker(began)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever is told to stop tells its children, too
     try:
         plan = _planned(options, say)
     except Fault as fault:

@@ -7,21 +7,16 @@ so that what it makes the disk do can be counted from outside.
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 import time
+from pathlib import Path
+from typing import Any
 
-BEGAN = time.monotonic()
-
-import json  # noqa: E402
-import os  # noqa: E402
-import sys  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the commands do
-
-from bench.peers.processes import cpu_seconds, resident_bytes  # noqa: E402
-from bench.peers.systems import adapter  # noqa: E402
-from bench.peers.systems.base import AGENT, Row  # noqa: E402
+from bench.peers.processes import cpu_seconds, resident_bytes
+from bench.peers.systems import adapter
+from bench.peers.systems.base import AGENT, Row
 
 
 class LazyEmbedder:

@@ -35,7 +35,7 @@ class Plan:
     work: Path
     calls: int = 100  # of each measure
     cap: float = 12.0  # seconds of one measure of one system, once it has been called `least` times
-    least: int = 20
+    least: int = 10
     starts: int = 3
     embedded: int = 100_000  # ours is loaded from texts up to this size, and handed vectors above it
 
