@@ -78,6 +78,7 @@ class Child:
     def recall(self, questions: list[int], given: bool, user: str | None, before: bool, judge: bool) -> dict[str, Any]:
         """With `before`, every question is asked once untimed: all find their caches as warm, and ours its vector."""
         self._system.judge = judge
+        self._system.begin()
         asked = [(self._question(n), self.material.question_vectors[n] if given else None) for n in questions]
         if before:
             until, done = time.perf_counter() + BLOCK_SECONDS, 0
@@ -97,6 +98,7 @@ class Child:
         return " ".join((*first[: len(first) // 2], *second[len(second) // 2 :]))
 
     def remember(self, numbers: list[int], given: bool) -> dict[str, Any]:
+        self._system.begin()
         rows = [self._row(n, self.material.some_vectors(n, n + 1)[0] if given else None) for n in numbers]
         return self._timed([lambda row=row: self._system.remember(row) for row in rows])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,8 @@ from bench.peers.corpus import questions, rows
 from bench.peers.environment import REQUIREMENTS, Environment, pinned
 from bench.peers.results import Results, parse_size
 from bench.peers.running import Plan, Taken, questions_of, run_size
-from bench.peers.systems import SYSTEMS, adapter
+from bench.peers.systems import SYSTEMS, adapter, commonplace_http
+from bench.peers.systems.base import AGENT, Row
 from bench.quality.datasets import Question, corpus
 from bench.speed.material import Material
 
@@ -364,6 +366,23 @@ def test_a_process_that_ends_or_says_an_error_is_a_sentence(tmp_path: Path) -> N
     talk.end()
     with pytest.raises(Failed, match="open: its process is gone"):
         talk.ask("open", folder=str(tmp_path / "data"))
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_a_connection_that_was_closed_while_others_had_their_turn_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    system = commonplace_http.Adapter()
+    system.open(tmp_path / "data", 4, lambda text: np.zeros(4, np.float32))
+    try:
+        system._line.sock.shutdown(socket.SHUT_RDWR)
+        system.begin()
+        system.remember(Row("m1", "Alice likes green tea"))
+        assert [hit.label for hit in system.recall("green tea", None, AGENT, None, 5)] == ["m1"]
+    finally:
+        system.close()
 
 
 @pytest.mark.slow

@@ -53,6 +53,9 @@ class System(Protocol):
     def recall(self, question: str, vector: Vector | None, agent: str, user: str | None, k: int) -> list[Hit]:
         """The best k of that agent (and user), the best first, by the system's own filter."""
 
+    def begin(self) -> None:
+        """It is its turn again, after others had theirs; not timed."""
+
     def settle(self) -> None:
         """Finish what was put off; counted as CPU, not as waiting."""
 
@@ -66,6 +69,9 @@ class System(Protocol):
 class BaseAdapter:
     embedder = ""
     judge = True
+
+    def begin(self) -> None:
+        pass
 
     def settle(self) -> None:
         pass

@@ -51,6 +51,13 @@ class Adapter(BaseAdapter):
         answer = self._line.getresponse()
         return answer.status, answer.read()
 
+    def begin(self) -> None:
+        try:
+            self._ask("GET", "/readyz", None)
+        except (OSError, http.client.HTTPException):  # the server closes what lies idle for half a minute
+            self._line.close()
+            self._ask("GET", "/readyz", None)
+
     def _post(self, operation: str, body: dict[str, Any]) -> Any:
         status, answer = self._ask("POST", f"/v0/{operation}", body)
         if status != 200:
