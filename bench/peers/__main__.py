@@ -55,13 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     finally:
         shutil.rmtree(plan.work, ignore_errors=True)
+    results.minutes = round((time.monotonic() - began) / 60, 1)
     file = results.write(options.results)
     print(tables(results))
     print(ratios_table(results))
     for each in unexplained(results):
         at = "" if each.size is None else f" at {each.size:,}"
         print(f"unexplained: {each.measure.title} of {SYSTEMS[each.system].title}{at} is {each.ratio:.2f} × ours")
-    print(f"\n({(time.monotonic() - began) / 60:.1f} min; {file}; `python -m bench.peers --publish` renews the page)")
+    print(f"\n({results.minutes} min; {file}; `python -m bench.peers --publish` renews the page)")
     return 0
 
 

@@ -45,9 +45,10 @@ def rendered(results: Results) -> str:
     ours = next((v for n, v in results.versions.items() if SYSTEMS[n].ours), "")
     machine = results.machine
     load = machine.get("load") or [0.0]
+    took = f", {results.minutes:g} minutes" if results.minutes else ""
     said = [
         f"Measured {machine['at'][:10]} with `{results.command}`: {machine['cores']} cores ({machine['machine']}), "
-        f"Python {machine['python']}, load at the beginning {load[0]:.1f}. Commonplace {ours} with its embedder "
+        f"Python {machine['python']}, load at the beginning {load[0]:.1f}{took}. Commonplace {ours} with its embedder "
         f"`{results.embedder}`; {versions}.",
         "",
         *(f"![{title}](images/{name}.svg)" for name, (title, _) in _LINES.items()),

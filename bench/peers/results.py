@@ -26,6 +26,7 @@ class Results:
     sizes: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
     quality: dict[str, dict[str, Any]] = field(default_factory=dict)
     syncs: dict[str, float | None] = field(default_factory=dict)
+    minutes: float | None = None  # that the run took, once it was over
 
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)

@@ -299,11 +299,12 @@ def test_publishing_writes_a_page_and_plots_that_it_shows(tmp_path: Path) -> Non
     (tmp_path / "benchmarks.md").write_text(f"{publishing.BEGIN}{publishing.END}")
     found = results(sdk={"recall_given": timed(1.0)}, chromadb={"recall_given": timed(9.0)})
     found.quality = {"sdk, texts alone": {"recall@5": 0.8, "rightly_empty": 0.5}}
-    found.versions = {"sdk": "1.0", "chromadb": "2.0"}
+    found.versions, found.minutes = {"sdk": "1.0", "chromadb": "2.0"}, 21.5
     page, *images = publishing.publish(found, tmp_path)
     text = page.read_text()
     assert "Commonplace 1.0" in text
     assert "Chroma 2.0" in text
+    assert "21.5 minutes" in text
     assert "Commonplace, texts alone" in text
     for image in images:
         assert f"images/{image.name}" in text
