@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # Tests start the program hundreds of times: compiled files are kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup model serve demo test test-fast mutants sweep lint format bench bench-quality bench-peers docs clean
+.PHONY: setup model serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
 
 setup: $(STAMP) model
 
@@ -65,6 +65,7 @@ bench-quality: setup
 	@$(BIN)/python -m bench.quality $(if $(COMMONPLACE_BENCH_DATA),--shared $(COMMONPLACE_BENCH_DATA))
 
 # Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
+.PHONY: bench-peers
 bench-peers: setup
 	@$(BIN)/python -m bench.peers $(PEERS)
 
