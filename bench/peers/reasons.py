@@ -22,8 +22,8 @@ _NO_SEARCH = (
     "text, which hardly any memory contains; the corpus shows what that finds."
 )
 _JUDGE = (
-    "With all defaults Commonplace has its judge read the best candidates, to say whether anything answers at "
-    "all; no peer does, and the rows without judging are the like-for-like ones."
+    "With all defaults Commonplace says whether anything answers at all, and has its judge read the best "
+    "candidates where that is in doubt; no peer does, and the rows without judging are the like-for-like ones."
 )
 _ONE_TRANSACTION = (
     "Commonplace writes a version, its terms, its vectors and a chained audit entry in one transaction, on a "
@@ -37,9 +37,9 @@ _FILE_REWRITTEN = (
     "The MCP memory server neither embeds nor syncs; it writes its whole file anew for every memory, which grows "
     "with the store."
 )
-_TWO_MODELS = (
-    "The first answer of Commonplace loads two models, the embedder and the judge; the peer is given the embedder "
-    "alone."
+_ENGINE_AND_MODELS = (
+    "A process of Commonplace holds the engine beside the embedder, and the judge as soon as an answer is in "
+    "doubt; the peer is given the embedder alone."
 )
 _NO_MODEL = "The MCP memory server loads no model, because it does not search by meaning."
 _MORE_KEPT = (
@@ -65,9 +65,9 @@ REASONS: dict[tuple[str, str], str] = {
     ("remember_own", ANY): _ONE_TRANSACTION,
     ("remember_own", "lancedb"): _NOT_SYNCED,
     ("remember_own", "mcp-memory"): _FILE_REWRITTEN,
-    ("start", ANY): _TWO_MODELS,
+    ("start", ANY): _ENGINE_AND_MODELS,
     ("start", "mcp-memory"): _NO_MODEL,
-    ("memory", ANY): _TWO_MODELS,
+    ("memory", ANY): _ENGINE_AND_MODELS,
     ("memory", "mcp-memory"): _NO_MODEL,
     ("disk", ANY): _MORE_KEPT,
 }
