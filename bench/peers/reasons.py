@@ -27,11 +27,15 @@ _JUDGE = (
 )
 _ONE_TRANSACTION = (
     "Commonplace writes a version, its terms, its vectors and a chained audit entry in one transaction, on a "
-    "thread of its own that keeps the caller's loop free; the peer writes a row and a vector."
+    "thread of its own that keeps the caller's loop free; the peer writes less."
 )
 _NOT_SYNCED = (
     "LanceDB answers before the disk has written anything (see Durability): what it has acknowledged can be lost "
     "with the power. Commonplace syncs every memory."
+)
+_SEPARATE_WRITES = (
+    "memorywire makes a transaction of each statement, which is more waiting for the disk but less bookkeeping: its "
+    "audit is not chained, and its words are FTS5's own."
 )
 _FILE_REWRITTEN = (
     "The MCP memory server neither embeds nor syncs; it writes its whole file anew for every memory, which grows "
@@ -62,9 +66,11 @@ REASONS: dict[tuple[str, str], str] = {
     ("remember_given", ANY): _ONE_TRANSACTION,
     ("remember_given", "lancedb"): _NOT_SYNCED,
     ("remember_given", "mcp-memory"): _FILE_REWRITTEN,
+    ("remember_given", "memorywire"): _SEPARATE_WRITES,
     ("remember_own", ANY): _ONE_TRANSACTION,
     ("remember_own", "lancedb"): _NOT_SYNCED,
     ("remember_own", "mcp-memory"): _FILE_REWRITTEN,
+    ("remember_own", "memorywire"): _SEPARATE_WRITES,
     ("start", ANY): _ENGINE_AND_MODELS,
     ("start", "mcp-memory"): _NO_MODEL,
     ("memory", ANY): _ENGINE_AND_MODELS,

@@ -1,6 +1,6 @@
 """The reference package of the memorywire protocol, with its own store over sqlite-vec and FTS5.
 
-It searches the whole table and applies the agent and the user to the best twenty of each leg.
+It searches the whole table and applies the agent and the user to the best 4 k of each leg.
 """
 
 from __future__ import annotations
