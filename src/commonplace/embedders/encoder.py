@@ -24,6 +24,9 @@ class Encoder(OnnxEmbedder):
     token_dimension = TOKEN_DIMENSION
     #: It was trained on turns of chats with their speaker and day before them.
     reads_speakers = True
+    #: Its activations are rounded to int8, where a neighbour's padding tips some of them to the next number: alone, a
+    #: text has the same vector always.
+    _batched = False
 
     def __init__(self) -> None:
         super().__init__(NAME, _files, max_tokens=MAX_TOKENS, dimension=DIMENSION)

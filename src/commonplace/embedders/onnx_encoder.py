@@ -65,6 +65,7 @@ class OnnxEmbedder(BaseEmbedder):
 
     #: Texts embedded at once, a thread each: as fast as all threads on one text, and a question waits for none of them.
     concurrent = max(2, min(MAX_THREADS, usable_cores()))
+    _batched = True
 
     def __init__(self, name: str, files: ModelFiles, *, max_tokens: int, dimension: int | None = None) -> None:
         self.name = name
@@ -95,7 +96,7 @@ class OnnxEmbedder(BaseEmbedder):
         limit = self._max_tokens * CHARACTERS_PER_TOKEN
         ids = [found.ids for found in tokenizer.encode_batch([readable(text, limit) for text in texts])]
         rows: list[list[NDArray[Any]]] = [[]] * len(texts)
-        for batch in batches(list(map(len, ids))):
+        for batch in batches(list(map(len, ids))) if self._batched else [[i] for i in range(len(ids))]:
             outputs = self._run(session, [ids[i] for i in batch], wanted)
             for place, i in enumerate(batch):
                 rows[i] = [output[place] for output in outputs]
