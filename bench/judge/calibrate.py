@@ -23,7 +23,7 @@ from commonplace.embedders.base import Embedder
 from commonplace.engine.recall import evidence, relevance
 from commonplace.engine.recall.evidence import Background, Evidence
 from commonplace.engine.recall.ranking import WITHOUT_TOKENS, RankedCandidate, fitted_blend, with_verdicts
-from commonplace.engine.recall.relevance import JUDGED_ALWAYS, Logistic
+from commonplace.engine.recall.relevance import JUDGED_ALWAYS, LOOKED_AT, Logistic
 from commonplace.judges.base import Judge
 
 Scores = NDArray[np.float64]
@@ -79,11 +79,13 @@ def read(found: Sequence[Case], judge: Judge) -> list[Read]:
     result = []
     for case in found:
         asked, ranked = case.found.question, case.ranked
-        known: list[Evidence] = [e for e in evidence.gather(asked, ranked, K) if e is not None]
+        background = Background.of(ranked)
+        seen = [evidence.evidence_of(asked, r, background, n) for n, r in enumerate(ranked[:LOOKED_AT])]
+        known: list[Evidence] = [e for e in seen if e is not None]
         best = ranked[:JUDGED_ALWAYS]
         verdicts = judge.judge(asked.text, [evidence.text_for_judge(asked, r.memory) for r in best])
         logits = {r.memory.id: logit for r, logit in zip(best, verdicts, strict=True)}
-        result.append(Read(case, relevance.answer_features(known), logits))
+        result.append(Read(case, relevance.answer_features(known, background), logits))
     return result
 
 
