@@ -37,8 +37,8 @@ HIT_JUDGED = {**HIT, "judge": 1}
 FALSE_EMPTY = 0.03
 #: Of all questions so many may need the judge.
 JUDGED_SHARE = 0.38
-#: Of the right hits behind the first, so many may be cut off.
-FALSE_CUT = 0.02
+#: Of the right hits behind the first, and among the first few that most callers ask for, so many may be cut off.
+FALSE_CUT, FEW = 0.02, 5
 
 
 @dataclass(slots=True)
@@ -191,7 +191,8 @@ def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
 
 def _cut_hit(reads: Sequence[Read], fit: Logistic, whole: Callable[[Read], float], *, judged: bool) -> float:
     """The highest cut-off that keeps nearly all right hits behind the first."""
-    right = [fit(f) for r in reads for f, is_right in r.hits(whole(r), judged=judged) if f["place"] and is_right]
+    found = [row for r in reads for row in r.hits(whole(r), judged=judged)]
+    right = [fit(f) for f, is_right in found if is_right and 0 < f["place"] < math.log1p(FEW)]
     return fitting.highest_cut(right, FALSE_CUT)
 
 
