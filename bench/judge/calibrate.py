@@ -23,7 +23,7 @@ from commonplace.embedders.base import Embedder
 from commonplace.engine.recall import evidence, relevance
 from commonplace.engine.recall.evidence import Background, Evidence
 from commonplace.engine.recall.ranking import WITHOUT_TOKENS, RankedCandidate, fitted_blend, with_verdicts
-from commonplace.engine.recall.relevance import JUDGED_ALWAYS, Logistic
+from commonplace.engine.recall.relevance import JUDGED_ALWAYS, LOOKED_AT, Logistic
 from commonplace.judges.base import Judge
 
 Scores = NDArray[np.float64]
@@ -37,8 +37,8 @@ HIT_JUDGED = {**HIT, "judge": 1}
 FALSE_EMPTY = 0.03
 #: Of all questions so many may need the judge.
 JUDGED_SHARE = 0.38
-#: Of the right hits behind the first, so many may be cut off.
-FALSE_CUT = 0.02
+#: Of the right hits behind the first, and among the first few that most callers ask for, so many may be cut off.
+FALSE_CUT, FEW = 0.02, 5
 
 
 @dataclass(slots=True)
@@ -79,11 +79,13 @@ def read(found: Sequence[Case], judge: Judge) -> list[Read]:
     result = []
     for case in found:
         asked, ranked = case.found.question, case.ranked
-        known: list[Evidence] = [e for e in evidence.gather(asked, ranked, K) if e is not None]
+        background = Background.of(ranked)
+        seen = [evidence.evidence_of(asked, r, background, n) for n, r in enumerate(ranked[:LOOKED_AT])]
+        known: list[Evidence] = [e for e in seen if e is not None]
         best = ranked[:JUDGED_ALWAYS]
         verdicts = judge.judge(asked.text, [evidence.text_for_judge(asked, r.memory) for r in best])
         logits = {r.memory.id: logit for r, logit in zip(best, verdicts, strict=True)}
-        result.append(Read(case, relevance.answer_features(known), logits))
+        result.append(Read(case, relevance.answer_features(known, background), logits))
     return result
 
 
@@ -189,7 +191,8 @@ def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
 
 def _cut_hit(reads: Sequence[Read], fit: Logistic, whole: Callable[[Read], float], *, judged: bool) -> float:
     """The highest cut-off that keeps nearly all right hits behind the first."""
-    right = [fit(f) for r in reads for f, is_right in r.hits(whole(r), judged=judged) if f["place"] and is_right]
+    found = [row for r in reads for row in r.hits(whole(r), judged=judged)]
+    right = [fit(f) for f, is_right in found if is_right and 0 < f["place"] < math.log1p(FEW)]
     return fitting.highest_cut(right, FALSE_CUT)
 
 

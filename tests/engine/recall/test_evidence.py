@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.evidence import Evidence, gather, text_for_judge
-from commonplace.engine.recall.understanding import analyse
+from commonplace.engine.recall.evidence import Background, Evidence, evidence_of, text_for_judge
+from commonplace.engine.recall.understanding import Question, analyse
 from commonplace.wire.record import Memory
 
 
@@ -19,6 +19,11 @@ class Candidate:
 
 def memory(content: str, **fields: object) -> Memory:
     return Memory("id", "local", "a", "semantic", content, **fields)  # type: ignore[arg-type]
+
+
+def gather(question: Question, found: list[Candidate], count: int) -> list[Evidence | None]:
+    background = Background.of(found)
+    return [evidence_of(question, candidate, background, place) for place, candidate in enumerate(found[:count])]
 
 
 def evidence_for(question: str, content: str, **fields: object) -> Evidence:
@@ -97,6 +102,13 @@ def test_late_interaction_and_its_margin_are_evidence_where_there_are_any() -> N
     (without,) = gather(analyse("tea?"), [Candidate(memory("tea"), 0.5)], 1)
     assert without is not None
     assert (without.late, without.late_margin) == (0.0, 0.0)
+
+
+def test_the_best_of_everything_found_is_known_wherever_it_stands() -> None:
+    found = [Candidate(memory("tea"), 0.2, 0.3), Candidate(memory("tea"), None), Candidate(memory("tea"), 0.6, 0.1)]
+    background = Background.of(found)
+    assert (background.best_cosine, background.best_late) == (0.6, 0.3)
+    assert Background.of([]) == Background(0.0, 0.0, 0.0, 0.0)
 
 
 def test_a_memory_without_a_vector_gives_no_evidence() -> None:

@@ -14,7 +14,7 @@ from commonplace.embedders.encoder import NAME, Encoder
 from commonplace.engine import BatchItem
 from commonplace.engine.engine import Engine
 from commonplace.engine.recall import relevance
-from commonplace.engine.recall.evidence import Evidence
+from commonplace.engine.recall.evidence import Background, Evidence
 from commonplace.engine.recall.relevance import (
     Assessment,
     Fit,
@@ -147,20 +147,37 @@ def test_what_is_far_by_its_cosine_cannot_overrule_the_judge_of_the_encoder() ->
 def test_nearer_and_better_judged_is_never_less_answerable(cosine: float, more: float, logit: float) -> None:
     for fit in map(fitted, SHIPPED):
         assert fit is not None
-        less, nearer = (Evidence(c, 0.5, 0.1, 0.0, 0.0, late=c) for c in (cosine, cosine + more))
-        assert fit.whole(answer_features([less], fit.near)) <= fit.whole(answer_features([nearer], fit.near)) + 1e-12
-        one = fit.whole_judged(answer_features([less], fit.near) | {"judge": logit})
-        assert one <= fit.whole_judged(answer_features([less], fit.near) | {"judge": logit + more}) + 1e-12
+        less, nearer = (
+            answer_features([Evidence(c, 0.5, 0.1, 0.0, 0.0)], Background(0.1, 0.1, c, c), fit.near)
+            for c in (cosine, cosine + more)
+        )
+        assert fit.whole(less) <= fit.whole(nearer) + 1e-12
+        assert fit.whole_judged(less | {"judge": logit}) <= fit.whole_judged(less | {"judge": logit + more}) + 1e-12
 
 
 def test_the_best_of_each_counts_for_the_whole() -> None:
-    first = Evidence(0.3, 0.2, 0.1, 1.0, -1.0, late=0.7, late_margin=0.1)
-    second = Evidence(0.5, 0.8, 0.0, 0.5, 1.0, late=0.6, late_margin=0.2)
-    features = answer_features([first, second], near=0.6)
+    first, second = Evidence(0.3, 0.2, 0.1, 1.0, -1.0), Evidence(0.5, 0.8, 0.0, 0.5, 1.0)
+    features = answer_features([first, second], Background(0.25, 0.5, best_cosine=0.5, best_late=0.75), near=0.6)
     assert features == {
-        "cosine": 0.5, "far": pytest.approx(0.1), "margin": 0.1, "late": 0.7, "late_margin": 0.2, "coverage": 0.8,
+        "cosine": 0.5, "far": pytest.approx(0.1), "margin": 0.25, "late": 0.75, "late_margin": 0.25, "coverage": 0.8,
         "names_missing": 0.5, "answer_type": -1.0,
     }  # fmt: skip
+
+
+def test_how_many_hits_are_wanted_changes_nothing_in_what_is_answerable() -> None:
+    ranked = candidates(0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.6)
+    shown = [assess_with(None, ranked, k=k, explain=True, min_score=0).explain for k in (1, 8)]
+    assert shown[0] is not None
+    assert shown[1] is not None
+    assert shown[0]["answerable"] == shown[1]["answerable"]
+
+
+def test_a_place_is_that_of_the_final_order() -> None:
+    ranked, query = candidates(0.5, 0.5), Query(("a",), QUESTION)
+    reading = asyncio.run(read(None, analyse(QUESTION), ranked, query, "tested"))
+    first, second = (assess(reading, order, query).hits[1] for order in (ranked, ranked[::-1]))
+    assert (first.found.memory.id, second.found.memory.id) == ("1", "0")
+    assert first.relevance == second.relevance
 
 
 def test_a_hit_rests_on_ranking_and_on_the_whole_as_well() -> None:

@@ -44,21 +44,18 @@ class Evidence:
 
 @dataclass(slots=True, frozen=True)
 class Background:
-    """What this agent's memories score on the question because they score so on anything."""
+    """What the best of everything found scores, and what the others score because they score so on anything."""
 
-    cosine: float
-    late: float
+    cosine: float = 0.0
+    late: float = 0.0
+    best_cosine: float = 0.0
+    best_late: float = 0.0
 
     @classmethod
     def of(cls, found: Sequence[DenseCandidate]) -> Background:
-        cosines = [f.dense for f in found if f.dense is not None]
-        return cls(_background(cosines), _background([f.late for f in found if f.late is not None]))
-
-
-def gather(question: Question, found: Sequence[DenseCandidate], count: int) -> list[Evidence | None]:
-    """For the first `count` of `found`; None for a memory that has no vector."""
-    background = Background.of(found)
-    return [evidence_of(question, f, background, place) for place, f in enumerate(found[:count])]
+        cosines = sorted((f.dense for f in found if f.dense is not None), reverse=True)
+        lates = sorted((f.late for f in found if f.late is not None), reverse=True)
+        return cls(_mean_behind(cosines), _mean_behind(lates), *(each[0] if each else 0.0 for each in (cosines, lates)))
 
 
 def text_for_judge(question: Question, memory: Memory) -> str:
@@ -69,6 +66,7 @@ def text_for_judge(question: Question, memory: Memory) -> str:
 
 
 def evidence_of(question: Question, found: DenseCandidate, background: Background, place: int) -> Evidence | None:
+    """None for a memory that has no vector."""
     if found.dense is None:
         return None
     memory = found.memory
@@ -89,9 +87,8 @@ def evidence_of(question: Question, found: DenseCandidate, background: Backgroun
     )
 
 
-def _background(scores: list[float]) -> float:
+def _mean_behind(ordered: list[float]) -> float:
     """The mean of those after the best few; of all of them where there are hardly more."""
-    ordered = sorted(scores, reverse=True)
     rest = ordered[_BEST:_BACKGROUND] if len(ordered) > 2 * _BEST else ordered
     return sum(rest) / len(rest) if rest else 0.0
 

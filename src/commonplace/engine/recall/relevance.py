@@ -27,9 +27,9 @@ Mode = Literal["auto", "off", "always"]
 
 FITTED = Path(__file__).with_name("relevance.json")
 JUDGED_ALWAYS = 10
-#: So many of the best are looked at closely for the question as a whole.
-_LOOKED_AT = 5
-_NOTHING = Background(0.0, 0.0)
+#: Of so many of the best the words are looked at for the question as a whole.
+LOOKED_AT = 5
+_NOTHING = Background()
 
 
 class ScoredCandidate(evidence.DenseCandidate, Protocol):
@@ -95,6 +95,7 @@ class Reading:
     fit_name: str | None
     fit: Fit | None = None  # None where nothing is calibrated, or nothing found has a vector
     background: Background = _NOTHING
+    seen: Mapping[str, Evidence] = field(default_factory=dict)  # by id, of those looked at closely
     scores: Mapping[str, float] = field(default_factory=dict)  # by id, what ranking gave each
     unjudged: float = 0.0
     answerable: float = 0.0
@@ -115,10 +116,12 @@ async def read(
 ) -> Reading:
     """Of everything found, best first: what lies behind the best tells how much a cosine means here."""
     fit, mode = fitted(fit_name), query.judge
-    known = [e for e in evidence.gather(question, ranked, max(_LOOKED_AT, query.k)) if e is not None] if fit else []
-    if fit is None or not known:
+    if fit is None or all(r.dense is None for r in ranked):
         return Reading(question, fit_name)
-    cheap = answer_features(known, fit.near)
+    background = Background.of(ranked)
+    found = [evidence.evidence_of(question, r, background, n) for n, r in enumerate(ranked[:LOOKED_AT])]
+    seen = {r.memory.id: e for r, e in zip(ranked, found, strict=False) if e is not None}
+    cheap = answer_features(list(seen.values()), background, fit.near)
     unjudged = answerable = fit.whole(cheap)
     wanted = judge_count(mode, unjudged, fit) if judge is not None else 0
     logits: dict[str, float] = {}
@@ -137,7 +140,8 @@ async def read(
         question,
         fit_name,
         fit,
-        Background.of(ranked),
+        background,
+        seen,
         {r.memory.id: r.score for r in ranked},
         unjudged,
         answerable,
@@ -188,19 +192,18 @@ def hit_features(
     return features
 
 
-def answer_features(found: Sequence[Evidence], near: float = 0.0) -> dict[str, float]:
-    """Of the question as a whole: the best of each among the candidates, whichever has it."""
-    best = found[:_LOOKED_AT]
-    cosine = max(e.cosine for e in found)
+def answer_features(best: Sequence[Evidence], background: Background, near: float = 0.0) -> dict[str, float]:
+    """Of the question as a whole: the best scores of all that was found, and the best words of those looked at."""
+    cosine, late = background.best_cosine, background.best_late
     return {
         "cosine": cosine,
         "far": max(0.0, near - cosine),
-        "margin": max(e.margin for e in found),
-        "late": max(e.late for e in found),
-        "late_margin": max(e.late_margin for e in found),
-        "coverage": max(e.coverage for e in best),
-        "names_missing": min(e.names_missing for e in best),
-        "answer_type": best[0].answer_type,
+        "margin": cosine - background.cosine,
+        "late": late,
+        "late_margin": late - background.late,
+        "coverage": max((e.coverage for e in best), default=0.0),
+        "names_missing": min((e.names_missing for e in best), default=0.0),
+        "answer_type": best[0].answer_type if best else 0.0,
     }
 
 
@@ -236,11 +239,12 @@ def _unassessed(ranked: Sequence[F], min_score: float | None, embedder_name: str
 def _hit(reading: Reading, fit: Fit, found: F, place: int, explain: bool) -> AssessedHit[F]:
     id = found.memory.id
     logit = reading.logits.get(id)
-    seen = evidence.evidence_of(reading.question, found, reading.background, place)
+    seen = reading.seen.get(id) or evidence.evidence_of(reading.question, found, reading.background, place)
     if seen is None:  # without a vector there is nothing the fit knows; it is neither cut nor moved
         return AssessedHit(found, found.score, None, {"relevance": None, "judge": logit} if explain else None)
     blend = reading.scores.get(id, 0.0)
     features = hit_features(seen, logit, blend=blend, answerable=reading.answerable)
+    features["place"] = math.log1p(place)  # where it stands now, whatever it was when it was looked at
     relevance = (fit.hit if logit is None else fit.hit_judged)(features)
     if not explain:
         return AssessedHit(found, found.score, relevance)
