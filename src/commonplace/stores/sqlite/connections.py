@@ -83,11 +83,11 @@ class ReaderThreads:
                     result = work()
                 except BaseException as raised:  # whatever it is, its caller waits for it
                     error = raised
-                with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
-                    loop.call_soon_threadsafe(_answer, future, result, error)
-            del given, future, work, result, error  # nothing that was read stays until the next one comes
-            with self._lock:
+            with self._lock:  # before it is answered: whoever asks one thing after the other needs one thread
                 self._free += 1
+            with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
+                loop.call_soon_threadsafe(_answer, future, result, error)
+            del given, future, work, result, error  # nothing that was read stays until the next one comes
 
 
 def _answer(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
