@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from bert_in_numpy import sentence_vector
+from bert_in_numpy import sentence_vector, token_vectors
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -71,6 +71,40 @@ def test_the_graph_computes_what_the_formulas_say(seed: int) -> None:
     (found,) = session.run(None, {"input_ids": ids, "attention_mask": mask})
     expected = [sentence_vector(as_quantised(weights), SMALL, text) for text in texts]
     np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_late_graph_gives_tokens_and_weights_and_the_same_vector(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    heads = {"token_head.weight": (6, SMALL.width), "weight_head.weight": (1, SMALL.width), "weight_head.bias": (1,)}
+    weights = random_weights(SMALL, seed) | {n: draw.normal(size=s).astype(np.float32) for n, s in heads.items()}
+    session = onnxruntime.InferenceSession(bert_to_onnx(weights, SMALL, late=True), providers=["CPUExecutionProvider"])
+    texts = [[1, 5, 2, 0, 0], [1, 7, 9, 19, 2]]
+    mask = np.array([[1, 1, 1, 0, 0], [1] * 5])
+    vectors, tokens, shares = session.run(None, {"input_ids": np.array(texts), "attention_mask": mask})
+    for row, text in enumerate(([1, 5, 2], texts[1])):
+        own = slice(0, len(text))
+        np.testing.assert_allclose(vectors[row], sentence_vector(as_quantised(weights), SMALL, text), atol=2e-5)
+        found, weight = token_vectors(as_quantised(weights), SMALL, text)
+        np.testing.assert_allclose(tokens[row, own], found, atol=2e-5)
+        np.testing.assert_allclose(shares[row, own], weight, atol=2e-5)
+
+
+@pytest.mark.parametrize("block", [16, 32])
+def test_products_in_int8_are_near_and_depend_on_no_neighbour(block: int) -> None:
+    shape = Shape(layers=2, heads=2, width=32, epsilon=1e-12)
+    weights = random_weights(shape, 1)
+    graph = bert_to_onnx(weights, shape, block=block)
+    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    texts = [[1, 5, 2], [1, 7, 9], [1, 19, 2]]
+
+    def run(ids: list[list[int]]) -> np.ndarray:
+        return session.run(None, {"input_ids": np.array(ids), "attention_mask": np.ones((len(ids), 3), np.int64)})[0]
+
+    together = run(texts)
+    for row, text in zip(together, texts, strict=True):
+        assert row @ sentence_vector(weights, shape, text) > 0.999
+        np.testing.assert_allclose(row, run([text])[0], atol=1e-6)
 
 
 def test_the_same_weights_give_the_same_bytes() -> None:

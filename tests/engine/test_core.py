@@ -23,6 +23,7 @@ from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.vector_rows import vectors_of
 from commonplace.stores.text import terms
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
@@ -115,8 +116,8 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
         running, other = await two_engines(path, HashingEmbedder(128))
         await other.upkeep.reindex(WHO, HashingEmbedder(64))
         opening: list[str] = []
-        really = core.open_embedder
-        monkeypatch.setattr(core, "open_embedder", lambda name: opening.append(name) or really(name))  # type: ignore
+        really = core.open_recorded
+        monkeypatch.setattr(core, "open_recorded", lambda name: opening.append(name) or really(name))  # type: ignore
         found = await asyncio.gather(*(recall_explained(running) for _ in range(12)))
         assert opening == ["hashing-64"]
         assert all(cosines(one) == pytest.approx(cosines(found[0])) for one in found)
@@ -228,7 +229,7 @@ def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(pat
         ).fetchall()
         assert len(rows) == 2
         for (data,), fact in zip(rows, FACTS, strict=False):
-            assert np.frombuffer(data, np.float32) == pytest.approx(second.embed([fact])[0])
+            assert vectors_of(data, 64) == pytest.approx(second.embed([fact]), abs=1e-4)
         await engine.close()
 
     asyncio.run(scenario())

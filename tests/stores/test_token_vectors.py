@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from commonplace.stores.token_vectors import MAX_QUESTION_TOKENS, QuestionTokens, late_scores, pack, quantise, unpack
+from commonplace.stores.token_vectors import (
+    MAX_QUESTION_TOKENS,
+    QuestionTokens,
+    best_late_scores,
+    late_scores,
+    pack,
+    part_sizes,
+    quantise,
+    unpack,
+)
 
 DIMENSION = 96
 
@@ -60,11 +69,30 @@ def test_of_a_long_question_the_heaviest_tokens_are_read() -> None:
 @given(st.lists(st.integers(0, 30), max_size=6))
 def test_what_is_packed_comes_back(counts: list[int]) -> None:
     parts = [quantise(unit(np.random.default_rng(n), count)) for n, count in enumerate(counts)]
-    codes, found = unpack(pack(parts), DIMENSION)
-    assert found.tolist() == counts
-    assert codes.tolist() == [row for part in parts for row in part.tolist()]
+    data = pack(parts)
+    assert part_sizes(data) == [count * DIMENSION // 2 for count in counts]
+    assert [part.tobytes() for part in unpack(data)] == [part.tobytes() for part in parts]
 
 
-def test_a_value_that_was_cut_short_is_refused() -> None:
-    with pytest.raises(ValueError, match="tokens, not"):
-        unpack(pack([quantise(unit(np.random.default_rng(3), 4))])[:-48], DIMENSION)
+@given(st.binary(max_size=300), st.integers(0, 200))
+def test_a_value_of_another_length_is_known_as_damaged(rubbish: bytes, end: int) -> None:
+    whole = pack([quantise(unit(np.random.default_rng(n), n)) for n in (4, 0)])
+    for data in (whole[:end], whole + b"x", whole + rubbish):
+        if data != whole:
+            assert part_sizes(data) is None
+            assert unpack(data) == []
+    part_sizes(rubbish)  # whatever it says of it
+
+
+def test_a_memory_scores_as_its_best_part_and_not_at_all_without_tokens() -> None:
+    rng = np.random.default_rng(4)
+    question = QuestionTokens.of(unit(rng, 5), np.ones(5, np.float32))
+    parts = [quantise(unit(rng, count)) for count in (3, 0, 9)]
+    alone = [float(late_scores(question, part, [len(part)])[0]) for part in parts]
+    a, b, c = (part.reshape(-1) for part in parts)
+    narrower = quantise(rng.normal(size=(2, 10)).astype(np.float32)).reshape(-1)
+    found = best_late_scores(question, [a, b, c, c, a, b, narrower, narrower, a], [3, 1, 0, 1, 1, 1, 2])
+    assert found == [max(alone), alone[2], None, alone[0], None, None, alone[0]]
+    assert best_late_scores(question, [], [0, 0]) == best_late_scores(question, [b, b], [1, 1]) == [None, None]
+    nothing = QuestionTokens.of(unit(rng, 0), np.ones(0, np.float32))
+    assert best_late_scores(nothing, [a], [1]) == [None]

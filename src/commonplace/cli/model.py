@@ -76,7 +76,7 @@ def switch(
     name: Annotated[str, argument("NAME", "encoder, minilm or any other embedder, such as openai:…")],
     dry_run: options.DryRun = False,
 ) -> Answer:
-    """Make every vector anew with another model, then use it; recall works by the old ones meanwhile.
+    """Make every vector anew with another model; recall works by the old ones meanwhile.
 
     Stopped halfway it goes on from where it was.
 

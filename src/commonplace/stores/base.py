@@ -205,7 +205,10 @@ class Store(Protocol):
         """The current versions that exist, whatever their status, in the order asked."""
 
     async def search(self, search: Search) -> list[Candidate]:
-        """At most `limit` by each leg, unordered; everything in `reach` applied before the cut."""
+        """At most `limit` by each leg, unordered; everything in `reach` applied before the cut.
+
+        Every score is given for each of them, `late` where the store has the memory's tokens.
+        """
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> int:
         """Remove them and every trace of their content; how many there were."""
@@ -326,7 +329,8 @@ class Primary(Store, GraphReads, Protocol):
     async def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         """Runs of one session's memories in the order written: these with up to `each` before and after them.
 
-        All within the reach, with their cosine and the terms they match; what belongs to no session is left out.
+        All within the reach, with their cosine, late interaction and the terms they match; what belongs to no session
+        is left out.
         """
 
     async def delete_migration_backups(self) -> None:

@@ -8,6 +8,7 @@ scores the same wherever its tokens are stored and whatever lies beside them.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ _PAIRS = np.stack([np.repeat(_TABLE, 16), np.tile(_TABLE, 16)], axis=1).view(np.
 _QUESTION_LEVELS = 127
 # OpenBLAS wakes its threads for larger products than this, which other processes' work then waits for.
 _PRODUCTS = 1 << 18
+_HEADER = struct.Struct("<HH")  # of a packed value: bytes of a token, parts; the tokens of each part follow
 
 
 @dataclass(slots=True, frozen=True)
@@ -75,17 +77,47 @@ def late_scores(question: QuestionTokens, codes: Codes, counts: Sequence[int] | 
     return scores
 
 
+def best_late_scores(question: QuestionTokens, parts: Sequence[Codes], counts: Sequence[int]) -> list[float | None]:
+    """Of the best part of each memory, which has `counts[i]` of `parts`, one after the other; None for one without
+    tokens of the question's dimension.
+
+    The tokens of a part are flat here: the bytes of all of them.
+    """
+    if not parts or not question.levels.size:
+        return [None] * len(counts)
+    width = question.levels.shape[1] // 2
+    sizes = np.array([len(part) for part in parts])
+    fits = (sizes > 0) & (sizes % width == 0)
+    read = parts if fits.all() else [part for part, fit in zip(parts, fits.tolist(), strict=True) if fit]
+    scores = np.full(len(counts), -np.inf, np.float32)
+    if read:
+        found = late_scores(question, np.concatenate(read).reshape(-1, width), sizes[fits] // width)
+        np.maximum.at(scores, np.repeat(np.arange(len(counts)), counts)[fits], found)
+    return [None if score == -math.inf else score for score in scores.tolist()]
+
+
 def pack(parts: Sequence[Codes]) -> bytes:
     """The tokens of each searchable part of a memory, as one value."""
-    counts = np.array([len(parts), *map(len, parts)], "<u2")
-    return counts.tobytes() + b"".join(part.tobytes() for part in parts)
+    width = parts[0].shape[1] if parts else 0
+    return struct.pack(f"<{2 + len(parts)}H", width, len(parts), *map(len, parts)) + b"".join(
+        p.tobytes() for p in parts
+    )
 
 
-def unpack(data: bytes, dimension: int) -> tuple[Codes, NDArray[np.int64]]:
-    """The tokens of all parts one after the other, and how many each has."""
-    (parts,) = np.frombuffer(data, "<u2", 1)
-    counts = np.frombuffer(data, "<u2", int(parts), 2).astype(np.int64)
-    codes = np.frombuffer(data, np.uint8, offset=2 * (1 + int(parts))).reshape(-1, dimension // 2)
-    if len(codes) != counts.sum():
-        raise ValueError(f"{len(codes)} tokens, not {counts.sum()}")
-    return codes, counts
+def part_sizes(data: bytes) -> list[int] | None:
+    """How many bytes the tokens of each part take, which lie one after the other at its end; None if it is damaged."""
+    if len(data) < _HEADER.size:
+        return None
+    width, parts = _HEADER.unpack_from(data)
+    start = _HEADER.size + 2 * parts
+    if len(data) < start:
+        return None
+    sizes = [width * count for count in struct.unpack_from(f"<{parts}H", data, _HEADER.size)]
+    return sizes if start + sum(sizes) == len(data) else None
+
+
+def unpack(data: bytes) -> list[Codes]:
+    """The tokens of each part, flat; nothing if it is damaged."""
+    sizes = part_sizes(data) or []
+    codes = np.frombuffer(data, np.uint8, sum(sizes), len(data) - sum(sizes))
+    return np.split(codes, np.cumsum(sizes[:-1])) if sizes else []

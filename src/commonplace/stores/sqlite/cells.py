@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import apsw
 
+from commonplace.stores.sqlite import vector_rows
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.wire.record import MEMORY_TYPES
 
@@ -75,9 +76,7 @@ def _wrong_cells(db: apsw.Connection) -> Iterator[str]:
             yield from _found(db, table, condition, sentence)
         texts = [name for name, kind, _ in columns if kind == "TEXT"]
         yield from _undecodable(db, table, texts)
-    if "dimension" in meta:
-        size = 4 * meta["dimension"]
-        yield from _found(db, f"vectors_{meta['generation']}", f"length(data) % {size} <> 0", "data is cut off")
+    yield from vector_rows.wrong_cells(db, meta["generation"], meta.get("dimension"))
 
 
 def _wrong_meta(meta: dict[str, Any], tables: set[str]) -> Iterator[str]:

@@ -125,6 +125,12 @@ def m006_index_merged(db: apsw.Connection) -> None:
     )
 
 
+def m007_add_tokens(db: apsw.Connection) -> None:
+    # Of vectors made before there are none; a reindex makes them. `vector_rows` says what is in the cells.
+    for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE name GLOB 'vectors_[0-9]*'").fetchall():
+        db.execute(f"ALTER TABLE {table} ADD COLUMN tokens BLOB")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_create_tables,
     m002_add_graph,
@@ -132,5 +138,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     m004_index_shared,
     m005_note_late_vectors,
     m006_index_merged,
+    m007_add_tokens,
 )
 VERSION = len(MIGRATIONS)
