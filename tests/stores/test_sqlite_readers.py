@@ -12,7 +12,9 @@ import pytest
 
 from commonplace.stores.base import Reach, Search
 from commonplace.stores.sqlite import SqliteStore, queries
+from commonplace.stores.sqlite.connections import ReaderThreads
 from commonplace.testing.subject import FakeClock
+from commonplace.wire.errors import Unavailable
 
 CROWD = 20
 
@@ -70,5 +72,47 @@ def test_the_scans_of_one_tenant_hold_up_nobody_else(
         held.gate.set()
         await asyncio.gather(*crowd)
         await store.close()
+
+    asyncio.run(run())
+
+
+def test_work_never_waits_for_a_thread_that_another_holds() -> None:
+    async def run() -> None:
+        threads = ReaderThreads(3, "test")
+        held = threading.Event()
+        begun = threading.Semaphore(0)
+
+        def wait() -> bool:
+            begun.release()
+            return held.wait(30)
+
+        async with asyncio.timeout(20):
+            assert await threads.run(lambda: 1) == 1  # one thread is free again
+            slow = [asyncio.create_task(threads.run(wait)) for _ in range(2)]
+            for _ in slow:
+                await asyncio.to_thread(begun.acquire)
+            assert await threads.run(lambda: 2) == 2
+            held.set()
+            assert await asyncio.gather(*slow) == [True, True]
+            threads.close()
+
+    asyncio.run(run())
+
+
+def test_what_was_asked_is_answered_before_the_threads_stop_and_nothing_after() -> None:
+    async def run() -> None:
+        threads = ReaderThreads(2, "test")
+        asked = [asyncio.create_task(threads.run(lambda n=n: n)) for n in range(CROWD)]
+        failed = asyncio.create_task(threads.run(lambda: {}["nothing"]))
+        given_up = asyncio.create_task(threads.run(lambda: None))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        threads.close()
+        async with asyncio.timeout(20):
+            assert await asyncio.gather(*asked) == list(range(CROWD))
+            with pytest.raises(KeyError):
+                await failed
+        with pytest.raises(Unavailable, match="closed"):
+            await threads.run(lambda: None)
 
     asyncio.run(run())

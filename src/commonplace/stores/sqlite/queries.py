@@ -32,6 +32,8 @@ _ELSEWHERE = {
     "last_recalled_at": "r.last_recalled_at",
 }
 _FIELDS = [f.name for f in fields(Memory)]
+_WIDTH = len(_FIELDS)
+_decode_json = json.JSONDecoder().raw_decode
 # What is encoded is text, or nothing when it is empty; literals are texts, too.
 _ENCODED_TEXT = dict.fromkeys(_JSON, "str | None") | dict.fromkeys(("type", "status"), "str")
 _TYPES = RowTypes("memory", {f.name: _ENCODED_TEXT.get(f.name, str(f.type)) for f in fields(Memory)})
@@ -52,13 +54,22 @@ def select(table: str, extra: str = "") -> str:
 
 
 def to_memory(row: Sequence[Any]) -> Memory:
-    values = list(row[: len(_FIELDS)])
+    values = list(row[:_WIDTH])
     _TYPES.check(values)
     for i, kind in _DECODED:
-        values[i] = json.loads(values[i]) if values[i] else kind()
-        if type(values[i]) is not kind:
-            raise DamagedCell(f"{_FIELDS[i]} of a memory is no {kind.__name__}")
+        if values[i]:
+            values[i] = _from_json(values[i])
+            if type(values[i]) is not kind:
+                raise DamagedCell(f"{_FIELDS[i]} of a memory is no {kind.__name__}")
+        else:
+            values[i] = kind()
     return Memory(*values)
+
+
+def _from_json(text: str) -> Any:
+    """As `json.loads`, which looks for blanks around it: `to_json` writes none, and a recall reads dozens of rows."""
+    value, end = _decode_json(text)
+    return value if end == len(text) else json.loads(text)  # which says what is wrong
 
 
 def to_row(memory: Memory, terms: bytes, vid: int, scope_id: int) -> tuple[Any, ...]:
