@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.embedders import model_files
+from commonplace.embedders import model_files, multilingual_files
 from commonplace.embedders.minilm import MiniLM
+from commonplace.embedders.multilingual import MultilingualEmbedder
+from commonplace.wire.errors import Unavailable
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +23,13 @@ def minilm() -> MiniLM:
     """The default embedder, whose model is built first where it is absent."""
     model_files.build()
     return MiniLM()
+
+
+@pytest.fixture(scope="session")
+def multilingual() -> MultilingualEmbedder:
+    """The optional model, fetched where it is absent; a machine that cannot fetch it shows less."""
+    try:
+        multilingual_files.install()
+    except Unavailable as fault:
+        pytest.skip(f"NOT SHOWN: {fault.message}")
+    return MultilingualEmbedder()

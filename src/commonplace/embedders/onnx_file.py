@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from commonplace.embedders.model_files import sha256_of
 from commonplace.embedders.onnx_encoder import OnnxEmbedder
+from commonplace.embedders.pinned_wheel import sha256_of
 from commonplace.embedders.registry import parse_spec, parse_whole
 from commonplace.wire.errors import Unavailable, ValidationError
 
