@@ -17,11 +17,14 @@ Scores = NDArray[np.float32]
 _BLOCK = 64
 
 
-def rank(rows: Sequence[Row], terms: Sequence[int], vector: Vectors | None, limit: int) -> list[Ranked]:
+def rank(
+    rows: Sequence[Row], terms: Sequence[int], vector: Vectors | None, limit: int, also: Scores | None = None
+) -> list[Ranked]:
     """(row, cosine of its best part, BM25) for the best `limit` by each, both scores given for every one.
 
     The cosine is None when the row or the question has no vector; the keyword score is None when the question
-    has no words, and 0.0 when none of them occurs. Statistics are those of `rows`.
+    has no words, and 0.0 when none of them occurs. Statistics are those of `rows`. `also` are another leg's scores of
+    the same rows: its best are among what is found.
     """
     if not rows or limit <= 0:
         return []
@@ -32,10 +35,12 @@ def rank(rows: Sequence[Row], terms: Sequence[int], vector: Vectors | None, limi
         chosen.update(top(cosines, limit, above=-np.inf).tolist())
     if scores is not None:
         chosen.update(top(scores, limit, above=0.0).tolist())
-    return [(row, _given(cosines, row), _given(scores, row)) for row in sorted(chosen)]
+    if also is not None:
+        chosen.update(top(also, limit, above=-np.inf).tolist())
+    return [(row, given(cosines, row), given(scores, row)) for row in sorted(chosen)]
 
 
-def _given(scores: Scores | None, row: int) -> float | None:
+def given(scores: Scores | None, row: int) -> float | None:
     return None if scores is None or scores[row] == -np.inf else float(scores[row])
 
 

@@ -16,7 +16,7 @@ from commonplace.wire.record import MEMORY_TYPES
 
 _TABLES = (
     "meta", "tenants", "scopes", "memories", "versions", "erasures", "aliases", "recalls", "audit", "audit_parts",
-    "records", "record_subjects", "triples", "links",
+    "records", "record_subjects", "triples", "links", "second_vectors",
 )  # fmt: skip
 _STORAGE = {"INTEGER": "'integer'", "REAL": "'real'", "TEXT": "'text'", "BLOB": "'blob'"}
 _LISTS, _DOCUMENTS = ("tags", "supersedes", "aliases"), ("metadata", "provenance", "privacy")
@@ -78,6 +78,9 @@ def _wrong_cells(db: apsw.Connection) -> Iterator[str]:
     if "dimension" in meta:
         size = 4 * meta["dimension"]
         yield from _found(db, f"vectors_{meta['generation']}", f"length(data) % {size} <> 0", "data is cut off")
+    if "second_dimension" in meta:
+        size = 4 * meta["second_dimension"]
+        yield from _found(db, "second_vectors", f"length(data) % {size} <> 0", "data is cut off")
 
 
 def _wrong_meta(meta: dict[str, Any], tables: set[str]) -> Iterator[str]:

@@ -125,6 +125,11 @@ def m006_index_merged(db: apsw.Connection) -> None:
     )
 
 
+def m007_add_second_vectors(db: apsw.Connection) -> None:
+    # Of an embedder beside the store's own, by the same numbers. Empty unless someone has asked for one.
+    db.execute("CREATE TABLE second_vectors(vid INTEGER PRIMARY KEY, data BLOB NOT NULL)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_create_tables,
     m002_add_graph,
@@ -132,5 +137,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     m004_index_shared,
     m005_note_late_vectors,
     m006_index_merged,
+    m007_add_second_vectors,
 )
 VERSION = len(MIGRATIONS)

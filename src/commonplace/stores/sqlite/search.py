@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from apsw import Connection
@@ -15,9 +15,13 @@ from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
+from commonplace.stores.sqlite.second_rows import scores_by_number
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
+
+if TYPE_CHECKING:
+    from commonplace.stores.sqlite.second_vectors import SecondIndex
 
 _TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}
 _INDEXED = (
@@ -25,11 +29,11 @@ _INDEXED = (
 )
 #: Rows as they were written, and those whose vector came later, which counts as the change.
 _CHANGES = (
-    f"{_INDEXED.format('m.seq')} FROM memories m LEFT JOIN vectors_{{0}} v ON v.vid = m.vid "
+    f"{_INDEXED.format('m.seq')} FROM memories m LEFT JOIN {{0}} v ON v.vid = m.vid "
     "WHERE m.scope_id = ?1 AND m.seq > ?2 "
     "AND NOT EXISTS (SELECT 1 FROM late_vectors l WHERE l.mid = m.mid AND l.seq > m.seq) "
     f"UNION ALL {_INDEXED.format('l.seq')} FROM late_vectors l JOIN memories m ON m.mid = l.mid AND m.seq < l.seq "
-    "LEFT JOIN vectors_{0} v ON v.vid = m.vid WHERE l.scope_id = ?1 AND l.seq > ?2 ORDER BY change"
+    "LEFT JOIN {0} v ON v.vid = m.vid WHERE l.scope_id = ?1 AND l.seq > ?2 ORDER BY change"
 )
 _Scores = dict[int, tuple[float | None, float | None]]  # by mid: dense, keyword
 
@@ -42,9 +46,10 @@ class RowSource:
         self._db = db
         self.generation = info.generation if info else 1
         self.dimension = info.dimension if info else None
+        self._table = f"vectors_{self.generation}"
 
     def changes(self, scope: int, after_seq: int) -> Iterator[IndexRow]:
-        found = self._db.execute(_CHANGES.format(self.generation), (scope, after_seq))
+        found = self._db.execute(_CHANGES.format(self._table), (scope, after_seq))
         for mid, seq, live, type, user_id, created, expires, terms, data in found:
             yield IndexRow(mid, seq, bool(live), _TYPES[type], _user_code(user_id), created, expires or 0, terms, data)
 
@@ -62,6 +67,7 @@ class RowSource:
 
 class SqliteSearch(StorePart):
     index: SegmentIndex
+    second: SecondIndex
     _indexer: Indexer
 
     async def search(self, search: Search) -> list[Candidate]:
@@ -72,6 +78,8 @@ class SqliteSearch(StorePart):
             scopes.extend(queries.scope_ids(db, search.reach.tenant, search.reach.agents))
             for scope in scopes:
                 self.index.prefetch(scope)
+                if search.second is not None:
+                    self.second.index.prefetch(scope)
 
         def find(db: Connection) -> list[Candidate]:
             return self._search(db, search, scopes)
@@ -81,7 +89,7 @@ class SqliteSearch(StorePart):
         else:
             found = await self._readers.run_scan(search.reach.tenant, find, before=prefetch)
         for scope in scopes:
-            if self.index.maintenance_due(scope):
+            if self.index.maintenance_due(scope) or self.second.index.maintenance_due(scope):
                 self._indexer.schedule(scope)
         return found
 
@@ -92,12 +100,20 @@ class SqliteSearch(StorePart):
             return _search_exactly(db, source, search, terms)
         masks, rest = _index_masks(reach)
         scores: _Scores = {}
+        only_second: list[int] = []
         for scope in scopes:
             allowed = np.fromiter(queries.mids_in_reach(db, reach, scope), np.int64) if rest else None
             query = IndexQuery(terms, search.vector, search.limit, reach.now, allowed=allowed, **masks)
             for hit in self.index.search(source, scope, query):
                 scores[hit.mid] = (hit.dense, hit.keyword)
-        return list(_candidates(db, reach, scopes, scores, terms).values())
+            if search.second is not None:
+                only_second += self.second.nearest(db, scope, query, search.second)
+        only_second = [mid for mid in only_second if mid not in scores]
+        scores.update((mid, (None, None)) for mid in only_second)
+        by_mid = _candidates(db, reach, scopes, scores, terms)
+        _score_by_rows(db, source, search, {mid: by_mid[mid] for mid in only_second if mid in by_mid})
+        self.second.score_by_rows(db, search, by_mid)
+        return list(by_mid.values())
 
     @read
     def neighbours_in_session(
@@ -109,15 +125,8 @@ class SqliteSearch(StorePart):
         runs = [mids for scope in scopes for mids in _session_runs(db, scope, ids, each)]
         terms = query_terms(search.text) if search.text else []
         by_mid = _candidates(db, reach, scopes, {mid: (None, None) for mids in runs for mid in mids}, terms)
-        if search.vector is not None and by_mid:
-            sql = (
-                f"SELECT m.mid, v.data FROM memories m JOIN vectors_{source.generation} v ON v.vid = m.vid "
-                f"WHERE m.mid IN ({queries.marks(by_mid)})"
-            )
-            found = {mid: source.vectors(data) for mid, data in db.execute(sql, tuple(by_mid)) if data}
-            cosines = exact_search.dense_scores(list(found.values()), search.vector)
-            for mid, cosine in zip(found, cosines.tolist(), strict=True):
-                by_mid[mid].dense = cosine
+        _score_by_rows(db, source, search, by_mid)
+        self.second.score_by_rows(db, search, by_mid)
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
 
 
@@ -129,7 +138,25 @@ def _checked_source(db: Connection, search: Search) -> RowSource:
     source = RowSource(db)
     if search.generation is not None and search.generation != source.generation:
         raise StaleGeneration
+    if search.second_generation is not None:
+        second = queries.second_embedder_of(db)
+        if search.second_generation != (second.generation if second and second.ready else 0):
+            raise StaleGeneration
     return source
+
+
+def _score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dict[int, Candidate]) -> None:
+    """Fill in the cosine of these candidates."""
+    if search.vector is None or not by_mid:
+        return
+    sql = (
+        f"SELECT m.mid, v.data FROM memories m JOIN vectors_{source.generation} v ON v.vid = m.vid "
+        f"WHERE m.mid IN ({queries.marks(by_mid)})"
+    )
+    found = {mid: source.vectors(data) for mid, data in db.execute(sql, tuple(by_mid)) if data}
+    cosines = exact_search.dense_scores(list(found.values()), search.vector)
+    for mid, cosine in zip(found, cosines.tolist(), strict=True):
+        by_mid[mid].dense = cosine
 
 
 def _candidates(
@@ -171,14 +198,19 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
     found: list[tuple[Any, ...]] = []
     for table, condition, values in queries.versions_in_reach(db, search.reach):
         join = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid"
-        found += db.execute(f"{queries.select(table, extra='m.terms, v.data')} {join} WHERE {condition}", values)
+        extra = "m.vid, m.terms, v.data"
+        found += db.execute(f"{queries.select(table, extra=extra)} {join} WHERE {condition}", values)
     # Which table a version lies in changes with later writes; which of equals are among the best must not.
     found.sort(key=lambda row: row[0])
     derived = [(row[-2], None if row[-1] is None else source.vectors(row[-1])) for row in found]
-    ranked = exact_search.rank(derived, terms, search.vector, search.limit)
+    second = None if search.second is None else scores_by_number(db, [row[-3] for row in found], search.second)
+    ranked = exact_search.rank(derived, terms, search.vector, search.limit, second)
     wanted = packed_terms(terms)
     # Only the best are made memories: of an agent with many, that is what takes the time.
-    return [Candidate(queries.to_memory(found[i]), d, k, matched_terms(found[i][-2], wanted)) for i, d, k in ranked]
+    return [
+        Candidate(queries.to_memory(found[i]), d, k, matched_terms(found[i][-2], wanted), exact_search.given(second, i))
+        for i, d, k in ranked
+    ]
 
 
 def _session_runs(db: Connection, scope: int, ids: Sequence[str], each: int) -> list[list[int]]:
