@@ -46,6 +46,8 @@ class FeatureExtractor:
         size = len(memory.content)
         covered = (c.matched or 0).bit_count() / asked.sought_terms if asked.sought_terms else 0.0
         features = {"dense": c.dense or 0.0, "keyword": min((c.keyword or 0.0) / self._best, 1.0), "coverage": covered}
+        if c.second is not None:
+            features["multilingual"] = c.second
         if size > _LONG:
             features["long"] = math.log(size / _LONG)
             features["long_coverage"] = covered * features["long"]
@@ -80,6 +82,9 @@ class FeatureExtractor:
             own["mentions"] = 1.0
         if asked.language and language(content, words) not in (asked.language, None):
             own["foreign"] = 1.0
+            if "multilingual" in own:
+                own["multilingual_foreign"] = own["multilingual"]
+                own["dense_foreign"] = own["dense"]
         if asked.literals:
             own["literal"] = literals.share(asked.literals, searchable_text(memory))
 

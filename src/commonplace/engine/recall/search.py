@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
 from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
 from commonplace.engine.types import Snapshot
-from commonplace.stores.base import AgentContext, Reach, Search
+from commonplace.stores.base import AgentContext, EmbedderInfo, Reach, Search, Vectors
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 15
@@ -48,6 +49,15 @@ async def search(
     return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, weights, asked_at))
 
 
+async def _embedded(core: Core, text: str, tenant: str) -> tuple[Vectors | None, EmbedderInfo | None, Vectors | None]:
+    """The question by the store's embedder, what that is, and the question by the second one, if there is one."""
+    first = core.embed_with_info([text], tenant, Lane.QUERY, bounded=True)
+    if not core.second.ready:
+        return *await first, None
+    (vectors, info), second = await asyncio.gather(first, core.second.embed([text], tenant, Lane.QUERY))
+    return vectors, info, second
+
+
 async def _search_once(
     core: Core, reach: Reach, text: str, k: int, parts: RecallParts, weights: Mapping[str, float] | None, asked_at: int
 ) -> SearchOutcome:
@@ -56,15 +66,18 @@ async def _search_once(
     wants_context = now or parts.names
     context = await core.primary.context(reach.tenant, reach.agents, reach.now) if wants_context else AgentContext()
     question = analyse(text, context, asked_at, parts)
-    vectors, info = None, core.embedder_info
+    vectors, info, second = None, core.embedder_info, None
+    known = core.second.known_generation
     if question.telling:
-        vectors, info = await core.embed_with_info([question.sought], reach.tenant, Lane.QUERY, bounded=True)
+        vectors, info, second = await _embedded(core, question.sought, reach.tenant)
     wanted = Search(
         reach,
         question.sought,
         None if vectors is None else vectors[0],
         max(FEWEST, OVERFETCH * k // 2),  # four times as many as are wanted, over both legs
         info.generation if info else None,
+        None if second is None else second[0],
+        known,
     )
     candidates = await core.primary.search(wanted)
     if not question.telling:

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, require_operator
@@ -18,7 +20,7 @@ from commonplace.engine.memory.passages import passages
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.upkeep import clock_leap
-from commonplace.stores.base import FileUpkeep, Finding, Progress, Record, Reindexable, Transaction
+from commonplace.stores.base import FileUpkeep, Finding, Progress, Record, Reindexable, SecondVectors, Transaction
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
@@ -186,6 +188,53 @@ class Upkeep:
         if isinstance(store, FileUpkeep):
             await store.warm()
         return {"embedder": embedder.name, "reindexed": done, "resumed": resumed, "generation": generation}
+
+    async def add_second(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
+        """Give every memory a second vector, by which it is then found as well. Stopped halfway, it goes on from where
+        it was; what was found before is found meanwhile."""
+        store = self._second_store(who)
+        maker = CachedEmbedder(embedder, entries=0)
+        try:
+            await maker.embed_async(["a first text, so that a missing model is found before anything is begun"])
+            before = await store.second_embedder()
+            info = await store.begin_second(embedder.name, embedder.dimension)
+            total, done = await store.count_without_second(), 0
+            while True:
+                after = 0
+                while batch := await store.without_second(after, _AT_ONCE):
+                    after = batch[-1][0]
+                    parts = [passages(memory) for _, memory in batch]
+                    vectors = await maker.embed_async([text for texts in parts for text in texts])
+                    own = np.split(vectors, np.cumsum([len(texts) for texts in parts])[:-1])
+                    if info.ready:  # searched already: the segments have to hear of each
+                        for (number, memory), made in zip(batch, own, strict=True):
+                            await store.add_second(memory, number, info.generation, made)
+                    else:
+                        numbers = [number for number, _ in batch]
+                        await store.fill_second(info.generation, list(zip(numbers, own, strict=True)))
+                    done += len(batch)
+                    if progress is not None:
+                        progress(done, max(total, done))
+                if info.ready or await store.finish_second(info.generation):
+                    break
+        finally:
+            maker.close()
+        await self._core.second.follow(embedder)
+        if isinstance(self._core.primary, FileUpkeep):
+            await self._core.primary.warm()
+        return {"embedder": info.name, "dimension": info.dimension, "indexed": done, "resumed": info == before}
+
+    async def remove_second(self, who: Principal) -> bool:
+        """Take those vectors away again; whether there were any."""
+        removed = await self._second_store(who).drop_second()
+        await self._core.second.follow()
+        return removed
+
+    def _second_store(self, who: Principal) -> SecondVectors:
+        require_operator(who, "maintain the store")
+        if self._core.second.store is None:
+            raise Unavailable(f"the store {self._core.primary.name} cannot keep a second vector for each memory")
+        return self._core.second.store
 
 
 def _drop(tx: Transaction, *, kind: str, keys: list[str]) -> None:
