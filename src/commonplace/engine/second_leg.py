@@ -25,6 +25,7 @@ class SecondLeg:
         self.store = primary if isinstance(primary, SecondVectors) else None
         self.info: SecondEmbedderInfo | None = None
         self.embedding: CachedEmbedder | None = None
+        self.foreign_questions = 0  # asked since the start in another language than English
         self.note: str | None = None  # why questions are not asked by it, though the store has its vectors
 
     @property

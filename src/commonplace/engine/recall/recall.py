@@ -72,7 +72,8 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     latency = (time.perf_counter() - started) * 1000
     keywords_only = core.note if not found.dense and found.question.telling else None
     # Whoever asked for a least relevance must hear that it was not applied, whatever else there is to say.
-    note: str | None = "; ".join(filter(None, (keywords_only, assessed.note)))
+    beside = core.second.note if core.second.ready else None
+    note: str | None = "; ".join(filter(None, (keywords_only, beside, assessed.note)))
     note = note or (assessed.reason if not hits else None) or hops.hops_unavailable(core, query)
     return RecallResult(hits, [store], latency, note=note, explain=explain)
 

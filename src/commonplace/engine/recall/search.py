@@ -66,6 +66,7 @@ async def _search_once(
     wants_context = now or parts.names
     context = await core.primary.context(reach.tenant, reach.agents, reach.now) if wants_context else AgentContext()
     question = analyse(text, context, asked_at, parts)
+    core.second.foreign_questions += question.language not in (None, "en")
     vectors, info, second = None, core.embedder_info, None
     known = core.second.known_generation
     if question.telling:

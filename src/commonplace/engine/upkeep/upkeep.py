@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,15 +18,29 @@ from commonplace.engine.governance.reviews import may_see
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
+from commonplace.engine.recall import relevance
+from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.upkeep import clock_leap
-from commonplace.stores.base import FileUpkeep, Finding, Progress, Record, Reindexable, SecondVectors, Transaction
+from commonplace.stores.base import (
+    EmbedderInfo,
+    FileUpkeep,
+    Finding,
+    Progress,
+    Reach,
+    Record,
+    Reindexable,
+    SecondVectors,
+    Transaction,
+)
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
 
 KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
+_LATEST = 200  # memories whose language is looked at
+_FOREIGN_ENOUGH = 3  # of those, or questions since the start, in another language than English
 _AT_ONCE = 64  # memories embedded and stored together while reindexing
 
 
@@ -75,7 +90,41 @@ class Upkeep:
                 found["note"] = (
                     f"{waits} found by keywords until then; a running server makes them, or `commonplace reindex`"
                 )
+        found |= await self._second_status(found["note"])
+        if suggestion := await self._suggest_languages(who, list(agents), info):
+            found["suggestion"] = suggestion
         return found
+
+    async def _suggest_languages(self, who: Principal, agents: list[str], info: EmbedderInfo | None) -> str | None:
+        """What to do when the latest memories, or questions, are in languages that our embedder does not read."""
+        second = self._core.second
+        if second.store is None or second.info is not None or info is None or not relevance.fitted(info.name):
+            return None
+        latest = await self._core.primary.scan(Reach(who.tenant, tuple(agents)), limit=_LATEST)
+        foreign = Counter(found for m in latest.memories if (found := language(m.content)) not in (None, "en"))
+        if sum(foreign.values()) < _FOREIGN_ENOUGH and second.foreign_questions < _FOREIGN_ENOUGH:
+            return None
+        which = f" ({', '.join(name for name, _ in foreign.most_common(3) if name)})" if foreign else ""
+        return (
+            f"memories or questions are in other languages than English{which}: `commonplace model add multilingual` "
+            "finds them across languages (45 MB to fetch, once)"
+        )
+
+    async def _second_status(self, note: str | None) -> dict[str, Any]:
+        """What is said of the second embedder, where there is one: it waits for the first to be in order."""
+        second = self._core.second
+        if second.store is None or (info := await second.store.second_embedder()) is None:
+            return {}
+        lacking = await second.store.count_without_second()
+        told: dict[str, Any] = {
+            "second_embedder": {"name": info.name, "dimension": info.dimension, "ready": info.ready},
+            "without_second_vectors": lacking,
+        }
+        if note is None and second.note:
+            told["note"] = second.note
+        elif note is None and not info.ready:
+            told["note"] = "a second vector is being made for every memory; `commonplace model add` goes on with it"
+        return told
 
     async def doctor(self, who: Principal, repair: bool = True, progress: Progress | None = None) -> list[Finding]:
         """Check everything; what can be derived again is repaired."""
