@@ -47,7 +47,7 @@ class FeatureExtractor:
         covered = (c.matched or 0).bit_count() / asked.sought_terms if asked.sought_terms else 0.0
         features = {"dense": c.dense or 0.0, "keyword": min((c.keyword or 0.0) / self._best, 1.0), "coverage": covered}
         if c.second is not None:
-            features["multilingual"] = c.second
+            self._add_multilingual(features, c.second, memory)
         if size > _LONG:
             features["long"] = math.log(size / _LONG)
             features["long_coverage"] = covered * features["long"]
@@ -71,6 +71,14 @@ class FeatureExtractor:
             features["importance"] = memory.importance - 0.5
         return features
 
+    def _add_multilingual(self, own: Features, cosine: float, memory: Memory) -> None:
+        """Read for every candidate, not only for the best: what is in another language has no chance otherwise."""
+        own["multilingual"] = cosine
+        if self._asked.language and language(memory.content) not in (self._asked.language, None):
+            own["foreign"] = 1.0
+            own["multilingual_foreign"] = cosine
+            own["dense_foreign"] = own["dense"]
+
     def add_word_features(self, own: Features, memory: Memory) -> None:
         """Adds what only its words tell."""
         asked = self._asked
@@ -82,9 +90,6 @@ class FeatureExtractor:
             own["mentions"] = 1.0
         if asked.language and language(content, words) not in (asked.language, None):
             own["foreign"] = 1.0
-            if "multilingual" in own:
-                own["multilingual_foreign"] = own["multilingual"]
-                own["dense_foreign"] = own["dense"]
         if asked.literals:
             own["literal"] = literals.share(asked.literals, searchable_text(memory))
 
