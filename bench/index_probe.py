@@ -18,9 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores import text
+from commonplace.stores.fixed_point import to_fixed, to_floats
 from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
+from commonplace.stores.token_vectors import QuestionTokens, pack
 
-DIMENSION = 384
+DIMENSION, TOKEN_DIMENSION = 384, 96
+QUESTION_TOKENS = 14
 SCOPE = 1
 COMMON = ("planet", "harbour", "violin")
 
@@ -51,15 +54,15 @@ class Synthetic:
         for start in range(after_seq, self.size, 5000):
             end = min(start + 5000, self.size)
             rng = np.random.default_rng(start + 2)
-            vectors = self.vectors(start, end)
+            vectors = to_fixed(self.vectors(start, end))
             words = (rng.zipf(1.3, (end - start, 22)) % 200_000).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
             common = rng.random((end - start, 3)) < 1 / 3
             for i in range(end - start):
                 terms = np.unique(np.concatenate((words[i], self._common[common[i]])))
                 blob = terms.tobytes() + bytes([1]) * len(terms)
-                yield IndexRow(
-                    start + i + 1, start + i + 1, True, i % 4, i % 10, start + i, 0, blob, vectors[i].tobytes()
-                )
+                of = (start + i + 1, start + i + 1, True, i % 4, i % 10, start + i, 0)
+                tokens = pack([rng.integers(0, 256, (int(rng.integers(10, 41)), TOKEN_DIMENSION // 2), np.uint8)])
+                yield IndexRow(*of, blob, vectors[i].tobytes(), tokens)
         yield from (row for row in self.added if row.seq > after_seq)
 
     def erasures(self, scope: int, after_seq: int) -> list[tuple[int, int]]:
@@ -70,7 +73,7 @@ class Synthetic:
 
     def add(self) -> None:
         seq = self.size + len(self.added) + 1
-        vector = self.vectors(0, 1)[0].tobytes()
+        vector = to_fixed(self.vectors(0, 1)[0]).tobytes()
         self.added.append(IndexRow(seq, seq, True, 0, 0, seq, 0, text.terms("a violin in the harbour"), vector))
 
 
@@ -95,6 +98,9 @@ def probe(rows: int, vectors: NDArray[np.float32] | None, folder: Path) -> dict[
     wanted = wanted + 0.04 * rng.standard_normal(wanted.shape, dtype=np.float32)
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     words = [text.query_terms(word)[0] for word in COMMON]
+    asked = rng.standard_normal((QUESTION_TOKENS, TOKEN_DIMENSION), dtype=np.float32)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+    late = {"tokens": QuestionTokens.of(asked, np.ones(len(asked), np.float32)), "depth": 60}
 
     def ask(**conditions: Any) -> Callable[[], Any]:
         queries = iter(list(wanted) * 10)
@@ -111,6 +117,7 @@ def probe(rows: int, vectors: NDArray[np.float32] | None, folder: Path) -> dict[
     results["dense ms"] = milliseconds(ask(), 30)
     results["keyword ms"] = milliseconds(ask(terms=words, dense=False), 30)
     results["both ms"] = milliseconds(ask(terms=words), 30)
+    results["all three (late interaction of the best 60 of both) ms"] = milliseconds(ask(terms=words, **late), 30)
     results["both, one user in ten ms"] = milliseconds(ask(terms=words, user=3), 30)
     results["both, three rows allowed ms"] = milliseconds(ask(terms=words, allowed=np.array([1, 2, 3])), 30)
     results["no leg (overhead) ms"] = milliseconds(ask(dense=False), 200)
@@ -119,7 +126,7 @@ def probe(rows: int, vectors: NDArray[np.float32] | None, folder: Path) -> dict[
     snapshot = index._open_scopes[SCOPE].rows.snapshot
     hits = 0
     for vector in wanted[:20]:
-        everything = np.concatenate([shard.part.vectors @ vector for shard in snapshot.shards])
+        everything = np.concatenate([to_floats(shard.part.vectors) @ vector for shard in snapshot.shards])
         best = set(np.argpartition(-everything, 10)[:10].tolist())
         found = index.search(source, SCOPE, IndexQuery([], vector, 10))
         hits += len(best & {hit.mid - 1 for hit in found})

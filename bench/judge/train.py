@@ -235,9 +235,9 @@ def _tokenizer() -> Any:
     if not _LOADED:
         from tokenizers import Tokenizer
 
-        from commonplace.judges.minilm import tokenizer_path
+        from commonplace.embedders.packaged_files import TOKENIZER
 
-        tokenizer = Tokenizer.from_file(str(tokenizer_path()))
+        tokenizer = Tokenizer.from_file(str(TOKENIZER.path))
         tokenizer.enable_truncation(MAX_TOKENS)
         tokenizer.enable_padding()
         _LOADED.append(tokenizer)

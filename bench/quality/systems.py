@@ -27,8 +27,8 @@ System = Callable[[Stocked, Space, Question], Awaitable[list[str]]]
 
 async def _leg(held: Stocked, space: Space, question: Question, text: str, leg: str) -> list[str]:
     reach = held.reach(space, question)
-    vectors, _ = await held.core.embed_with_info([text], reach.tenant) if leg == "dense" else (None, None)
-    wanted = Search(reach, None if leg == "dense" else text, None if vectors is None else vectors[0], _LIMIT)
+    encoded, _ = await held.core.encode_with_info([text], reach.tenant) if leg == "dense" else (None, None)
+    wanted = Search(reach, None if leg == "dense" else text, encoded[0].vector if encoded else None, _LIMIT)
     found = await held.core.primary.search(wanted)
     found.sort(key=lambda c: (-(getattr(c, leg) or 0.0), c.memory.id))
     return [label(c.memory) for c in found]

@@ -7,6 +7,9 @@ from bench.speed.plan import Plan
 from bench.speed.report import Report
 from bench.speed.start import fresh
 
+#: Of disk for each memory with its token vectors.
+MOST_BYTES = 6500
+
 
 def run(plan: Plan) -> Report:
     report = Report("Disk and memory, one process that recalls from one agent")
@@ -17,7 +20,9 @@ def run(plan: Plan) -> Report:
         disk = stores.size_on_disk(store)
         used = fresh(plan, store, "memory")["memory"]
         name = f"{size:,} memories"
-        report.add(f"{name}: disk per memory", sum(disk.values()) / rows, "B")
+        report.add(
+            f"{name}: disk per memory", sum(disk.values()) / rows, "B", at_most=MOST_BYTES if size >= 10_000 else None
+        )
         report.add(f"{name}: of it, segments", disk["segments"] / rows, "B")
         for kind, words in kinds.items():
             if kind in used:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.speed.report import Progress
-from commonplace.embedders.base import Embedder, Vectors
+from commonplace.embedders.base import Embedder, Encoding, TokenEmbedder, Vectors
+from commonplace.stores.token_vectors import Codes, quantise
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 QUESTIONS = 200
@@ -34,6 +36,8 @@ class Material:
     questions: list[str]
     question_vectors: Vectors
     embedder: str
+    tokens: list[Codes] | None = None  # of each text, where the embedder gives any
+    question_tokens: list[tuple[Vectors, Vectors]] | None = None  # with their weights
 
     @property
     def dimension(self) -> int:
@@ -46,6 +50,16 @@ class Material:
         first, second = _parents(number, real)
         a, b = self.texts[first], self.texts[second]
         return f"{a[: len(a) // 2].rsplit(' ', 1)[0]} {b[len(b) // 2 :].split(' ', 1)[-1]}"
+
+    def some_tokens(self, number: int) -> list[Codes] | None:
+        """Those of a text of one part, made as the text is."""
+        real = len(self.texts)
+        if self.tokens is None:
+            return None
+        if number < real:
+            return [self.tokens[number]]
+        a, b = (self.tokens[parent] for parent in _parents(number, real))
+        return [np.concatenate([a[: len(a) // 2], b[len(b) // 2 :]])]
 
     def some_vectors(self, start: int, end: int) -> Vectors:
         """Those of the texts with these numbers."""
@@ -74,6 +88,23 @@ class AgentContext:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         return np.stack([self._vectors[text] for text in texts])
+
+
+class TokenAgentContext(AgentContext):
+    """One that gives the vectors of tokens as well."""
+
+    def __init__(self, material: Material, more: Sequence[str] = COMMON) -> None:
+        super().__init__(material, more)
+        asked = material.question_tokens or []
+        self.token_dimension = asked[0][0].shape[1]
+        self._tokens = dict(zip((*material.questions, *more), (*asked, *asked[: len(more)]), strict=True))
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        return [Encoding(self._vectors[t], *self._tokens[t], np.ones(len(self._tokens[t][0]), bool)) for t in texts]
+
+
+def known_embedder(material: Material) -> Embedder:
+    return AgentContext(material) if material.question_tokens is None else TokenAgentContext(material)
 
 
 def _parents(number: int, real: int) -> tuple[int, int]:
@@ -107,20 +138,50 @@ def gather(cache: Path, embedder: Embedder, most: int = _EMBEDDED) -> Material:
     file = cache / f"material-{len(texts)}.npz"
     if file.exists():
         with np.load(file) as kept:
-            if str(kept["embedder"]) == embedder.name and len(kept["vectors"]) == len(texts) + len(asked):
-                vectors: NDArray[np.float32] = kept["vectors"]
-                return Material(texts, vectors[: len(texts)], asked, vectors[len(texts) :], embedder.name)
-    everything = [*texts, *asked]
-    progress = Progress(f"embedding with {embedder.name}", len(everything))
-    parts = []
-    for start in range(0, len(everything), 64):
-        parts.append(np.array(embedder.embed(everything[start : start + 64])))
+            if str(kept["embedder"]) == embedder.name and len(kept["vectors"]) == len(texts):
+                return _material(texts, asked, kept)
+    memories_made = _encoded(embedder, texts)
+    questions_made = _encoded(embedder, asked)
+    made = {
+        "embedder": np.array(embedder.name),
+        "vectors": np.stack([each.vector for each in memories_made]),
+        "question_vectors": np.stack([each.vector for each in questions_made]),
+    }
+    if isinstance(embedder, TokenEmbedder):
+        made |= _joined("tokens", [quantise(each.tokens[each.kept]) for each in memories_made])
+        made |= _joined("question_tokens", [each.tokens for each in questions_made])
+        made |= _joined("question_weights", [each.weights for each in questions_made])
+    cache.mkdir(parents=True, exist_ok=True)
+    np.savez(file, **made)
+    return _material(texts, asked, made)
+
+
+def _encoded(embedder: Embedder, texts: Sequence[str]) -> list[Encoding]:
+    progress = Progress(f"embedding with {embedder.name}", len(texts))
+    none = (np.empty((0, 0), np.float32), np.empty(0, np.float32), np.empty(0, bool))
+    found: list[Encoding] = []
+    for start in range(0, len(texts), 64):
+        some = texts[start : start + 64]
+        if isinstance(embedder, TokenEmbedder):
+            found += embedder.encode(some)
+        else:
+            found += [Encoding(vector, *none) for vector in np.asarray(embedder.embed(some), np.float32)]
         progress(start)
     progress.close()
-    vectors = np.concatenate(parts).astype(np.float32)
-    cache.mkdir(parents=True, exist_ok=True)
-    np.savez(file, vectors=vectors, embedder=embedder.name)
-    return Material(texts, vectors[: len(texts)], asked, vectors[len(texts) :], embedder.name)
+    return found
+
+
+def _joined(name: str, arrays: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name: np.concatenate(arrays), f"{name}_ends": np.cumsum([*map(len, arrays)])}
+
+
+def _material(texts: list[str], asked: list[str], made: Mapping[str, NDArray[Any]]) -> Material:
+    material = Material(texts, made["vectors"], asked, made["question_vectors"], str(made["embedder"]))
+    if "tokens" in made:
+        names = ("tokens", "question_tokens", "question_weights")
+        material.tokens, tokens, weights = (np.split(made[n], made[f"{n}_ends"][:-1]) for n in names)
+        material.question_tokens = list(zip(tokens, weights, strict=True))
+    return material
 
 
 def _lines(file: Path) -> list[dict]:  # type: ignore[type-arg]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.speed import stores
 from bench.speed.material import Material, gather
-from commonplace.embedders.registry import open_embedder
+from commonplace.embedders.registry import DEFAULT, open_embedder
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Plan:
     results: Path
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     large: tuple[int, ...] = (100_000, 1_000_000)  # of these, what one large agent costs
-    model: str | None = "minilm"
+    model: str | None = DEFAULT
     tiny: bool = False
     embedded: int = 10_000
 

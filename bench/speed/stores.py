@@ -12,7 +12,7 @@ import contextlib
 import functools
 import json
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,16 +20,17 @@ from pathlib import Path
 
 import apsw
 
-from bench.speed.material import AgentContext, Material
+from bench.speed.material import Material, known_embedder
 from bench.speed.report import Progress
 from commonplace.engine.memory import write
 from commonplace.engine.memory.passages import indexed_text
 from commonplace.engine.types import Draft
 from commonplace.sdk import Memory
-from commonplace.stores.base import Entry, Transaction
+from commonplace.stores.base import Entry, Transaction, Vectors
 from commonplace.stores.sqlite import SqliteStore, schema
 from commonplace.stores.sqlite.files import StoreFiles
 from commonplace.stores.text import ANALYSER, terms
+from commonplace.stores.token_vectors import Codes
 from commonplace.wire.record import Principal, system_clock
 
 BIG, SMALL = "big", "small"
@@ -37,7 +38,7 @@ SMALL_SIZE = 1000
 WITH_SMALL = 100_000
 BYTES_PER_MEMORY = 9_000  # of disk, with the tables that are measured against, and while segments merge
 _GROUP = 1000
-_FORMAT = 1  # raise it when what is loaded here changes; a change of the schema is noticed by itself
+_FORMAT = 2  # raise it when what is loaded here changes; a change of the schema is noticed by itself
 _ME = Principal()
 
 
@@ -102,11 +103,13 @@ async def _load(store: Kept, material: Material, *, small: bool, big: bool = Tru
         for number in range(start, end):
             content = material.text(number)
             if big:
-                yield _entry(Draft(BIG, "semantic", content), vectors[number - start], now, info.generation)
+                tokens = material.some_tokens(number)
+                yield _entry(Draft(BIG, "semantic", content), vectors[number - start], tokens, now, info.generation)
             if small and number % apart == 0 and number // apart < SMALL_SIZE:
                 own = number // apart
                 vector = material.some_vectors(own, own + 1)[0]
-                yield _entry(Draft(SMALL, "semantic", material.text(own)), vector, now, info.generation)
+                draft = Draft(SMALL, "semantic", material.text(own))
+                yield _entry(draft, vector, material.some_tokens(own), now, info.generation)
 
     def work(tx: Transaction, batch: list[Entry]) -> None:
         for entry in batch:
@@ -128,15 +131,15 @@ async def _load(store: Kept, material: Material, *, small: bool, big: bool = Tru
     progress.close()
 
 
-def _entry(draft: Draft, vector: object, now: int, generation: int) -> Entry:
+def _entry(draft: Draft, vector: Vectors, tokens: Sequence[Codes] | None, now: int, generation: int) -> Entry:
     memory = write.new_memory(_ME, draft, now)
-    return Entry(memory, vector[None, :], terms(indexed_text(memory)), generation)  # type: ignore[index]
+    return Entry(memory, vector[None, :], terms(indexed_text(memory)), generation, tokens)
 
 
 @contextlib.asynccontextmanager
 async def opened(store: Kept, material: Material, agent: str = BIG) -> AsyncIterator[Memory]:
     """As a program would use it, with a query's embedding already known."""
-    async with Memory(agent, data=store.folder, embedder=AgentContext(material)) as memory:
+    async with Memory(agent, data=store.folder, embedder=known_embedder(material)) as memory:
         yield memory
 
 

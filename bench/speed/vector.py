@@ -15,6 +15,7 @@ from bench.speed import stores
 from bench.speed.measure import in_turn
 from bench.speed.plan import Plan
 from bench.speed.report import Report
+from commonplace.stores.fixed_point import to_floats
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite.index import IndexQuery, search as index_search
 from commonplace.stores.sqlite.queries import scope_ids
@@ -91,7 +92,7 @@ def _recall(primary: SqliteStore, search: Callable[[IndexQuery], Any], questions
     best = np.full((len(questions), K), -1, np.float32)
     for shard in shards:
         for start in range(0, shard.part.size, _CHUNK):
-            scores = questions @ shard.part.vectors[start : start + _CHUNK].T
+            scores = questions @ to_floats(shard.part.vectors[start : start + _CHUNK]).T
             best = np.partition(np.concatenate((best, scores), axis=1), -K, axis=1)[:, -K:]
     # What ties with the tenth is as good as the tenth.
     least = best.min(axis=1) - 1e-5

@@ -75,7 +75,7 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
 class Config:
     data: Path
     agent: str = DEFAULT_AGENT
-    embedder: str = "minilm"
+    embedder: str = "encoder"
     judge: str = "auto"  # says whether a memory answers a question; "none" turns it off
     store: str | None = None  # a URL; None is the embedded store in `data`
     index_mb: int = 512  # of memory for what each process keeps of its indexes

@@ -11,8 +11,8 @@ from typing import Any
 
 import apsw
 import pytest
+from token_embedder import HashingTokens
 
-from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.sdk import Memory
 from commonplace.stores.sqlite.index import compaction
 
@@ -36,7 +36,7 @@ VALUES: tuple[Any, ...] = (
 
 async def make_store(folder: Path) -> None:
     """Memories of every status with earlier versions, statements, a review, and segments on disk."""
-    memory = Memory("agent", data=folder, embedder=HashingEmbedder(8))
+    memory = Memory("agent", data=folder, embedder=HashingTokens(8))
     ids = []
     for n in range(6):
         metadata = {"tags": ["x"], "session_id": "s", "speaker": "Alice", "entity_name": f"thing {n}"}

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 from damage import DATABASE, change_cell, damage, make_store
+from token_embedder import HashingTokens
 
 from commonplace.cli import FAILURE, MISTAKE, OK, main
+from commonplace.embedders import hashing
 
 #: What is asked of a damaged store, the harmless first: a repair changes what the others would find.
 COMMANDS = (
@@ -38,6 +40,7 @@ Ask = Callable[..., tuple[int, str]]
 def ask(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
     """A command's exit code and all it printed, which is a sentence or JSON and nothing else."""
     monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    monkeypatch.setattr(hashing, "HashingEmbedder", HashingTokens)  # so that recall reads tokens, too
     for name in ("AGENT", "STORE", "DEBUG", "DATA"):
         monkeypatch.delenv(f"COMMONPLACE_{name}", raising=False)
 

@@ -20,8 +20,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 EVERYWHERE = {"--json", "--data", "--agent"}
 SURFACE = {
     "remember", "recall", "forget", "merge", "expire", "get", "list", "history", "update", "status", "audit list",
-    "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list", "model add",
-    "model remove",
+    "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list",
+    "model add", "model remove",
     "reviews list", "reviews show", "reviews approve", "reviews reject",
     "kg assert", "kg query", "kg history", "kg path", "kg neighbors", "kg retract", "kg erase",
 }  # fmt: skip

@@ -9,6 +9,8 @@ from commonplace.testing import FakeClock, PrimaryContract
 
 
 class TestInMemory(PrimaryContract):
+    keeps_tokens = True
+
     def open_store(self, tmp_path: Path, clock: FakeClock) -> InMemory:
         return InMemory(clock)
 

@@ -8,6 +8,7 @@ from commonplace.testing import FakeClock, PrimaryContract
 
 class TestSqlite(PrimaryContract):
     durable = True
+    keeps_tokens = True
 
     def open_store(self, tmp_path: Path, clock: FakeClock) -> SqliteStore:
         return SqliteStore(tmp_path / "commonplace.db", clock)

@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from token_embedder import HashingTokens
 
-from commonplace.embedders.base import Embedder, Vectors
+from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.cache import CachedEmbedder
+from commonplace.embedders.encoder import Encoder
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.embedders.minilm import MiniLM
 from commonplace.wire.errors import Unavailable, ValidationError
 
 
@@ -256,14 +257,65 @@ def test_closed_means_closed(inner: RecordingEmbedder) -> None:
 
 
 @pytest.mark.slow
-def test_the_default_embedder_answers_a_crowd_as_it_answers_one(minilm: MiniLM) -> None:
-    cached = CachedEmbedder(minilm)
+def test_the_default_embedder_answers_a_crowd_as_it_answers_one() -> None:
+    encoder = Encoder()
+    cached = CachedEmbedder(encoder)
     texts = [f"{'Alice and Bob talked about ' * (n % 3)}topic {n}" for n in range(40)]
 
     async def everyone() -> list[Vectors]:
         return await asyncio.gather(*(cached.embed_async([text]) for text in texts))
 
     crowd = np.concatenate(asyncio.run(everyone()))
-    alone = np.concatenate([minilm.embed([text]) for text in texts])
+    alone = np.concatenate([encoder.embed([text]) for text in texts])
     np.testing.assert_allclose(crowd, alone, atol=1e-5)
+    cached.close()
+
+
+def test_tokens_come_with_the_vector_in_one_pass_and_stay_with_it() -> None:
+    inner = HashingTokens()
+    cached = CachedEmbedder(inner)
+
+    async def encode(text: str) -> Encoding:
+        return (await cached.encode_async([text]))[0]
+
+    first, again = asyncio.run(encode("the tea")), asyncio.run(encode("the tea"))
+    assert again is first
+    np.testing.assert_array_equal(cached.embed(["the tea"]), [first.vector])
+    assert inner.passes == [["the tea"]]
+    (alone,) = HashingTokens().encode(["the tea"])
+    for found, wanted in zip(first, alone, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        assert not found.flags.writeable
+    cached.close()
+
+
+def test_an_embedder_without_tokens_gives_none(cached: CachedEmbedder) -> None:
+    (encoded,) = asyncio.run(cached.encode_async(["tea"]))
+    assert (encoded.tokens.size, encoded.weights.size, encoded.kept.size) == (0, 0, 0)
+
+
+def test_what_token_vectors_take_is_bounded() -> None:
+    text = "one two three four"
+    size = HashingTokens().encode([text])[0].tokens.nbytes
+    cached = CachedEmbedder(HashingTokens(), token_bytes=3 * size)
+    for n in range(5):
+        cached.embed([f"{n} two three four"])
+    assert len(cached) == 3
+    cached.embed(["0 two three four " * 4])  # more than there is room for, alone
+    assert len(cached) == 0
+    cached.embed([text])
+    assert len(cached) == 1
+    cached.close()
+
+
+@pytest.mark.parametrize("way", ["discard", "clear"])
+def test_what_was_dropped_takes_no_room(way: str) -> None:
+    text = "one two three four"
+    size = HashingTokens().encode([text])[0].tokens.nbytes
+    cached = CachedEmbedder(HashingTokens(), token_bytes=size)
+    for _ in range(3):
+        cached.embed([text])
+        assert len(cached) == 1
+        cached.discard([text]) if way == "discard" else cached.clear()
+        assert len(cached) == 0
     cached.close()

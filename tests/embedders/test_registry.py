@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from commonplace.embedders.base import Embedder
+from commonplace.embedders.encoder import Encoder
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.embedders.minilm import MiniLM
 from commonplace.embedders.registry import BUILT_IN, DEFAULT, open_embedder
 from commonplace.wire.errors import Unavailable, ValidationError
 
@@ -16,10 +16,10 @@ def test_none_means_keywords_only() -> None:
 
 
 def test_the_default() -> None:
-    assert isinstance(open_embedder(DEFAULT), MiniLM)
+    assert isinstance(open_embedder(DEFAULT), Encoder)
 
 
-@pytest.mark.parametrize("spec", ["minilm", "hashing-128"])
+@pytest.mark.parametrize("spec", ["encoder", "minilm", "hashing-128"])
 def test_a_recorded_name_opens_the_embedder_that_bears_it(spec: str) -> None:
     opened = open_embedder(spec)
     assert opened is not None

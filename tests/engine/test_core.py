@@ -23,6 +23,7 @@ from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.vector_rows import vectors_of
 from commonplace.stores.text import terms
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
@@ -228,7 +229,7 @@ def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(pat
         ).fetchall()
         assert len(rows) == 2
         for (data,), fact in zip(rows, FACTS, strict=False):
-            assert np.frombuffer(data, np.float32) == pytest.approx(second.embed([fact])[0])
+            assert vectors_of(data, 64) == pytest.approx(second.embed([fact]), abs=1e-4)
         await engine.close()
 
     asyncio.run(scenario())
@@ -257,9 +258,9 @@ def test_a_question_of_many_batches_survives_the_closing_of_its_embedder(path: P
         held._workers[0].pool.shutdown = shutdown  # type: ignore[method-assign, assignment]
         first.batches, first.between = 1, switch
         texts = [f"text {i}" for i in range(100)]
-        vectors, info = await asyncio.wait_for(engine._core.embed_with_info(texts, "local"), 20)
-        assert vectors is not None
-        assert vectors == pytest.approx(second.embed(texts))
+        encoded, info = await asyncio.wait_for(engine._core.encode_with_info(texts, "local"), 20)
+        assert encoded is not None
+        assert np.stack([each.vector for each in encoded]) == pytest.approx(second.embed(texts))
         assert info == engine._core.embedder_info
         assert engine._core.note is None
         await asyncio.wrap_future(under_way[0])
@@ -273,7 +274,7 @@ async def _replace_embedder(engine: Engine, embedder: Embedder) -> asyncio.Futur
     store: Any = engine._core.primary
     generation, _ = await store.begin_generation(embedder.name, embedder.dimension)
     lacking = await store.without_vectors(generation, 0, 100)
-    await store.fill_vectors(generation, [(number, embedder.embed([m.content])) for number, m in lacking])
+    await store.fill_vectors(generation, [(number, embedder.embed([m.content]), None) for number, m in lacking])
     assert await store.switch_generation(generation)
     replacing = asyncio.ensure_future(engine._core.use_embedder(embedder))
     while engine._core.embedding is None or engine._core.embedding.embedder is not embedder:
@@ -450,6 +451,6 @@ def test_the_first_embedder_is_the_stores_and_another_only_says_so(clock: FakeCl
         assert (late.embedding, late.embedder_info) == (None, info)
         assert late.note is not None
         assert late.note.startswith("this store's vectors were made by first, but second is configured")
-        assert (await late.embed_with_info(["x"], "local"))[0] is None
+        assert (await late.encode_with_info(["x"], "local"))[0] is None
 
     asyncio.run(scenario())

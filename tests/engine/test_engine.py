@@ -47,7 +47,7 @@ OPERATIONS = {
     "would expire": ("writer", lambda e, who: e.preview_expire(who, Expire("team-1", older_than_days=1))),
 }  # fmt: skip
 #: Operations whose caller names no agent, or is answered item by item: each has a test of its own.
-WITHOUT_AGENT = {"agent_names", "delete", "embed", "remember_many"}
+WITHOUT_AGENT = {"agent_names", "delete", "embed", "encode", "remember_many"}
 ROLES = ["reader", "writer", "reviewer", "admin"]
 
 
@@ -167,9 +167,9 @@ def test_texts_are_embedded_for_readers_and_kept_unless_told_otherwise(subject: 
     reader = Principal("r", role="reader")
     vectors = run(subject.engine.embed(reader, ["one", "two"]))
     assert vectors == pytest.approx(HashingEmbedder().embed(["one", "two"]))
-    held = len(cache._vectors)
+    held = len(cache)
     run(subject.engine.embed(reader, ["three"], remember=False))
-    assert len(cache._vectors) == held == 2
+    assert len(cache) == held == 2
 
 
 def test_warming_makes_indexes_and_model_ready_and_stores_nothing(subject: Subject, run: Any) -> None:

@@ -4,12 +4,13 @@ import hashlib
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from commonplace.embedders import model_files
+from commonplace.embedders import packaged_files
 from commonplace.embedders.base import Unloadable
 from commonplace.judges import minilm
 from commonplace.judges.base import Judge
@@ -83,10 +84,10 @@ def test_a_damaged_model_is_refused(judge: MiniLMJudge, tmp_path: Path) -> None:
 
 
 def test_a_damaged_tokenizer_is_refused(judge: MiniLMJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path))
-    model_files.model_dir().mkdir(parents=True)
-    minilm.tokenizer_path().write_bytes(b"{}")
-    with pytest.raises(Unavailable, match=r"tokenizer is damaged: run `commonplace model build`"):
+    (tmp_path / "tokenizer.json").write_bytes(b"{}")
+    damaged = replace(packaged_files.TOKENIZER, path=tmp_path / "tokenizer.json")
+    monkeypatch.setattr(packaged_files, "TOKENIZER", damaged)
+    with pytest.raises(Unavailable, match="the tokenizer of the encoder and the judge is damaged: install commonplace"):
         MiniLMJudge().judge(QUESTION, ["x"])
 
 

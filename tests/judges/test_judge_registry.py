@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.judges import minilm
 from commonplace.judges.base import open_judge
 from commonplace.judges.llm import LLMJudge
 from commonplace.judges.minilm import NAME, MiniLMJudge
@@ -20,17 +21,24 @@ def test_none_is_none_without_a_word() -> None:
     assert open_judge("none") == (None, None)
 
 
-def test_without_the_tokenizer_there_is_no_judge_and_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_outside_the_package_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path))
+    opened, _ = open_judge()
+    assert opened is not None
+    assert opened.judge("When is the dentist?", ["Alice sees the dentist on Tuesday at nine."])[0] > 0
+
+
+def test_without_its_file_there_is_no_judge_and_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "MODEL", tmp_path / "judge.onnx")
     opened, note = open_judge()
     assert opened is None
-    assert "commonplace model build" in (note or "")
+    assert "install commonplace again" in (note or "")
 
 
 def test_a_language_model_judges_alone_where_the_other_is_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path))
+    monkeypatch.setattr(minilm, "MODEL", tmp_path / "judge.onnx")
     opened, note = open_judge("llm://127.0.0.1:9/v1?model=small")
     assert isinstance(opened, LLMJudge)
     assert note is not None

@@ -10,15 +10,18 @@ import threading
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 from mcp_process import McpProcess, run_mcp
 from server_process import SECONDS, cli, environment, run_server
+from token_embedder import HashingTokens
 
 from commonplace.config import load as configure
+from commonplace.embedders.encoder import Encoder
 from commonplace.embedders.hashing import open_embedder
 from commonplace.serve import shared_embedder
 from commonplace.serve.mcp import sessions
-from commonplace.serve.shared_embedder import Advertisement, SharedEmbedder, running_server
+from commonplace.serve.shared_embedder import Advertisement, SharedEmbedder, SharedTokenEmbedder, running_server
 
 WRITERS = 4
 EACH = 25
@@ -117,6 +120,37 @@ def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
     assert running_server(tmp_path) is None
     embedder.embed(["Alice"])
     assert own.asked == 1
+
+
+class CountingEncoder(Encoder):
+    asked = 0
+
+    def encode(self, texts):
+        self.asked += 1
+        return super().encode(texts)
+
+
+def test_a_running_servers_token_vectors_are_used(tmp_path: Path) -> None:
+    own = CountingEncoder()
+    embedder = SharedTokenEmbedder(own, tmp_path)
+    texts = ["Alice (2024-01-02): I like the tea", "😀", "x" * 5000]
+    with run_server(tmp_path, COMMONPLACE_EMBEDDER="encoder"):
+        found = embedder.encode(texts)
+        assert own.asked == 0
+        for one, other in zip(found, Encoder().encode(texts), strict=True):
+            for got, wanted in zip(one, other, strict=True):
+                assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+                np.testing.assert_allclose(got, wanted, atol=1e-4)
+    np.testing.assert_allclose(embedder.encode(texts)[0].tokens, found[0].tokens, atol=1e-4)
+    assert own.asked == 1
+
+
+def test_a_server_whose_embedder_has_no_tokens_is_not_used_for_them(tmp_path: Path) -> None:
+    own = HashingTokens()
+    with run_server(tmp_path):  # whose embedder has the same name
+        (found,) = SharedTokenEmbedder(own, tmp_path).encode(["the tea"])
+    assert own.passes == [["the tea"]]
+    assert found.tokens.size
 
 
 def test_a_server_that_was_killed_shares_nothing(tmp_path: Path) -> None:

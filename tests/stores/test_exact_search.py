@@ -17,29 +17,29 @@ def row(content: str, *parts: int) -> exact_search.Row:
 def test_the_union_has_both_scores() -> None:
     rows = [row("a cat", 0), row("dogs run"), row("a dog and a cat", 1, 2), row("nothing", 3)]
     ranked = exact_search.rank(rows, text.query_terms("dog"), UNIT[2], 1)
-    assert [(i, dense) for i, dense, _ in ranked] == [(1, None), (2, 1.0)]
-    assert all(keyword is not None and keyword > 0 for _, _, keyword in ranked)
+    assert [(r.row, r.dense) for r in ranked] == [(1, None), (2, 1.0)]
+    assert all(r.keyword is not None and r.keyword > 0 for r in ranked)
     (only,) = exact_search.rank(rows, text.query_terms("unheard"), UNIT[3], 1)
-    assert only == (3, 1.0, 0.0)
+    assert only == (3, 1.0, 0.0, None)
 
 
 def test_a_missing_leg_says_nothing() -> None:
     rows = [row("a cat", 0), row("a dog", 1)]
-    assert exact_search.rank(rows, [], UNIT[1], 1) == [(1, 1.0, None)]
-    assert [(i, d) for i, d, _ in exact_search.rank(rows, text.query_terms("cat"), None, 5)] == [(0, None)]
+    assert exact_search.rank(rows, [], UNIT[1], 1) == [(1, 1.0, None, None)]
+    assert [(r.row, r.dense) for r in exact_search.rank(rows, text.query_terms("cat"), None, 5)] == [(0, None)]
     assert exact_search.rank(rows, [], None, 5) == []
     assert exact_search.rank([], text.query_terms("cat"), UNIT[0], 5) == []
-    assert exact_search.rank(rows, text.query_terms("?!"), UNIT[1], 1) == [(1, 1.0, None)]
+    assert exact_search.rank(rows, text.query_terms("?!"), UNIT[1], 1) == [(1, 1.0, None, None)]
 
 
 def test_ties_go_to_the_earlier_row() -> None:
     rows = [row("same words", 1) for _ in range(10)]
-    assert [i for i, _, _ in exact_search.rank(rows, text.query_terms("words"), UNIT[1], 3)] == [0, 1, 2]
+    assert [r.row for r in exact_search.rank(rows, text.query_terms("words"), UNIT[1], 3)] == [0, 1, 2]
 
 
 def test_another_dimension_is_no_vector() -> None:
     rows = [(text.terms("x"), np.ones((1, 3), np.float32)), row("y", 0)]
-    assert exact_search.rank(rows, [], UNIT[0], 5) == [(1, 1.0, None)]
+    assert exact_search.rank(rows, [], UNIT[0], 5) == [(1, 1.0, None, None)]
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefg"), max_size=12), min_size=1, max_size=20))

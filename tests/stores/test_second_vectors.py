@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from commonplace.stores.base import Entry, Reach, Search, SecondVectors, StaleGeneration, Vectors
+from commonplace.stores.fixed_point import to_fixed
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite.index import compaction
@@ -182,6 +183,10 @@ def marked(seed: int) -> Vectors:
     return vector / np.float32(np.linalg.norm(vector))
 
 
+def kept(vector: Vectors) -> bytes:
+    return to_fixed(vector).tobytes()
+
+
 def holding(folder: Path, needle: bytes) -> list[str]:
     return [str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and needle in p.read_bytes()]
 
@@ -197,7 +202,7 @@ async def test_an_erased_memory_leaves_no_second_vector_in_any_file(tmp_path: Pa
     await put(store, entry(0, "gone", gone, generation))
     await put(store, *(entry(n, f"kept {n}", marked(1000 + n), generation) for n in range(1, rows)))
     await store.warm()
-    assert holding(tmp_path, gone.tobytes())
+    assert holding(tmp_path, kept(gone))
     search = Search(_REACH, None, axis(0, 4), limit=1, second=gone)
     assert "gone" in {c.memory.content for c in await store.search(search)}
     await store.transact("local", lambda tx: tx.erase(entry(0, "gone").memory.id))
@@ -205,7 +210,7 @@ async def test_an_erased_memory_leaves_no_second_vector_in_any_file(tmp_path: Pa
         assert "gone" not in {c.memory.content for c in await store.search(search)}
         assert [f.detail for f in await store.examine(repair=False) if "index" in f.check and not f.ok] == []
     await store.close()
-    assert holding(tmp_path, gone.tobytes()) == []
+    assert holding(tmp_path, kept(gone)) == []
 
 
 @awaited
@@ -229,9 +234,9 @@ async def test_many_are_searched_in_segments_which_are_checked_and_rebuilt(tmp_p
     assert [c.memory.content for c in await store.search(Search(_REACH, limit=1, second=marked(77)))] == ["text 77"]
     await store.drop_second()
     assert not (tmp_path / "s.second-segments").exists()
-    assert holding(tmp_path, marked(77).tobytes()) == [] or await store.compact() == 0
+    assert holding(tmp_path, kept(marked(77))) == [] or await store.compact() == 0
     await store.close()
-    assert holding(tmp_path, marked(77).tobytes()) == []
+    assert holding(tmp_path, kept(marked(77))) == []
 
 
 @awaited

@@ -9,12 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.types import Draft
-from commonplace.stores.base import Reach
+from commonplace.stores.base import Entry, Reach
+from commonplace.stores.fixed_point import to_fixed
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.text import terms
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
 
 
@@ -30,44 +33,50 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 MARK = "zyxwvut-erase-me-7391"
 
 
-def files_with_mark(folder: Path, vector: bytes) -> list[str]:
-    return [name for name, data in everything_in(folder).items() if MARK.encode() in data or vector in data]
+def files_with_mark(folder: Path, traces: tuple[bytes, ...]) -> list[str]:
+    files = everything_in(folder).items()
+    return [name for name, data in files if any(trace in data for trace in (MARK.encode(), *traces))]
 
 
-def remember_mark(subject: Subject, run: Any) -> tuple[str, bytes]:
+def remember_mark(subject: Subject, run: Any) -> tuple[str, tuple[bytes, ...]]:
+    """Its id, and what beside the mark must not be left of it: its vector and the tokens of two versions."""
     content = f"{MARK} is the secret"
     id = run(subject.remember(content, aliases=[MARK], metadata={"k": MARK}, tags=[MARK], title=MARK))
     run(subject.update(id, tags=["x"]))
-    return id, HashingEmbedder().embed([f"{MARK}\n{content}"]).tobytes()
+    vector = HashingEmbedder().embed([f"{MARK}\n{content}"])
+    tokens = [np.random.default_rng(seed).integers(0, 256, (9, 48), np.uint8) for seed in (1, 2)]
+    for own in tokens:
+        run(subject.store.put([Entry(run(subject.get(id)), vector, terms(content), 1, [own])]))
+    return id, (to_fixed(vector).tobytes(), *(own.tobytes() for own in tokens))
 
 
 def test_no_erased_byte_is_left_after_closing(path: Path, clock: FakeClock) -> None:
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         run(subject.remember_all([Draft("agent", "semantic", f"filler {i} " * 30) for i in range(150)]))
-        id, vector = remember_mark(subject, run)
+        id, traces = remember_mark(subject, run)
         run(subject.remember_all([Draft("agent", "semantic", f"more {i} " * 30) for i in range(150)]))
         run(subject.recall(MARK))
-        assert files_with_mark(path.parent, vector)
+        assert all(any(trace in data for data in everything_in(path.parent).values()) for trace in traces)
         run(subject.forget(id, hard_delete=True))
         assert run(subject.recall(MARK, filter={"id": id})) == []
-    assert files_with_mark(path.parent, vector) == []
+    assert files_with_mark(path.parent, traces) == []
 
 
 def test_nor_when_it_lay_in_a_segment_long_since(path: Path, clock: FakeClock) -> None:
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
-        id, vector = remember_mark(subject, run)
+        id, traces = remember_mark(subject, run)
         for start in range(0, 1200, 400):
             run(subject.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(400)]))
             run(subject.recall("filler"))
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         run(subject.recall(MARK))
         run(subject.forget(id, hard_delete=True))
-    assert files_with_mark(path.parent, vector) == []
+    assert files_with_mark(path.parent, traces) == []
 
 
 def test_nor_when_another_store_had_it_open(path: Path, clock: FakeClock) -> None:
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
-        id, vector = remember_mark(subject, run)
+        id, traces = remember_mark(subject, run)
         run(subject.remember_all([Draft("agent", "semantic", f"filler {i}") for i in range(150)]))
         other = SqliteStore(path, clock)
         assert len(run(other.get("local", [id]))) == 1
@@ -76,7 +85,7 @@ def test_nor_when_another_store_had_it_open(path: Path, clock: FakeClock) -> Non
         assert run(other.get("local", [id])) == []
     with asyncio.Runner() as runner:
         runner.run(other.close())
-    assert files_with_mark(path.parent, vector) == []
+    assert files_with_mark(path.parent, traces) == []
 
 
 _OTHER = """
@@ -114,7 +123,7 @@ def test_another_process_sees_each_change_at_its_next_read_and_leaves_no_erased_
             return reader.stdout.readline().split()
 
         assert len(ask()) == 1
-        id, vector = remember_mark(subject, run)
+        id, traces = remember_mark(subject, run)
         assert ask()[0] == id
         run(subject.forget(id))
         assert id not in ask()
@@ -124,7 +133,7 @@ def test_another_process_sees_each_change_at_its_next_read_and_leaves_no_erased_
     reader.stdin.close()
     assert reader.wait(20) == 0
     reader.stdout.close()
-    assert files_with_mark(path.parent, vector) == []
+    assert files_with_mark(path.parent, traces) == []
 
 
 def test_two_stores_on_one_file_see_each_other(path: Path, clock: FakeClock) -> None:
@@ -208,11 +217,11 @@ asyncio.run(main())
 def test_nor_when_the_process_that_erased_it_died_at_once(path: Path, clock: FakeClock) -> None:
     """The next clean stop of anyone does what it left undone, in the segments, too."""
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
-        id, vector = remember_mark(subject, run)
+        id, traces = remember_mark(subject, run)
         for start in range(0, 1500, 500):
             run(subject.remember_all([Draft("agent", "semantic", f"filler {start + i}") for i in range(500)]))
         run(subject.recall("filler"))
     subprocess.run([sys.executable, "-c", _CRASH, str(path), id], check=True, timeout=60)
     with open_subject(SqliteStore(path, clock), clock):
         pass
-    assert files_with_mark(path.parent, vector) == []
+    assert files_with_mark(path.parent, traces) == []

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
@@ -15,10 +16,19 @@ from commonplace.stores.base import Entry, Reach, Search
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.text import terms
+from commonplace.stores.token_vectors import Codes, QuestionTokens, quantise
 from commonplace.testing import FakeClock
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
+
+
+def token_codes(content: str) -> Codes:
+    """The tokens of a text, each word being one."""
+    return quantise(HashingEmbedder(8).embed(content.split()))
+
+
+ASKED = QuestionTokens.of(HashingEmbedder(8).embed(["the", "harbour", "boat"]), np.array([0.1, 1, 0.5], np.float32))
 
 
 @st.composite
@@ -40,8 +50,10 @@ def entries(draw: Any) -> list[Entry]:
             confidence=draw(st.sampled_from((0.1, 1.0))),
             status=draw(st.sampled_from(("live", "live", "archived", "deleted"))),
         )
-        vectors = None if draw(st.integers(0, 5)) == 0 else HashingEmbedder(16).embed([content])
-        made.append(Entry(memory, vectors, terms(content), 1))
+        parts = draw(st.sampled_from(([content], [content], [content, "the violin"], [])))
+        vectors = HashingEmbedder(16).embed(parts) if parts else None
+        tokens = [token_codes(part) for part in parts] if draw(st.booleans()) else None
+        made.append(Entry(memory, vectors, terms(content), 1, tokens))
     return made
 
 
@@ -76,7 +88,7 @@ reaches = st.builds(
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(entries(), min_size=1, max_size=3), st.lists(reaches, min_size=1, max_size=6))
 def test_a_search_sees_what_a_scan_of_everything_sees(rounds: list[list[Entry]], asked: list[Reach]) -> None:
-    """Same rows and same cosines as the store without an index, after every round of writes."""
+    """Same rows, cosines and late interaction as the store without an index, after every round of writes."""
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
         plain, indexed = InMemory(FakeClock(1)), SqliteStore(Path(folder) / "commonplace.db", FakeClock(1))
         for store in (plain, indexed):
@@ -86,11 +98,13 @@ def test_a_search_sees_what_a_scan_of_everything_sees(rounds: list[list[Entry]],
             for store in (plain, indexed):
                 runner.run(store.put(made))
             for reach in asked:
-                search = Search(reach, "the harbour boat", vector, limit=100)
-                expected = {c.memory.id: c.dense for c in runner.run(plain.search(search))}
-                found = {c.memory.id: c.dense for c in runner.run(indexed.search(search))}
+                search = Search(reach, "the harbour boat", vector, limit=100, tokens=ASKED)
+                expected = {c.memory.id: c for c in runner.run(plain.search(search))}
+                found = {c.memory.id: c for c in runner.run(indexed.search(search))}
                 assert found.keys() == expected.keys(), reach
-                assert all(found[id] == pytest.approx(expected[id], abs=1e-5) for id in found if found[id] is not None)
+                for id, candidate in found.items():
+                    assert candidate.late == expected[id].late, reach
+                    assert candidate.dense == pytest.approx(expected[id].dense, abs=1e-4), reach
                 for newest in (True, False):
                     pages = [runner.run(s.scan(reach, newest_first=newest)).memories for s in (plain, indexed)]
                     assert [m.id for m in pages[0]] == [m.id for m in pages[1]], reach

@@ -20,7 +20,8 @@ from commonplace.testing import FakeClock
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.record import Memory
 
-DIMENSION = 256  # so that the segment of one agent is larger than a megabyte
+DIMENSION = 16
+TOKENS = [np.ones((24, 48), np.uint8)]  # so that the segment of one agent is larger than a megabyte
 AGENTS = ("one", "two", "three")
 
 
@@ -32,7 +33,7 @@ async def fill(store: SqliteStore) -> None:
         for agent in AGENTS:
             for vector in vectors:
                 memory = Memory(mint_id(tx.now), "local", agent, "semantic", "a harbour", created_at=tx.now)
-                tx.put(Entry(memory, vector, terms(memory.content), info.generation))
+                tx.put(Entry(memory, vector, terms(memory.content), info.generation, TOKENS))
 
     await store.transact("local", work)
     await store.warm()

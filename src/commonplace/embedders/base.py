@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,27 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Shape (len(texts), dimension), float32, rows of length 1. Called from any thread, one at a time; from
         several at once if it has an attribute `concurrent` that says how many texts it embeds beside one another."""
+
+
+class Encoding(NamedTuple):
+    """One text as late interaction wants it, beside its vector."""
+
+    vector: Vectors  # (dimension,), of length 1
+    tokens: Vectors  # (tokens, token_dimension), rows of length 1
+    weights: Vectors  # (tokens,): how much each counts in a question, above 0
+    kept: NDArray[np.bool_]  # (tokens,): whether it is worth keeping of a memory
+
+
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """One whose pass over a text gives a vector for each of its tokens as well."""
+
+    @property
+    def token_dimension(self) -> int:
+        """Even."""
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        """As `embed`, with the tokens; the vectors are the same."""
 
 
 @runtime_checkable

@@ -16,11 +16,13 @@ from hashlib import blake2b
 
 import numpy as np
 
-from commonplace.embedders.base import Embedder, Unloadable, Vectors
+from commonplace.embedders.base import Embedder, Encoding, Unloadable, Vectors
 from commonplace.embedders.text_queue import Lane, PendingText, TextQueue
 from commonplace.wire.errors import Fault, RateLimited, Unavailable, ValidationError
 
 ENTRIES = 4096
+#: Of token vectors: those of some 1,500 questions. Without them the entries alone bound what is kept.
+TOKEN_BYTES = 8 << 20
 BATCH = 64
 #: Characters computed in one go: what comes first meanwhile waits for no more. A model on the processor gains nothing
 #: from larger batches of long texts; an embedder that does says so by its own `slice_chars`.
@@ -29,7 +31,7 @@ IDLE_SECONDS = 600.0
 _BACKGROUND_NICENESS = 15
 _MAX_WAIT_SECONDS = 60
 
-_Vector = Vectors  # one row of them
+_NO_TOKENS = np.zeros((0, 0), np.float32), np.zeros(0, np.float32), np.zeros(0, np.bool_)
 _Item = tuple[bytes, str]  # a text and its key
 
 
@@ -67,18 +69,23 @@ class CachedEmbedder:
         embedder: Embedder,
         *,
         entries: int = ENTRIES,
+        token_bytes: int = TOKEN_BYTES,
         batch: int = BATCH,
         idle_seconds: float = IDLE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.embedder = embedder
+        self._encode: Callable[[list[str]], list[Encoding]] = getattr(embedder, "encode", self._without_tokens)
+        self.reads_speakers: bool = getattr(embedder, "reads_speakers", False)
         self._entries = entries
+        self._token_bytes = token_bytes
         self._batch = batch
         self._slice_chars: int = getattr(embedder, "slice_chars", SLICE_CHARS)
         self._idle_seconds = idle_seconds
         self._clock = clock
-        self._lock = threading.Lock()  # guards the four below, and who drains; never held while embedding
-        self._vectors: OrderedDict[bytes, _Vector] = OrderedDict()
+        self._lock = threading.Lock()  # guards the five below, and who drains; never held while embedding
+        self._cached: OrderedDict[bytes, Encoding] = OrderedDict()
+        self._cached_bytes = 0  # of token vectors
         self._waiting: dict[bytes, PendingText] = {}
         self._queue = TextQueue()
         self._seconds_per_text = 0.0  # lately
@@ -111,18 +118,22 @@ class CachedEmbedder:
                 found |= {pending.key: pending.future.result() for pending in requested}
             finally:
                 self._abandon(requested)
-        return self._rows(keys, found)
+        return self._rows([found[key] for key in keys])
 
     async def embed_async(self, texts: Sequence[str], *, tenant: str = "", lane: Lane = Lane.WRITE) -> Vectors:
+        return self._rows(await self.encode_async(texts, tenant=tenant, lane=lane))
+
+    async def encode_async(self, texts: Sequence[str], *, tenant: str = "", lane: Lane = Lane.WRITE) -> list[Encoding]:
+        """With the vectors of their tokens, of which there are none where the embedder gives none."""
         keys, found, missing = self._look_up(texts, tenant)
         for chunk in missing:
             requested = self._request(chunk, tenant, lane)
             try:
-                vectors = await asyncio.gather(*(asyncio.wrap_future(pending.future) for pending in requested))
+                encoded = await asyncio.gather(*(asyncio.wrap_future(pending.future) for pending in requested))
             finally:
                 self._abandon(requested)
-            found |= zip((pending.key for pending in requested), vectors, strict=True)
-        return self._rows(keys, found)
+            found |= zip((pending.key for pending in requested), encoded, strict=True)
+        return [found[key] for key in keys]
 
     def check_room(self, tenant: str, lane: Lane) -> None:
         """Refuse before anything is accepted, where so much waits already that another would only wait in vain."""
@@ -137,15 +148,16 @@ class CachedEmbedder:
         """Drop what is cached of these: erasing a memory must leave nothing derived from it."""
         with self._lock:
             for text in texts:
-                self._vectors.pop(_key(text, tenant), None)
+                self._drop(_key(text, tenant))
 
     def clear(self) -> None:
         with self._lock:
-            self._vectors.clear()
+            self._cached.clear()
+            self._cached_bytes = 0
 
     def __len__(self) -> int:
         with self._lock:
-            return len(self._vectors)
+            return len(self._cached)
 
     @property
     def waiting(self) -> int:
@@ -185,13 +197,13 @@ class CachedEmbedder:
 
     def _look_up(
         self, texts: Sequence[str], tenant: str
-    ) -> tuple[list[bytes], dict[bytes, _Vector], list[list[_Item]]]:
-        """The keys of all, the vectors of those that are cached, and the rest in slices."""
+    ) -> tuple[list[bytes], dict[bytes, Encoding], list[list[_Item]]]:
+        """The keys of all, the encodings of those that are cached, and the rest in slices."""
         keys = [_key(text, tenant) for text in texts]
         with self._lock:
-            found = {key: self._vectors[key] for key in keys if key in self._vectors}
+            found = {key: self._cached[key] for key in keys if key in self._cached}
             for key in found:
-                self._vectors.move_to_end(key)
+                self._cached.move_to_end(key)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         # Texts of one length together: a batch costs what its longest text costs, times its size.
         items = sorted(missing.items(), key=lambda item: len(item[1]))
@@ -220,8 +232,8 @@ class CachedEmbedder:
                     pending = PendingText(key, text, tenant, lane)
                     # Callers share it, so one that gives up must not be able to cancel it for the others.
                     pending.future.set_running_or_notify_cancel()
-                    if key in self._vectors:
-                        pending.future.set_result(self._vectors[key])
+                    if key in self._cached:
+                        pending.future.set_result(self._cached[key])
                     else:
                         self._waiting[key] = pending
                         self._queue.add(pending)
@@ -269,9 +281,9 @@ class CachedEmbedder:
         try:
             with worker.embedding:
                 self._loaded = True
-                vectors = self.embedder.embed([pending.text for pending in batch])
-            if vectors.ndim != 2 or len(vectors) != len(batch):
-                raise Unavailable(f"{self.name} answered shape {list(vectors.shape)} for {len(batch)} texts")
+                encoded = self._encode([pending.text for pending in batch])
+            if len(encoded) != len(batch):
+                raise Unavailable(f"{self.name} answered {len(encoded)} vectors for {len(batch)} texts")
         except ValidationError as fault:
             # One caller's text is at fault: it must not take down what other callers asked for.
             if len(batch) > 1:
@@ -284,21 +296,33 @@ class CachedEmbedder:
             if not isinstance(error, Exception):
                 raise
         else:
-            self._keep(batch, vectors)
+            self._keep(batch, encoded)
 
-    def _keep(self, batch: list[PendingText], vectors: Vectors) -> None:
-        rows = [np.array(row, np.float32) for row in vectors]  # own copies: a view would keep the batch alive
+    def _without_tokens(self, texts: list[str]) -> list[Encoding]:
+        vectors = self.embedder.embed(texts)
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise Unavailable(f"{self.name} answered shape {list(vectors.shape)} for {len(texts)} texts")
+        # Own copies: a view would keep the whole batch alive.
+        return [Encoding(np.array(row, np.float32), *_NO_TOKENS) for row in vectors]
+
+    def _keep(self, batch: list[PendingText], encoded: list[Encoding]) -> None:
         with self._lock:
-            for pending, row in zip(batch, rows, strict=True):
+            for pending, each in zip(batch, encoded, strict=True):
                 self._waiting.pop(pending.key)
-                row.setflags(write=False)
+                for array in each:
+                    array.setflags(write=False)  # it is shared with whoever asks again
                 if pending.lane is not Lane.BACKGROUND:  # which may have been erased since, and is asked for once
-                    self._vectors[pending.key] = row
-                    self._vectors.move_to_end(pending.key)
-            while len(self._vectors) > self._entries:
-                self._vectors.popitem(last=False)
-        for pending, row in zip(batch, rows, strict=True):
-            pending.future.set_result(row)
+                    self._drop(pending.key)
+                    self._cached[pending.key] = each
+                    self._cached_bytes += each.tokens.nbytes
+            while self._cached and (len(self._cached) > self._entries or self._cached_bytes > self._token_bytes):
+                self._drop(next(iter(self._cached)))
+        for pending, each in zip(batch, encoded, strict=True):
+            pending.future.set_result(each)
+
+    def _drop(self, key: bytes) -> None:
+        if (dropped := self._cached.pop(key, None)) is not None:
+            self._cached_bytes -= dropped.tokens.nbytes
 
     def _fail(self, batch: list[PendingText], error: BaseException) -> None:
         with self._lock:
@@ -309,10 +333,10 @@ class CachedEmbedder:
         for pending in batch:
             pending.future.set_exception(fault)
 
-    def _rows(self, keys: list[bytes], found: dict[bytes, _Vector]) -> Vectors:
-        if not keys:
+    def _rows(self, encoded: Sequence[Encoding]) -> Vectors:
+        if not encoded:
             return np.zeros((0, self.dimension), np.float32)
-        return np.stack([found[key] for key in keys])
+        return np.stack([each.vector for each in encoded])
 
 
 def _key(text: str, tenant: str) -> bytes:

@@ -77,7 +77,9 @@ class Graph:
         return self.apply("Mul", as_float, self.constant(f"{name}.scale", scale))
 
 
-def bert_to_onnx(weights: Weights, shape: Shape) -> bytes:
+def bert_to_onnx(weights: Weights, shape: Shape, *, late: bool = False) -> bytes:
+    """`late` adds what late interaction needs: a vector for every token (`token_head`) and its weight in a question
+    (`weight_head`)."""
     g = Graph()
     head_width = shape.width // shape.heads
 
@@ -116,12 +118,21 @@ def bert_to_onnx(weights: Weights, shape: Shape) -> bytes:
     present = g.apply("Unsqueeze", mask, g.integers(2))
     total = g.apply("ReduceSum", g.apply("Mul", x, present), g.integers(1), keepdims=0)
     g.apply("LpNormalization", total, out="embedding", axis=-1, p=2)
+    outputs = [onnx.value("embedding", onnx.FLOAT, ["batch", shape.width])]
+    if late:
+        tokens = g.apply("MatMul", x, g.weight("token_head", weights["token_head.weight"].T, axis=0))
+        g.apply("LpNormalization", tokens, out="tokens", axis=-1, p=2)
+        g.apply("Sigmoid", linear(x, "weight_head"), out="weights")
+        outputs += [
+            onnx.value("tokens", onnx.FLOAT, ["batch", "tokens", len(weights["token_head.weight"])]),
+            onnx.value("weights", onnx.FLOAT, ["batch", "tokens", 1]),
+        ]
     return onnx.model(
         "sentence-embedding",
         nodes=g.nodes,
         tensors=g.tensors.values(),
         inputs=[onnx.value(name, onnx.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")],
-        outputs=[onnx.value("embedding", onnx.FLOAT, ["batch", shape.width])],
+        outputs=outputs,
     )
 
 

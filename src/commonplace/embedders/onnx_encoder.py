@@ -85,27 +85,34 @@ class OnnxEmbedder(BaseEmbedder):
         self._loaded = None
         return_freed_memory()
 
-    def _encode(self, texts: list[str]) -> list[Vectors | None]:
+    def _encode(self, texts: list[str]) -> list[Vectors]:
+        ids, rows = self._pass(texts, None)
+        return [_mean(row[0], len(own)) if row[0].ndim == 2 else row[0] for own, row in zip(ids, rows, strict=True)]
+
+    def _pass(self, texts: list[str], wanted: list[str] | None) -> tuple[list[list[int]], list[list[NDArray[Any]]]]:
+        """The token ids of each text and its row of each output, which may have more tokens than the text."""
         session, tokenizer = self._load()
         limit = self._max_tokens * CHARACTERS_PER_TOKEN
-        encodings = tokenizer.encode_batch([readable(text, limit) for text in texts])
-        rows: list[Vectors | None] = [None] * len(texts)
-        for batch in batches([len(encoding.ids) for encoding in encodings]):
-            vectors = self._run(session, [encodings[i].ids for i in batch])
-            for i, vector in zip(batch, vectors, strict=True):
-                rows[i] = vector
-        return rows
+        ids = [found.ids for found in tokenizer.encode_batch([readable(text, limit) for text in texts])]
+        rows: list[list[NDArray[Any]]] = [[]] * len(texts)
+        for batch in batches(list(map(len, ids))):
+            outputs = self._run(session, [ids[i] for i in batch], wanted)
+            for place, i in enumerate(batch):
+                rows[i] = [output[place] for output in outputs]
+        return ids, rows
 
-    def _run(self, session: onnxruntime.InferenceSession, tokens: list[list[int]]) -> Vectors:
+    def _run(
+        self, session: onnxruntime.InferenceSession, tokens: list[list[int]], wanted: list[str] | None
+    ) -> list[NDArray[Any]]:
         ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
         mask = np.zeros_like(ids)
         for row, own in enumerate(tokens):
             ids[row, : len(own)] = own
             mask[row, : len(own)] = 1
         feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        wanted = {entry.name for entry in session.get_inputs()}
-        output = session.run(None, {name: value for name, value in feeds.items() if name in wanted})[0]
-        return _mean(output, mask) if output.ndim == 3 else output
+        taken = {entry.name for entry in session.get_inputs()}
+        outputs: list[NDArray[Any]] = session.run(wanted, {name: feeds[name] for name in feeds if name in taken})
+        return outputs
 
     def _load(self) -> tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer]:
         with self._loading:  # or two threads would have a model each
@@ -163,7 +170,6 @@ def return_freed_memory() -> None:
             trim(0)
 
 
-def _mean(states: NDArray[Any], mask: NDArray[np.int64]) -> Vectors:
-    weights = mask[:, :, None].astype(np.float32)
-    total: Vectors = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
+def _mean(states: NDArray[Any], count: int) -> Vectors:
+    total: Vectors = states[:count].sum(axis=0) / max(count, 1)
     return total

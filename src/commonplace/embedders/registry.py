@@ -16,11 +16,12 @@ from commonplace.wire.errors import Unavailable, ValidationError
 if TYPE_CHECKING:
     from commonplace.embedders.base import Embedder
 
-DEFAULT = "minilm"
+DEFAULT = "encoder"
 ENTRY_POINTS = "commonplace.embedders"
 
 #: The module of each.
 BUILT_IN = {
+    "encoder": "encoder",
     "minilm": "minilm",
     "hashing": "hashing",
     "openai": "openai",
@@ -33,6 +34,7 @@ BUILT_IN = {
 
 # The names that stores record are specs too, so that a store can be opened with the embedder that made it.
 _RECORDED = (
+    (re.compile(r"commonplace-encoder-1/int8w\Z"), "encoder"),
     (re.compile(r"all-MiniLM-L6-v2/int8w\Z"), "minilm"),
     (re.compile(r"hashing-\d+\Z"), "hashing"),
     (re.compile(r"use-multilingual-v3/int8w\Z"), "multilingual"),

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from commonplace.embedders.base import Vectors
+from commonplace.embedders.base import Encoding
 
 #: No embedder reads more of a text than this, so a longer one costs no more.
 _MAX_COST = 2_000
@@ -38,7 +38,7 @@ class PendingText:
     tenant: str
     lane: Lane
     waiters: int = 0
-    future: Future[Vectors] = field(default_factory=Future)
+    future: Future[Encoding] = field(default_factory=Future)
 
 
 class TextQueue:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from commonplace.config import MrpConfig, RedactionConfig
-from commonplace.embedders.base import Embedder, Vectors
+from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.embedders.text_queue import Lane
@@ -24,6 +24,7 @@ from commonplace.engine.second_leg import SecondLeg
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, LateVectors, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
+from commonplace.stores.token_vectors import Codes, QuestionTokens, quantise
 from commonplace.wire.errors import Fault, Forbidden, NotFound, RateLimited, Unavailable, ValidationError
 from commonplace.wire.record import LOCAL_TENANT, MAX_PAGE, Clock, Memory, Principal, Role, system_clock
 
@@ -148,17 +149,17 @@ class Core:
 
     # derived data
 
-    async def embed_with_info(
+    async def encode_with_info(
         self, texts: Sequence[str], tenant: str, lane: Lane = Lane.WRITE, *, bounded: bool = False
-    ) -> tuple[Vectors | None, EmbedderInfo | None]:
-        """Vectors, and what made them: another embedder may take its place while they are made. Where the queue is
-        `bounded`, RateLimited when it is full."""
+    ) -> tuple[list[Encoding] | None, EmbedderInfo | None]:
+        """What the embedder makes of them, and which one it was: another may take its place meanwhile. Where the queue
+        is `bounded`, RateLimited when it is full."""
         if bounded and self.embedding is not None:
             self.embedding.check_room(tenant, lane)
         while (embedding := self.embedding) is not None:
             info = self.embedder_info
             try:
-                vectors = await embedding.embed_async(texts, tenant=tenant, lane=lane)
+                encoded = await embedding.encode_async(texts, tenant=tenant, lane=lane)
             except Unavailable as fault:
                 if embedding is not self.embedding:  # replaced, and closed before it had answered
                     continue
@@ -168,39 +169,44 @@ class Core:
                 return None, info
             if embedding is self.embedding:
                 self.note = None
-            return vectors, info
+            return encoded, info
         return None, self.embedder_info
 
     async def make_entries(self, memories: Sequence[Memory], given: Sequence[list[float] | None] = ()) -> list[Entry]:
         """Memories with their vectors and terms, made outside any lock."""
-        parts, words = await self._read(memories)
-        wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
-        vectors, info = await self._embed_written(wanted, memories[0].tenant) if wanted else (None, self.embedder_info)
+        while True:
+            embedding = self.embedding
+            parts, words = await self._read(memories, reads_speakers(embedding))
+            wanted = [text for i, texts in enumerate(parts) if not (given and given[i]) for text in texts]
+            tenant = memories[0].tenant
+            encoded, info = await self._encode_written(wanted, tenant) if wanted else (None, self.embedder_info)
+            if reads_speakers(embedding) == reads_speakers(self.embedding):
+                break  # otherwise another embedder took its place, which reads something else of them
         generation = info.generation if info else 0
-        second = await self._second_vectors(parts, memories[0].tenant)
+        second = await self._second_vectors(memories)
         second_generation = self.second.info.generation if self.second.info else 0
         entries, start = [], 0
         for i, (memory, texts) in enumerate(zip(memories, parts, strict=True)):
-            own: Vectors | None
+            vectors: Vectors | None = None
+            tokens: list[Codes] | None = None
             supplied = given[i] if given else None
             if supplied:
-                own = self.given_vector(supplied)
-            elif vectors is None:
-                own = None
-            else:
-                own = vectors[start : start + len(texts)]
+                vectors = self.given_vector(supplied)
+            elif encoded is not None:
+                vectors, tokens = memory_vectors(encoded[start : start + len(texts)])
                 start += len(texts)
-            entry = Entry(memory, own, words[i], generation)
+            entry = Entry(memory, vectors, words[i], generation, tokens)
             if second is not None:
                 entry.second, entry.second_generation = second[i], second_generation
             entries.append(entry)
         return entries
 
-    async def _second_vectors(self, parts: Sequence[list[str]], tenant: str) -> list[Vectors] | None:
+    async def _second_vectors(self, memories: Sequence[Memory]) -> list[Vectors] | None:
         """Of each memory; None where there are none, or they follow later."""
         if self.second.embedding is None:
             return None
         vectors, behind = None, self.settings.embeds_behind
+        parts, tenant = [passages(memory) for memory in memories], memories[0].tenant
         texts = [text for own in parts for text in own]
         if not behind or sum(map(len, texts)) <= EMBEDDED_AT_ONCE_CHARS:
             with suppress(TimeoutError):
@@ -211,26 +217,28 @@ class Core:
             return None
         return np.split(vectors, np.cumsum([len(own) for own in parts])[:-1])
 
-    async def _read(self, memories: Sequence[Memory]) -> tuple[list[list[str]], list[bytes]]:
+    async def _read(self, memories: Sequence[Memory], speakers: bool) -> tuple[list[list[str]], list[bytes]]:
         """What is embedded of each, and its terms. Of what is long one batch at a time: whoever does something else
         waits at each of its steps for one text, not for one of every batch."""
         long = any(len(memory.content) > _LONG_CHARS for memory in memories)
         parts, words = [], []
         async with self._reading if long else nullcontext():
             for memory in memories:
-                found = await asyncio.to_thread(_derived, memory) if long else _derived(memory)
+                found = await asyncio.to_thread(_derived, memory, speakers) if long else _derived(memory, speakers)
                 parts.append(found[0])
                 words.append(found[1])
         return parts, words
 
-    async def _embed_written(self, texts: Sequence[str], tenant: str) -> tuple[Vectors | None, EmbedderInfo | None]:
-        """No vectors where making them would keep the author, or others, waiting: they are filled in later."""
+    async def _encode_written(
+        self, texts: Sequence[str], tenant: str
+    ) -> tuple[list[Encoding] | None, EmbedderInfo | None]:
+        """Nothing where making it would keep the author, or others, waiting: vectors are filled in later."""
         if not self.settings.embeds_behind or self.embedding is None or not isinstance(self.primary, LateVectors):
-            return await self.embed_with_info(texts, tenant)
+            return await self.encode_with_info(texts, tenant)
         try:
             if sum(map(len, texts)) <= EMBEDDED_AT_ONCE_CHARS:
                 async with asyncio.timeout(_EMBEDDING_SECONDS):
-                    return await self.embed_with_info(texts, tenant, bounded=True)
+                    return await self.encode_with_info(texts, tenant, bounded=True)
         except (TimeoutError, RateLimited):
             pass
         self.left_behind += 1
@@ -329,8 +337,25 @@ class Core:
         await self._use(same or _reopened(info) or self._chosen, info)
 
 
-def _derived(memory: Memory) -> tuple[list[str], bytes]:
-    return passages(memory), terms(indexed_text(memory))
+def memory_vectors(encoded: Sequence[Encoding]) -> tuple[Vectors, list[Codes] | None]:
+    """Of one memory, from the encodings of its passages: as an entry and a store take them."""
+    with_tokens = all(each.tokens.size for each in encoded)
+    tokens = [quantise(each.tokens[each.kept]) for each in encoded] if with_tokens else None
+    return np.stack([each.vector for each in encoded]), tokens
+
+
+def question_tokens(encoded: Encoding) -> QuestionTokens | None:
+    """None where the embedder gives no token vectors."""
+    return QuestionTokens.of(encoded.tokens, encoded.weights) if encoded.tokens.size else None
+
+
+def reads_speakers(embedder: Embedder | None) -> bool:
+    """Whether it was trained on turns with their speaker before them; vectors of others are of the text alone."""
+    return bool(getattr(embedder, "reads_speakers", False))
+
+
+def _derived(memory: Memory, speakers: bool) -> tuple[list[str], bytes]:
+    return passages(memory, speakers=speakers), terms(indexed_text(memory))
 
 
 def _reopened(info: EmbedderInfo) -> Embedder | None:

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
-from commonplace.embedders.base import Embedder, Vectors
+import numpy as np
+
+from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import SYSTEM, Core, Settings, require_role
 from commonplace.engine.governance import staging
@@ -284,18 +286,23 @@ class Engine:
 
     # the embedder and the judge, for others to use
 
-    async def embed(self, who: Principal, texts: Sequence[str], *, remember: bool = True) -> Vectors:
-        """One unit vector for each text, made by the store's own embedder; without `remember` none of the texts stays
-        in its cache, for callers who may erase them where we do not hear of it."""
+    async def encode(self, who: Principal, texts: Sequence[str], *, remember: bool = True) -> Sequence[Encoding]:
+        """A unit vector for each text, made by the store's own embedder, with those of its tokens where that gives
+        any; without `remember` none of the texts stays in its cache, for callers who may erase them where we do not
+        hear of it."""
         require_role(who, "reader")
         # One text is most likely a question, for which someone waits.
         lane = Lane.QUERY if len(texts) == 1 else Lane.WRITE
-        vectors, _ = await self._core.embed_with_info(texts, who.tenant, lane, bounded=True)
-        if vectors is None:
+        encoded, _ = await self._core.encode_with_info(texts, who.tenant, lane, bounded=True)
+        if encoded is None:
             raise Unavailable(self._core.note or "no embedder is configured")
         if not remember and self._core.embedding is not None:
             self._core.embedding.discard(texts, tenant=who.tenant)
-        return vectors
+        return encoded
+
+    async def embed(self, who: Principal, texts: Sequence[str], *, remember: bool = True) -> Vectors:
+        """As `encode`, the vectors alone."""
+        return np.stack([each.vector for each in await self.encode(who, texts, remember=remember)])
 
     def use_judge(self, open_judge: Callable[[], Judge | None]) -> None:
         """Let a judge read what was found, where relevance is calibrated for the store's embedder."""
@@ -314,7 +321,7 @@ class Engine:
 
     async def warm_embedder(self) -> None:
         if self._core.embedding is not None:
-            await self._core.embed_with_info([_FIRST_TEXT], SYSTEM, Lane.QUERY)
+            await self._core.encode_with_info([_FIRST_TEXT], SYSTEM, Lane.QUERY)
         await self._core.second.embed([_FIRST_TEXT], SYSTEM, Lane.QUERY)
 
     def resume_embedding(self) -> None:

@@ -28,7 +28,7 @@ class JudgeChoice(NamedTuple):
 
 
 def open_judge(spec: str = "auto") -> JudgeChoice:
-    """`auto` is the judge that ships, where the tokenizer it needs is on this machine. Loads nothing yet."""
+    """`auto` is the judge that ships. Loads nothing yet."""
     if spec == "none":
         return JudgeChoice(None)
     if spec == "auto":
@@ -45,10 +45,7 @@ def _shipped_judge() -> JudgeChoice:
     # Imported here: with judge "none" not even numpy's part of it is paid for.
     from commonplace.judges import minilm
 
-    if not minilm.tokenizer_path().is_file():
-        return JudgeChoice(
-            None, "there is no judge until `commonplace model build` has run: it needs the model's tokenizer"
-        )
     if not minilm.MODEL.is_file():
-        return JudgeChoice(None, f"there is no judge: {minilm.MODEL.name} is missing from the package")
+        sentence = f"there is no judge: {minilm.MODEL.name} is missing from the package; install commonplace again"
+        return JudgeChoice(None, sentence)
     return JudgeChoice(minilm.MiniLMJudge())

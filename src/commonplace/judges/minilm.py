@@ -1,7 +1,6 @@
 """The judge that ships: a small cross-encoder that reads a question and a memory together, on the CPU.
 
-The model is a file of this package. Its tokenizer is the default embedder's, which `commonplace model build`
-puts on the machine; without that there is no judge.
+The model is a file of this package, and so is its tokenizer, which is the encoder's.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commonplace.embedders import model_files, onnx_encoder
-from commonplace.wire.errors import Unavailable
+from commonplace.embedders import onnx_encoder, packaged_files
+from commonplace.embedders.packaged_files import PackagedFile
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -30,13 +29,8 @@ MODEL = Path(__file__).with_name("judge-int8.onnx")
 SHA256 = "b8aad82ac190c86a443e6aebfc5a05f22f4dab48fe6ebda67f6060ae1976fee1"
 
 MAX_TOKENS = 192  # of the pair; it was trained on 160
-_TOKENIZER = "tokenizer.json"
 _MAX_CHARS = MAX_TOKENS * onnx_encoder.CHARACTERS_PER_TOKEN
 _REMEMBERED = 4096
-
-
-def tokenizer_path() -> Path:
-    return model_files.model_dir() / _TOKENIZER
 
 
 class MiniLMJudge:
@@ -100,13 +94,11 @@ class MiniLMJudge:
         with self._loading:
             loaded = self._loaded
             if loaded is None:
-                _check(self._model, SHA256, "the judge is damaged: install commonplace again")
-                tokenizer = tokenizer_path()
-                pinned = model_files.FILES[_TOKENIZER]
-                _check(tokenizer, pinned, "the judge's tokenizer is damaged: run `commonplace model build`")
-                data = tokenizer.read_bytes()
-                session = onnx_encoder.load_session(self._model, "the judge", threads=1)
-                loaded = self._loaded = session, onnx_encoder.load_tokenizer(data, MAX_TOKENS, "the judge's tokenizer")
+                model = PackagedFile(self._model, SHA256, "the judge").checked()
+                tokenizer = packaged_files.TOKENIZER.checked().read_bytes()
+                session = onnx_encoder.load_session(model, "the judge", threads=1)
+                reader = onnx_encoder.load_tokenizer(tokenizer, MAX_TOKENS, "the judge's tokenizer")
+                loaded = self._loaded = session, reader
             return loaded
 
     def _key(self, question: str, text: str) -> bytes:
@@ -123,12 +115,3 @@ def _readers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(
         min(onnx_encoder.MAX_THREADS, onnx_encoder.usable_cores()), thread_name_prefix="judge-reader"
     )
-
-
-def _check(path: Path, expected: str, otherwise: str) -> None:
-    try:
-        found = model_files.sha256_of(path)
-    except OSError as error:
-        raise Unavailable(f"the judge cannot read {path.name} ({error.strerror})", path=str(path)) from error
-    if found != expected:
-        raise Unavailable(otherwise, path=str(path))

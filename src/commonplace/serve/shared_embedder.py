@@ -11,16 +11,17 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commonplace.config import Config
-from commonplace.embedders.base import Embedder, Unloadable, Vectors
+from commonplace.embedders.base import Embedder, Encoding, TokenEmbedder, Unloadable, Vectors
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, Settings
 from commonplace.sdk import open_engine
@@ -29,6 +30,9 @@ try:
     import fcntl
 except ImportError:  # Windows: no embedder is shared there
     fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+Document = dict[str, Any]
 
 FILE = "server.json"
 #: Whoever looks whether the lock is held holds it for a moment: a server that finds it taken looks again.
@@ -140,34 +144,39 @@ class SharedEmbedder:
         self._not_before = float("-inf")
         self.name = own.name
         self.concurrent = getattr(own, "concurrent", 1)
+        self.reads_speakers = getattr(own, "reads_speakers", False)
 
     @property
     def dimension(self) -> int:
         return self._own.dimension
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        if texts and time.monotonic() >= self._not_before:
-            server = running_server(self._folder)
-            if server is not None:
-                try:
-                    return self._request(server, texts)
-                except Exception:  # whatever it is, the own model does not depend on it
-                    self._not_before = time.monotonic() + _RETRY_SECONDS
-        return self._own.embed(texts)
+        answer = self._ask_server(texts, self._vectors)
+        return self._own.embed(texts) if answer is None else answer
 
     def unload(self) -> None:
         if isinstance(self._own, Unloadable):
             self._own.unload()
 
-    def _request(self, server: RunningServer, texts: Sequence[str]) -> Vectors:
-        import base64  # here, because without a server none of these is needed, and TLS alone takes megabytes
-        import http.client
+    def _ask_server(self, texts: Sequence[str], understand: Callable[[list[Document]], T], **more: bool) -> T | None:
+        """None where there is no server that can help: the own model does."""
+        if texts and time.monotonic() >= self._not_before:
+            server = running_server(self._folder)
+            if server is not None:
+                try:
+                    return understand(self._request(server, texts, more))
+                except Exception:  # whatever it is, the own model does not depend on it
+                    self._not_before = time.monotonic() + _RETRY_SECONDS
+        return None
+
+    def _request(self, server: RunningServer, texts: Sequence[str], more: Mapping[str, bool]) -> list[Document]:
+        import http.client  # here, because without a server it is not needed, and TLS alone takes megabytes
         from urllib.parse import urlsplit
 
         address = urlsplit(server.url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_REQUEST_SECONDS)
         try:
-            body = json.dumps({"input": list(texts), "model": self.name, "encoding_format": "base64"})
+            body = json.dumps({"input": list(texts), "model": self.name, "encoding_format": "base64", **more})
             headers = {"Content-Type": "application/json", "Authorization": f"Bearer {server.token}"}
             connection.request("POST", "/v1/embeddings", body.encode("utf-8", "replace"), headers)
             response = connection.getresponse()
@@ -176,11 +185,51 @@ class SharedEmbedder:
             connection.close()
         if response.status != 200 or answer["model"] != self.name or len(answer["data"]) != len(texts):
             raise ValueError("not the embedder that was asked for")
-        rows = [np.frombuffer(base64.b64decode(row["embedding"]), "<f4") for row in answer["data"]]
-        vectors = np.stack(rows).astype(np.float32)
-        if vectors.shape[1] != self.dimension or not np.isfinite(vectors).all():
-            raise ValueError("not a vector of ours")
-        return vectors
+        data: list[Document] = answer["data"]
+        return data
+
+    def _vectors(self, data: list[Document]) -> Vectors:
+        return np.stack([_floats(row["embedding"], self.dimension)[0] for row in data])
+
+
+class SharedTokenEmbedder(SharedEmbedder):
+    """The same for an embedder with token vectors, which come in the same answer."""
+
+    def __init__(self, own: TokenEmbedder, folder: Path) -> None:
+        super().__init__(own, folder)
+        self._own: TokenEmbedder = own
+
+    @property
+    def token_dimension(self) -> int:
+        return self._own.token_dimension
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        answer = self._ask_server(texts, self._encodings, token_vectors=True)
+        return self._own.encode(texts) if answer is None else answer
+
+    def _encodings(self, data: list[Document]) -> list[Encoding]:
+        return [self._encoding(row["embedding"], row["token_vectors"]) for row in data]
+
+    def _encoding(self, embedding: str, more: Document) -> Encoding:
+        tokens = _floats(more["tokens"], self.token_dimension)
+        weights = _floats(more["weights"], len(tokens))[0]
+        kept = _unpacked(more["kept"], "u1").astype(np.bool_)
+        if len(kept) != len(tokens):
+            raise ValueError("not the tokens of one text")
+        return Encoding(_floats(embedding, self.dimension)[0], tokens, weights, kept)
+
+
+def _unpacked(text: str, form: str) -> NDArray[Any]:
+    import base64  # as above
+
+    return np.frombuffer(base64.b64decode(text), form)
+
+
+def _floats(text: str, width: int) -> Vectors:
+    rows: Vectors = _unpacked(text, "<f4").astype(np.float32).reshape(-1, width)
+    if not len(rows) or not np.isfinite(rows).all():
+        raise ValueError("not vectors of ours")
+    return rows
 
 
 async def open_session_engine(config: Config) -> Engine:
@@ -188,7 +237,8 @@ async def open_session_engine(config: Config) -> Engine:
     would cost each session some 100 MB."""
     own = open_embedder(config.embedder)
     if own is not None and isinstance(own, Unloadable):
-        own = cast(Embedder, SharedEmbedder(own, config.data))
+        kind = SharedTokenEmbedder if hasattr(own, "encode") else SharedEmbedder
+        own = cast(Embedder, kind(cast(TokenEmbedder, own), config.data))
     server = running_server(config.data)
     review_url = f"{server.url}/v0/reviews" if server is not None else ""
     settings = Settings(review_url=review_url, embeds_behind=True)

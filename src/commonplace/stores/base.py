@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores.graph import GraphReads, GraphWork
+from commonplace.stores.token_vectors import Codes, QuestionTokens
 from commonplace.wire.filters import Where, matches
 from commonplace.wire.record import Memory, Status
 
@@ -42,6 +43,7 @@ class Entry:
     vectors: Vectors | None  # shape (parts, dimension), rows of length 1; None when there is no embedder
     terms: bytes  # commonplace.stores.text.terms(); every store may recompute it
     generation: int = 0  # the embedder generation that made `vectors`
+    tokens: Sequence[Codes] | None = None  # of each part, for late interaction; None when the embedder has none
     second: Vectors | None = None  # the same of the second embedder, where there is one
     second_generation: int = 0
 
@@ -74,6 +76,8 @@ class Search:
     vector: Vectors | None = None  # shape (dimension,), length 1
     limit: int = 20  # best by meaning and best by keywords, each
     generation: int | None = None  # of the embedder the caller knows; a store that has another raises StaleGeneration
+    tokens: QuestionTokens | None = None  # with it, a third leg: the best `limit` by late interaction among
+    depth: int = 60  # so many of the best by meaning and as many by keywords
     second: Vectors | None = None  # the question by the second embedder: a leg of its own
     second_generation: int | None = None  # likewise; 0 when the caller knows of none
 
@@ -86,6 +90,7 @@ class Candidate:
     dense: float | None = None  # cosine of its best part
     keyword: float | None = None  # BM25 within the scope
     matched: int | None = None  # bit i tells whether the question's term i (`text.query_terms`) occurs in it
+    late: float | None = None  # late interaction of its best part
     second: float | None = None  # cosine of its best part by the second embedder
 
 
@@ -212,7 +217,10 @@ class Store(Protocol):
         """The current versions that exist, whatever their status, in the order asked."""
 
     async def search(self, search: Search) -> list[Candidate]:
-        """At most `limit` by each leg, unordered; everything in `reach` applied before the cut."""
+        """At most `limit` by each leg, unordered; everything in `reach` applied before the cut.
+
+        Every score is given for each of them, `late` where the store has the memory's tokens.
+        """
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> int:
         """Remove them and every trace of their content; how many there were."""
@@ -333,7 +341,8 @@ class Primary(Store, GraphReads, Protocol):
     async def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         """Runs of one session's memories in the order written: these with up to `each` before and after them.
 
-        All within the reach, with their cosine and the terms they match; what belongs to no session is left out.
+        All within the reach, with their cosine, late interaction and the terms they match; what belongs to no session
+        is left out.
         """
 
     async def delete_migration_backups(self) -> None:
@@ -385,7 +394,10 @@ class Reindexable(Protocol):
 
     async def count_without_vectors(self, generation: int) -> int: ...
 
-    async def fill_vectors(self, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None: ...
+    async def fill_vectors(
+        self, generation: int, vectors: Sequence[tuple[int, Vectors, Sequence[Codes] | None]]
+    ) -> None:
+        """Of the versions with these numbers, with the tokens of each part (see `Entry`)."""
 
     async def switch_generation(self, generation: int) -> bool:
         """Search by that generation from now on, unless a memory still lacks its vector: then False."""
@@ -395,7 +407,9 @@ class Reindexable(Protocol):
 class LateVectors(Reindexable, Protocol):
     """A store that takes the vectors of a memory after the memory itself."""
 
-    async def add_vectors(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+    async def add_vectors(
+        self, memory: Memory, number: int, generation: int, vectors: Vectors, tokens: Sequence[Codes] | None = None
+    ) -> None:
         """Of the version with that number (see `without_vectors`): searched from now on, without a version or an
         audit entry. Nothing happens to one that is gone; raises StaleGeneration when another embedder took over."""
 

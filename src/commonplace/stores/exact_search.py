@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +12,34 @@ from commonplace.stores import text
 from commonplace.stores.base import Vectors
 
 Row = tuple[bytes, Vectors | None]
-Ranked = tuple[int, float | None, float | None]
 Scores = NDArray[np.float32]
 
 _BLOCK = 64
 
 
+class Ranked(NamedTuple):
+    row: int
+    dense: float | None  # cosine of its best part
+    keyword: float | None  # BM25
+    late: float | None = None  # late interaction of its best part
+
+
+class LateLeg(NamedTuple):
+    """Late interaction, of the few that the other legs find best."""
+
+    depth: int  # so many of each
+    scores: Callable[[Sequence[int]], Sequence[float | None]]  # of these rows; None for one without tokens
+
+
 def rank(
-    rows: Sequence[Row], terms: Sequence[int], vector: Vectors | None, limit: int, also: Scores | None = None
+    rows: Sequence[Row],
+    terms: Sequence[int],
+    vector: Vectors | None,
+    limit: int,
+    late: LateLeg | None = None,
+    also: Scores | None = None,
 ) -> list[Ranked]:
-    """(row, cosine of its best part, BM25) for the best `limit` by each, both scores given for every one.
+    """The best `limit` by each leg, in order of row, all scores given for every one.
 
     The cosine is None when the row or the question has no vector; the keyword score is None when the question
     has no words, and 0.0 when none of them occurs. Statistics are those of `rows`. `also` are another leg's scores of
@@ -28,16 +47,23 @@ def rank(
     """
     if not rows or limit <= 0:
         return []
+    depth = limit if late is None else max(late.depth, limit)
     cosines = dense_scores([vectors for _, vectors in rows], vector) if vector is not None else None
     scores = keyword_scores([blob for blob, _ in rows], terms) if len(terms) else None
-    chosen: set[int] = set()
+    legs: list[list[int]] = []
     if cosines is not None:
-        chosen.update(top(cosines, limit, above=-np.inf).tolist())
+        legs.append(top(cosines, depth, above=-np.inf).tolist())
     if scores is not None:
-        chosen.update(top(scores, limit, above=0.0).tolist())
+        legs.append(top(scores, depth, above=0.0).tolist())
     if also is not None:
-        chosen.update(top(also, limit, above=-np.inf).tolist())
-    return [(row, given(cosines, row), given(scores, row)) for row in sorted(chosen)]
+        legs.append(top(also, depth, above=-np.inf).tolist())
+    read: dict[int, float] = {}
+    if late is not None:
+        places = sorted({row for leg in legs for row in leg})
+        read = {row: score for row, score in zip(places, late.scores(places), strict=True) if score is not None}
+        legs.append(sorted(read, key=lambda row: (-read[row], row)))
+    chosen = sorted({row for leg in legs for row in leg[:limit]})
+    return [Ranked(row, given(cosines, row), given(scores, row), read.get(row)) for row in chosen]
 
 
 def given(scores: Scores | None, row: int) -> float | None:

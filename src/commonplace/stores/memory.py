@@ -25,6 +25,7 @@ from commonplace.stores.base import (
 from commonplace.stores.graph import Instant, Triple, commit_time
 from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
+from commonplace.stores.token_vectors import best_late_scores
 from commonplace.wire.errors import Conflict, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -193,10 +194,18 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
             raise StaleGeneration
         if search.second is not None:
             second = exact_search.dense_scores([e.second for e in found], search.second)
-        ranked = exact_search.rank([(e.terms, e.vectors) for e in found], terms, search.vector, search.limit, second)
+        rows = [(e.terms, e.vectors) for e in found]
+        ranked = exact_search.rank(rows, terms, search.vector, search.limit, _late_leg(search, found), second)
         return [
-            Candidate(found[i].memory, d, k, matched_terms(found[i].terms, wanted), exact_search.given(second, i))
-            for i, d, k in ranked
+            Candidate(
+                found[row].memory,
+                dense,
+                keyword,
+                matched_terms(found[row].terms, wanted),
+                late,
+                exact_search.given(second, row),
+            )
+            for row, dense, keyword, late in ranked
         ]
 
     async def scan(
@@ -332,6 +341,22 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
 
     async def close(self) -> None:
         """Nothing is kept."""
+
+
+def _late_leg(search: Search, found: Sequence[Entry]) -> exact_search.LateLeg | None:
+    question = search.tokens
+    if question is None:
+        return None
+
+    def scores(rows: Sequence[int]) -> list[float | None]:
+        entries = [found[row] for row in rows]
+        kept = [
+            e.tokens if e.tokens and e.vectors is not None and len(e.tokens) == len(e.vectors) else () for e in entries
+        ]
+        codes = [part.reshape(-1) for parts in kept for part in parts]
+        return best_late_scores(question, codes, [*map(len, kept)])
+
+    return exact_search.LateLeg(search.depth, scores)
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: base.StoreSettings | None = None) -> InMemory:

@@ -6,6 +6,7 @@ A backend's whole test file is
 
     class TestMine(PrimaryContract):
         durable = True  # what was written is there after close and open
+        keeps_tokens = True  # `Entry.tokens` are kept, and `Search.tokens` scored by them
 
         def open_store(self, tmp_path, clock):
             return MyStore(tmp_path / "mine.db", clock)
@@ -17,6 +18,7 @@ is a `FakeClock`. What a store does not declare in `capabilities` is skipped. py
 from __future__ import annotations
 
 from commonplace.testing.graph import GraphScenarios, LinkScenarios
+from commonplace.testing.late_interaction import LateScenarios
 from commonplace.testing.paper import PaperScenarios
 from commonplace.testing.reads import ReadScenarios
 from commonplace.testing.storage import StorageScenarios
@@ -25,5 +27,5 @@ from commonplace.testing.subject import FakeClock
 __all__ = ["FakeClock", "PrimaryContract"]
 
 
-class PrimaryContract(PaperScenarios, ReadScenarios, StorageScenarios, GraphScenarios, LinkScenarios):
+class PrimaryContract(PaperScenarios, ReadScenarios, StorageScenarios, LateScenarios, GraphScenarios, LinkScenarios):
     """Subclass it, give `open_store`, and run pytest."""

@@ -74,3 +74,31 @@ def test_a_long_title_is_repeated_in_part() -> None:
 ])  # fmt: skip
 def test_what_keywords_are_taken_from(fields: dict[str, Any], text: str) -> None:
     assert indexed_text(memory("a", "x", **fields)) == text
+
+
+@pytest.mark.parametrize(
+    ("fields", "plain", "with_speakers"),
+    [
+        ({}, "tea", "tea"),
+        ({"title": "Drinks"}, "Drinks\ntea", "Drinks\ntea"),
+        ({"event_time": 1_700_000_000_000}, "tea", "tea"),
+        ({"speaker": "Alice"}, "tea", "Alice: tea"),
+        ({"speaker": "Alice", "event_time": 1_700_000_000_000}, "tea", "Alice (2023-11-14): tea"),
+        ({"speaker": "Alice", "event_time": -1}, "tea", "Alice (1969-12-31): tea"),
+        ({"speaker": "Alice", "title": "Drinks"}, "Drinks\ntea", "Alice: tea"),
+        ({"speaker": "Alice", "event_time": 10**18}, "tea", f"Alice ({10**18}): tea"),
+        ({"speaker": "A" * 500}, "tea", "A" * TITLE_CHARS + ": tea"),
+    ],
+)
+def test_a_turn_carries_who_said_it_and_when_for_those_that_were_trained_so(
+    fields: dict[str, Any], plain: str, with_speakers: str
+) -> None:
+    turn = memory("a", "tea", **fields)
+    assert passages(turn) == [plain]
+    assert passages(turn, speakers=True) == [with_speakers]
+
+
+def test_every_passage_of_a_turn_carries_its_speaker() -> None:
+    parts = passages(memory("a", "One sentence. " * 300, speaker="Alice"), speakers=True)
+    assert len(parts) > 3
+    assert all(part.startswith("Alice: ") for part in parts)

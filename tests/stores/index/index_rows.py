@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores import exact_search, text
+from commonplace.stores.fixed_point import to_fixed, to_floats
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
+from commonplace.stores.token_vectors import Codes, QuestionTokens, best_late_scores, pack, quantise, unpack
 
 DIMENSION = 16
+TOKEN_DIMENSION = 8
 SCOPE = 7
 WORDS = ("alpha", "bravo", "cargo", "delta", "ember", "fjord", "glyph", "hazel", "ivory", "jumbo")
 
@@ -19,6 +22,15 @@ WORDS = ("alpha", "bravo", "cargo", "delta", "ember", "fjord", "glyph", "hazel",
 def unit(rng: np.random.Generator, parts: int, dimension: int = DIMENSION) -> NDArray[np.float32]:
     vectors = rng.standard_normal((parts, dimension)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def some_tokens(rng: np.random.Generator, parts: int) -> list[Codes]:
+    """Of each part; now and then of none."""
+    return [quantise(unit(rng, int(rng.integers(0, 7)), TOKEN_DIMENSION)) for _ in range(parts)]
+
+
+def asked_tokens(rng: np.random.Generator) -> QuestionTokens:
+    return QuestionTokens.of(unit(rng, 3, TOKEN_DIMENSION), rng.uniform(0.1, 1, 3).astype(np.float32))
 
 
 class Rows:
@@ -36,6 +48,7 @@ class Rows:
         mid: int,
         content: str,
         vectors: NDArray[np.float32] | None = None,
+        tokens: Sequence[Codes] | None = None,
         *,
         searchable: bool = True,
         type: int = 0,
@@ -44,10 +57,19 @@ class Rows:
         expires_at: int = 0,
     ) -> None:
         self.seq += 1
-        blob = None if vectors is None else vectors.tobytes()
+        blob = None if vectors is None else to_fixed(vectors).tobytes()
         self.rows.pop(mid, None)  # keeps the dictionary in order of seq
         self.rows[mid] = IndexRow(
-            mid, self.seq, searchable, type, user, created_at, expires_at, text.terms(content), blob
+            mid,
+            self.seq,
+            searchable,
+            type,
+            user,
+            created_at,
+            expires_at,
+            text.terms(content),
+            blob,
+            None if tokens is None else pack(tokens),
         )
 
     def delete(self, mid: int) -> None:
@@ -74,6 +96,11 @@ class Rows:
     def count(self, scope: int) -> int:
         return sum(row.searchable for row in self.rows.values())
 
+    def vectors(self, row: IndexRow) -> NDArray[np.float32] | None:
+        if row.vectors is None or self.dimension is None:
+            return None
+        return to_floats(np.frombuffer(row.vectors, np.int16)).reshape(-1, self.dimension)
+
     def living(self) -> list[IndexRow]:
         return sorted(row for row in self.rows.values() if row.searchable)
 
@@ -88,38 +115,67 @@ def admits(row: IndexRow, query: IndexQuery) -> bool:
     )
 
 
-def expected(rows: Rows, query: IndexQuery) -> dict[int, tuple[float | None, float | None]]:
-    """Both scores of every row the question may see."""
+Truth = tuple[float | None, float | None, float | None]
+
+
+def expected(rows: Rows, query: IndexQuery) -> dict[int, Truth]:
+    """All scores of every row the question may see: by meaning, by words, by late interaction."""
     living = rows.living()
-    held = [
-        (
-            row.terms or b"",
-            None if row.vectors is None else np.frombuffer(row.vectors, np.float32).reshape(-1, rows.dimension or 1),
-        )
-        for row in living
-    ]
+    held = [(row.terms or b"", rows.vectors(row)) for row in living]
     ranked = exact_search.rank(held, query.terms, query.vector, len(living) or 1)
-    scores = {i: (dense, keyword) for i, dense, keyword in ranked}
+    scores = {one.row: (one.dense, one.keyword) for one in ranked}
     missing = (None, 0.0 if query.terms else None)
-    return {row.mid: scores.get(i, missing) for i, row in enumerate(living) if admits(row, query)}
+    tokens = [_tokens(row, vectors) for row, (_, vectors) in zip(living, held, strict=True)]
+    codes, counts = [part for parts in tokens for part in parts], [*map(len, tokens)]
+    late = best_late_scores(query.tokens, codes, counts) if query.tokens is not None else [None] * len(living)
+    return {row.mid: (*scores.get(i, missing), late[i]) for i, row in enumerate(living) if admits(row, query)}
 
 
 def assert_exact(hits: list[IndexHit], rows: Rows, query: IndexQuery) -> None:
-    """The hits are the best by each leg, with both true scores; ties may fall either way."""
+    """The hits are the best by each leg, with all their true scores; ties may fall either way."""
     truth = expected(rows, query)
-    found = {hit.mid: (hit.dense, hit.keyword) for hit in hits}
+    found = {hit.mid: (hit.dense, hit.keyword, hit.late) for hit in hits}
     assert len(found) == len(hits)
-    for mid, (dense, keyword) in found.items():
+    for mid, (dense, keyword, late) in found.items():
         assert mid in truth
         _close(dense, truth[mid][0])
         _close(keyword, truth[mid][1])
+        assert late == truth[mid][2]
     for leg, floor in ((0, -np.inf), (1, 0.0)):
-        scores = sorted((s[leg] for s in truth.values() if s[leg] is not None and s[leg] > floor), reverse=True)
-        wanted = scores[: query.limit]
-        given = sorted((s[leg] for s in found.values() if s[leg] is not None), reverse=True)[: len(wanted)]
+        wanted = _ranked(truth.values(), leg, floor)[: query.limit]
+        given = _ranked(found.values(), leg, -np.inf)[: len(wanted)]
         np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5)
-    by_leg = sum(1 for s in truth.values() if s[0] is not None), sum(1 for s in truth.values() if s[1])
-    assert len(found) <= min(by_leg[0], query.limit) + min(by_leg[1], query.limit)
+    depth = query.limit if query.tokens is None else max(query.limit, query.depth)
+    surely, perhaps = _best(truth, depth)
+    wanted = _ranked((truth[mid] for mid in surely), 2, -np.inf)[: query.limit]
+    given = _ranked(found.values(), 2, -np.inf)[: len(wanted)]
+    assert all(score >= least for score, least in zip(given, wanted, strict=True))
+    assert found.keys() <= perhaps
+    by_leg = [sum(1 for s in truth.values() if s[leg] is not None and (leg != 1 or s[leg])) for leg in range(3)]
+    assert len(found) <= sum(min(count, query.limit) for count in by_leg)
+
+
+def _tokens(row: IndexRow, vectors: NDArray[np.float32] | None) -> list[Codes]:
+    parts = unpack(row.tokens) if row.tokens and vectors is not None else []
+    return parts if vectors is not None and len(parts) == len(vectors) else []
+
+
+def _ranked(scores: Iterable[Truth], leg: int, floor: float) -> list[float]:
+    return sorted((s for row in scores if (s := row[leg]) is not None and s > floor), reverse=True)
+
+
+def _best(truth: dict[int, Truth], depth: int) -> tuple[set[int], set[int]]:
+    """Those surely among the best by meaning or by words, and those that may be where scores are as good as equal."""
+    surely, perhaps = set(), set()
+    for leg, floor in ((0, -np.inf), (1, 0.0)):
+        scores = {mid: s for mid, row in truth.items() if (s := row[leg]) is not None and s > floor}
+        for mid, score in scores.items():
+            others = [other - score for own, other in scores.items() if own != mid]
+            if sum(more > -1e-4 for more in others) < depth:
+                surely.add(mid)
+            if sum(more > 1e-4 for more in others) < depth:
+                perhaps.add(mid)
+    return surely, perhaps
 
 
 def _close(a: float | None, b: float | None) -> None:
@@ -137,12 +193,14 @@ def filled(count: int, start: int = 1) -> Rows:
     rng = np.random.default_rng(start)
     rows = Rows()
     for mid in range(start, start + count):
-        rows.put(mid, " ".join(rng.choice(WORDS, 6)), unit(rng, 1 + mid % 2))
+        rows.put(mid, " ".join(rng.choice(WORDS, 6)), unit(rng, 1 + mid % 2), some_tokens(rng, 1 + mid % 2))
     return rows
 
 
-def question(limit: int = 5) -> IndexQuery:
-    return IndexQuery(text.query_terms("alpha delta"), unit(np.random.default_rng(3), 1)[0], limit)
+def question(limit: int = 5, depth: int = 9) -> IndexQuery:
+    rng = np.random.default_rng(3)
+    asked = (text.query_terms("alpha delta"), unit(rng, 1)[0], limit)
+    return IndexQuery(*asked, tokens=asked_tokens(rng), depth=depth)
 
 
 def on_disk(root: Path, rows: Rows) -> Path:
@@ -150,7 +208,7 @@ def on_disk(root: Path, rows: Rows) -> Path:
     written = SegmentIndex(root, "store")
     rng = np.random.default_rng(11)
     for mid in range(1000, 1200):
-        rows.put(mid, " ".join(rng.choice(WORDS, 5)), unit(rng, 1))
+        rows.put(mid, " ".join(rng.choice(WORDS, 5)), unit(rng, 1), some_tokens(rng, 1))
     written.maintain(rows, SCOPE)
     for mid in range(2000, 2040):
         rows.put(mid, "bravo", unit(rng, 1))

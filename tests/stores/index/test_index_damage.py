@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import random
 import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from index_rows import SCOPE, WORDS, check, filled, on_disk, question, snapshot, unit
+from hypothesis import HealthCheck, given, settings, strategies as st
+from index_rows import DIMENSION, SCOPE, WORDS, check, filled, on_disk, question, snapshot, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, manifest
+from commonplace.stores.fixed_point import to_fixed
+from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, manifest, segment
+from commonplace.stores.sqlite.index.segment import Segment, SegmentIdentity
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +36,27 @@ def damage_header(place: Path) -> None:
     raw = bytearray(path.read_bytes())
     raw[70] ^= 1
     path.write_bytes(raw)
+
+
+def damage_tokens(place: Path) -> None:
+    part, path = biggest(place)
+    raw = bytearray(path.read_bytes())
+    at = raw.index(part.tokens[:40].tobytes())
+    raw[at] ^= 16
+    path.write_bytes(raw)
+
+
+def damage_token_offsets(place: Path) -> None:
+    part, path = biggest(place)
+    raw = bytearray(path.read_bytes())
+    at = raw.index(part.token_offsets[:20].tobytes())
+    raw[at + 8 : at + 152] = bytes(raw[at + 8 : at + 152])[::-1]
+    path.write_bytes(raw)
+
+
+def biggest(place: Path) -> tuple[Segment, Path]:
+    path = max(place.glob("*.seg"), key=lambda path: path.stat().st_size)
+    return Segment(path, SegmentIdentity("store", 1, DIMENSION)), path
 
 
 def damage_missing_segment(place: Path) -> None:
@@ -123,7 +149,7 @@ def test_a_running_catalogue_follows_a_new_embedder(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     rows.generation, rows.dimension = 2, 8
     for mid, row in rows.rows.items():
-        rows.rows[mid] = row._replace(vectors=unit(rng, 1, 8).tobytes())
+        rows.rows[mid] = row._replace(vectors=to_fixed(unit(rng, 1, 8)).tobytes())
     check(running, rows, IndexQuery([], unit(rng, 1, 8)[0], 5))
 
 
@@ -160,14 +186,86 @@ def test_postings_that_point_nowhere_are_rebuilt(tmp_path: Path) -> None:
     written = SegmentIndex(tmp_path, "store")
     written.maintain(rows, SCOPE)
     (path,) = (tmp_path / str(SCOPE)).glob("*.seg")
-    segment = written._open_scopes[SCOPE].rows.segments[0].part
+    part = written._open_scopes[SCOPE].rows.segments[0].part
     raw = bytearray(path.read_bytes())
-    at = raw.index(segment.docs[:8].tobytes())
+    at = raw.index(part.docs[:8].tobytes())
     raw[at : at + 32] = b"\xff" * 32
     path.write_bytes(raw)
     opened = SegmentIndex(tmp_path, "store")
     for word in WORDS:
         check(opened, rows, IndexQuery(text.query_terms(word), None, 5))
+    assert opened.rebuilds == 1
+    assert opened.verify(rows, SCOPE) == []
+
+
+@pytest.mark.parametrize("damage", [damage_tokens, damage_token_offsets])
+def test_tokens_that_are_not_those_of_the_rows_are_found_and_made_again(damage, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    rows = filled(50)
+    damage(on_disk(tmp_path, rows))
+    opened = SegmentIndex(tmp_path, "store")
+    assert len(opened.verify(rows, SCOPE)) == 1
+    opened.rebuild(rows, SCOPE)
+    assert opened.verify(rows, SCOPE) == []
+    check(opened, rows, question())
+
+
+def test_tokens_that_are_nowhere_are_rebuilt_by_the_search_that_meets_them(tmp_path: Path) -> None:
+    rows = filled(50)
+    damage_token_offsets(on_disk(tmp_path, rows))
+    opened = SegmentIndex(tmp_path, "store")
+    check(opened, rows, question(limit=200, depth=300))
+    assert opened.rebuilds == 1
+    assert opened.verify(rows, SCOPE) == []
+
+
+@pytest.mark.parametrize("erased", [False, True])
+def test_tokens_that_are_nowhere_are_rebuilt_by_the_flush_that_meets_them(erased: bool, tmp_path: Path) -> None:
+    """An erasure cannot be sure of having overwritten them, nor a merge of having copied them."""
+    rows = filled(50)
+    damage_token_offsets(on_disk(tmp_path, rows))
+    if erased:
+        rows.erase(1100)
+    else:
+        for mid in range(5000, 5600):
+            rows.put(mid, "ember", unit(np.random.default_rng(mid), 1))
+    opened = SegmentIndex(tmp_path, "store")
+    opened.maintain(rows, SCOPE)
+    assert opened.rebuilds == 1
+    assert opened.verify(rows, SCOPE) == []
+    check(opened, rows, question())
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_flipped_bits_break_neither_search_nor_upkeep_and_are_mended_from_rows(seed: int, tmp_path: Path) -> None:
+    rng, rows = random.Random(seed), filled(50)
+    with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+        place = on_disk(Path(folder), rows)
+        path = rng.choice(sorted(place.glob("*.seg")))
+        raw = bytearray(path.read_bytes())
+        for _ in range(rng.choice((1, 4, 64))):
+            raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+        path.write_bytes(raw)
+        opened = SegmentIndex(Path(folder), "store")
+        opened.search(rows, SCOPE, question(limit=rng.choice((3, 300))))
+        opened.search(rows, SCOPE, question(limit=3)._replace(vector=None))
+        rows.erase(1100)
+        opened.maintain(rows, SCOPE)
+        opened.purge_erased(rows, SCOPE)
+        if opened.verify(rows, SCOPE):
+            opened.rebuild(rows, SCOPE)
+        assert opened.verify(rows, SCOPE) == []
+        check(opened, rows, question())
+
+
+def test_a_segment_of_the_format_before_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = filled(50)
+    with monkeypatch.context() as before:
+        before.setattr(segment, "FORMAT", segment.FORMAT - 1)
+        on_disk(tmp_path, rows)
+    opened = SegmentIndex(tmp_path, "store")
+    check(opened, rows, question())
     assert opened.rebuilds == 1
     assert opened.verify(rows, SCOPE) == []
 

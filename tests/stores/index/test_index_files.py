@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from index_rows import DIMENSION, SCOPE, assert_exact, check, filled, on_disk, question, snapshot, unit
+from index_rows import DIMENSION, SCOPE, TOKEN_DIMENSION, assert_exact, check, filled, on_disk, question, snapshot, unit
 
 from commonplace.stores import text
+from commonplace.stores.fixed_point import to_fixed
 from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, manifest
+from commonplace.stores.token_vectors import quantise
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +23,8 @@ def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
     rows = filled(200)
     secret = unit(np.random.default_rng(77), 2)
-    rows.put(900, "unrepeatable alpha", secret, user=0xDEADBEEFCAFE, expires_at=123456789)
+    tokens = [quantise(unit(np.random.default_rng(n), 5, TOKEN_DIMENSION)) for n in (79, 80)]
+    rows.put(900, "unrepeatable alpha", secret, tokens, user=0xDEADBEEFCAFE, expires_at=123456789)
     rows.put(901, "unrepeatably neighbour", unit(np.random.default_rng(78), 1))
     one, two = SegmentIndex(tmp_path, "store"), SegmentIndex(tmp_path, "store")
     one.maintain(rows, SCOPE)
@@ -29,8 +32,10 @@ def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
     (word,) = text.query_terms("unrepeatable")
     (only,) = text.query_terms("neighbour")
     traces = [
-        secret[0].tobytes(),
-        secret[1].tobytes(),
+        to_fixed(secret[0]).tobytes(),
+        to_fixed(secret[1]).tobytes(),
+        tokens[0].tobytes(),
+        tokens[1].tobytes(),
         np.packbits(secret[0] > 0).tobytes().ljust(8, b"\0"),
         (0xDEADBEEFCAFE).to_bytes(8, "little"),
         (123456789).to_bytes(8, "little"),
@@ -56,7 +61,9 @@ def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
 def test_a_flush_takes_out_what_was_erased_before_it(updated_first: bool, tmp_path: Path) -> None:
     rows = filled(500)
     secret = unit(np.random.default_rng(77), 1)
-    rows.put(900, "unrepeatable", secret)
+    tokens = quantise(unit(np.random.default_rng(79), 5, TOKEN_DIMENSION))
+    rows.put(900, "unrepeatable", secret, [tokens])
+    traces = (to_fixed(secret).tobytes(), tokens.tobytes())
     writer = SegmentIndex(tmp_path, "store")
     writer.maintain(rows, SCOPE)
     if updated_first:
@@ -64,13 +71,13 @@ def test_a_flush_takes_out_what_was_erased_before_it(updated_first: bool, tmp_pa
         for mid in range(1000, 1040):
             rows.put(mid, "bravo")
         writer.maintain(rows, SCOPE)
-    assert any(secret.tobytes() in raw for raw in _files(tmp_path))
+    assert all(any(trace in raw for raw in _files(tmp_path)) for trace in traces)
     rows.erase(900)
     writer.search(rows, SCOPE, question())
     for mid in range(2000, 2040):
         rows.put(mid, "bravo")
     writer.maintain(rows, SCOPE)
-    assert not any(secret.tobytes() in raw for raw in _files(tmp_path))
+    assert not any(trace in raw for raw in _files(tmp_path) for trace in traces)
     check(writer, rows, question())
 
 
@@ -116,7 +123,9 @@ def test_a_reader_takes_over_what_a_writer_flushed(tmp_path: Path) -> None:
 def test_a_flush_in_an_older_transaction_scrubs_what_newer_searches_saw(tmp_path: Path) -> None:
     rows = filled(500)
     secret = unit(np.random.default_rng(77), 1)
-    rows.put(900, "unrepeatable", secret)
+    tokens = quantise(unit(np.random.default_rng(79), 5, TOKEN_DIMENSION))
+    rows.put(900, "unrepeatable", secret, [tokens])
+    traces = (to_fixed(secret).tobytes(), tokens.tobytes())
     shared = SegmentIndex(tmp_path, "store")
     shared.maintain(rows, SCOPE)
     for mid in range(1000, 1040):
@@ -125,7 +134,7 @@ def test_a_flush_in_an_older_transaction_scrubs_what_newer_searches_saw(tmp_path
     rows.erase(900)
     check(shared, rows, question())
     shared.maintain(older, SCOPE)
-    assert not any(secret.tobytes() in raw for raw in _files(tmp_path))
+    assert not any(trace in raw for raw in _files(tmp_path) for trace in traces)
     check(shared, rows, question())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from index_rows import SCOPE, WORDS, Rows, check, unit
+from index_rows import SCOPE, WORDS, Rows, asked_tokens, check, some_tokens, unit
 
 from commonplace.stores import text
 from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, search
@@ -23,6 +23,8 @@ def random_query(rng: np.random.Generator, rows: Rows) -> IndexQuery:
         user=int(rng.integers(0, 3)) if rng.random() < 0.2 else None,
         created_from=int(rng.integers(0, 100)) if rng.random() < 0.2 else None,
         allowed=np.unique(rng.integers(1, 400, 40)) if rng.random() < 0.2 else None,
+        tokens=asked_tokens(rng) if rng.random() < 0.7 else None,
+        depth=int(rng.integers(0, 40)),
     )
 
 
@@ -40,6 +42,7 @@ def random_write(rng: np.random.Generator, rows: Rows) -> None:
             mid,
             " ".join(rng.choice(WORDS, int(rng.integers(0, 20)))),
             unit(rng, parts) if parts else None,
+            some_tokens(rng, int(rng.choice([parts, parts, parts, 0, 2]))) if rng.random() < 0.8 else None,
             searchable=rng.random() < 0.95,
             type=int(rng.integers(0, 4)),
             user=int(rng.integers(0, 3)),

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from index_rows import SCOPE, Rows, check, unit
+from index_rows import DIMENSION, SCOPE, TOKEN_DIMENSION, Rows, admits, assert_exact, check, question, unit
 
 from commonplace.stores import text
-from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, search
+from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, search
 from commonplace.stores.sqlite.index.compaction import first_to_merge
-from commonplace.stores.sqlite.index.segment import signs
+from commonplace.stores.sqlite.index.segment import Segment, SegmentIdentity, signs
+from commonplace.stores.token_vectors import quantise
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +59,46 @@ def test_conditions_come_before_the_cut(
         query = IndexQuery(terms, vector, 10, **condition)  # type: ignore[arg-type]
         assert len(built_index.search(many_rows, SCOPE, query)) == 3
         check(built_index, many_rows, query)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"user": 9},
+        {"types": frozenset({2})},
+        {"created_from": 60},
+        {"now": 500},
+        {"allowed": np.array([5, 40, 41, 90])},
+        {},
+    ],
+)
+def test_tokens_of_rows_that_a_condition_excludes_are_not_read(
+    condition: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads them falls over them: they are said to lie outside of the file."""
+    monkeypatch.setattr(compaction, "FLUSH_ROWS", 32)
+    rng, rows = np.random.default_rng(6), Rows()
+    for mid in range(1, 101):
+        ten = mid // 10
+        about = {"type": ten % 4, "user": 9 if ten % 3 else 1, "created_at": mid, "expires_at": 500 if ten % 2 else 0}
+        rows.put(mid, "plain words", unit(rng, 1), [quantise(unit(rng, 4, TOKEN_DIMENSION))], **about)
+    SegmentIndex(tmp_path, "store").maintain(rows, SCOPE)
+    query = question(limit=100, depth=100)._replace(**condition)
+    (path,) = (tmp_path / str(SCOPE)).glob("*.seg")
+    written = Segment(path, SegmentIdentity("store", 1, DIMENSION), writable=True)
+    excluded = [at for at, mid in enumerate(written.mids.tolist()) if not admits(rows.rows[mid], query)]
+    assert (not excluded) is (not condition)
+    # Where one begins is where the one before ends.
+    written.token_offsets[[at for at in excluded if at - 1 in {*excluded, -1}]] = 1 << 60
+    written.map.flush()
+    index = SegmentIndex(tmp_path, "store")
+    hits = index.search(rows, SCOPE, query)
+    assert index.rebuilds == 0
+    assert_exact(hits, rows, query)
+    assert all(hit.late is not None for hit in hits)
+    if condition:
+        check(index, rows, question(limit=100, depth=100))
+        assert index.rebuilds == 1
 
 
 def test_the_expired_are_invisible(built_index: SegmentIndex, many_rows: Rows) -> None:

@@ -6,19 +6,40 @@ The one definition for writing, reindexing and recall: vectors made of other par
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from commonplace.wire.record import Memory
 
 PASSAGE_CHARS = 900
 OVERLAP_CHARS = 150
-TITLE_CHARS = 200  # repeated with every part, so a long one must not multiply
+TITLE_CHARS = 200  # of a title or a speaker: repeated with every part, so a long one must not multiply
 _BREAK = re.compile(r"\n+|(?<=[.!?。！？])\s*")
 
 
-def passages(memory: Memory) -> list[str]:
-    """At least one; each carries the title, so that a part still says what it is a part of."""
-    head = f"{memory.title[:TITLE_CHARS]}\n" if memory.title else ""
-    return [head + part for part in split(memory.content)]
+def passages(memory: Memory, *, speakers: bool = False) -> list[str]:
+    """At least one, each with what it is a part of before it: for embedders that were trained on `speakers`, a turn of
+    a chat with who said it and when, else the title."""
+    before = heading(memory) if speakers else _title(memory)
+    return [before + part for part in split(memory.content)]
+
+
+def heading(memory: Memory) -> str:
+    """What whoever reads a passage must know beside it."""
+    if not memory.speaker:
+        return _title(memory)
+    day = "" if memory.event_time is None else f" ({_day(memory.event_time)})"
+    return f"{memory.speaker[:TITLE_CHARS]}{day}: "
+
+
+def _title(memory: Memory) -> str:
+    return f"{memory.title[:TITLE_CHARS]}\n" if memory.title else ""
+
+
+def _day(instant: int) -> str:
+    try:
+        return datetime.fromtimestamp(instant / 1000, UTC).date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return str(instant)
 
 
 def split(text: str) -> list[str]:

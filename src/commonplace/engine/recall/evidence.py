@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol
 
-from commonplace.engine.memory.passages import indexed_text, split
+from commonplace.engine.memory.passages import heading, indexed_text, split
 from commonplace.engine.recall.understanding import Question, has_kind
 from commonplace.stores import text as analysis
 from commonplace.wire.record import Memory
@@ -52,10 +51,7 @@ def text_for_judge(question: Question, memory: Memory) -> str:
     """What a judge reads of it: the best passage of a long one, with who said it and when, or its title."""
     passages = split(memory.content)
     passage = max(passages, key=lambda p: _share(question.terms, _terms(p))) if len(passages) > 1 else passages[0]
-    if memory.speaker:
-        day = "" if memory.event_time is None else f" ({_day(memory.event_time)})"
-        return f"{memory.speaker}{day}: {passage}"
-    return f"{memory.title}\n{passage}" if memory.title else passage
+    return heading(memory) + passage
 
 
 def _evidence(question: Question, memory: Memory, cosine: float, background: float, place: int) -> Evidence:
@@ -87,10 +83,3 @@ def _terms(text: str) -> frozenset[int]:
 
 def _share(wanted: Sequence[int], present: frozenset[int]) -> float:
     return sum(term in present for term in wanted) / len(wanted) if wanted else 0.0
-
-
-def _day(instant: int) -> str:
-    try:
-        return datetime.fromtimestamp(instant / 1000, UTC).date().isoformat()
-    except (OverflowError, OSError, ValueError):
-        return str(instant)

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from commonplace.embedders.base import Encoding
 from commonplace.embedders.text_queue import Lane
-from commonplace.engine.core import Core
+from commonplace.engine.core import Core, question_tokens
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
@@ -49,13 +50,15 @@ async def search(
     return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, weights, asked_at))
 
 
-async def _embedded(core: Core, text: str, tenant: str) -> tuple[Vectors | None, EmbedderInfo | None, Vectors | None]:
+async def _encoded(
+    core: Core, text: str, tenant: str
+) -> tuple[list[Encoding] | None, EmbedderInfo | None, Vectors | None]:
     """The question by the store's embedder, what that is, and the question by the second one, if there is one."""
-    first = core.embed_with_info([text], tenant, Lane.QUERY, bounded=True)
+    first = core.encode_with_info([text], tenant, Lane.QUERY, bounded=True)
     if not core.second.ready:
         return *await first, None
-    (vectors, info), second = await asyncio.gather(first, core.second.embed([text], tenant, Lane.QUERY))
-    return vectors, info, second
+    (encoded, info), second = await asyncio.gather(first, core.second.embed([text], tenant, Lane.QUERY))
+    return encoded, info, second
 
 
 async def _search_once(
@@ -67,18 +70,19 @@ async def _search_once(
     context = await core.primary.context(reach.tenant, reach.agents, reach.now) if wants_context else AgentContext()
     question = analyse(text, context, asked_at, parts)
     core.second.foreign_questions += question.language not in (None, "en")
-    vectors, info, second = None, core.embedder_info, None
+    encoded, info, second = None, core.embedder_info, None
     known = core.second.known_generation
     if question.telling:
-        vectors, info, second = await _embedded(core, question.sought, reach.tenant)
+        encoded, info, second = await _encoded(core, question.sought, reach.tenant)
     wanted = Search(
         reach,
         question.sought,
-        None if vectors is None else vectors[0],
+        encoded[0].vector if encoded else None,
         max(FEWEST, OVERFETCH * k // 2),  # four times as many as are wanted, over both legs
         info.generation if info else None,
-        None if second is None else second[0],
-        known,
+        question_tokens(encoded[0]) if encoded else None,
+        second=None if second is None else second[0],
+        second_generation=known,
     )
     candidates = await core.primary.search(wanted)
     if not question.telling:
@@ -86,6 +90,4 @@ async def _search_once(
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
-    return SearchOutcome(
-        question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and vectors is not None else None
-    )
+    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and encoded else None)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from commonplace.embedders.text_queue import Lane
-from commonplace.engine.core import Core
+from commonplace.engine.core import Core, memory_vectors, reads_speakers
 from commonplace.engine.memory.passages import passages
 from commonplace.stores.base import EmbedderInfo, LateVectors, StaleGeneration
 from commonplace.wire.errors import Fault, ValidationError
@@ -85,14 +85,14 @@ class EmbeddingBacklog:
             after = found[-1][0]
             for number, memory in round_robin(found):
                 try:
-                    texts = passages(memory)
-                    vectors, made_by = await self._core.embed_with_info(texts, memory.tenant, Lane.BACKGROUND)
+                    texts = passages(memory, speakers=reads_speakers(self._core.embedding))
+                    encoded, made_by = await self._core.encode_with_info(texts, memory.tenant, Lane.BACKGROUND)
                 except ValidationError as fault:  # this text cannot be embedded; the others can
                     log.warning("memory %s stays without vectors: %s", memory.id, fault.message)
                     continue
-                if vectors is None or made_by != info:  # no model, or another embedder now
+                if encoded is None or made_by != info:  # no model, or another embedder now
                     return
-                await store.add_vectors(memory, number, info.generation, vectors)
+                await store.add_vectors(memory, number, info.generation, *memory_vectors(encoded))
 
 
 def round_robin(found: Sequence[Numbered]) -> list[Numbered]:

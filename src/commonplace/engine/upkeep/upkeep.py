@@ -13,7 +13,7 @@ import numpy as np
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, require_operator
+from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, memory_vectors, require_operator
 from commonplace.engine.governance.reviews import may_see
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire
@@ -221,11 +221,11 @@ class Upkeep:
                 after = 0
                 while batch := await store.without_vectors(generation, after, _AT_ONCE):
                     after = batch[-1][0]
-                    parts = [passages(memory) for _, memory in batch]
-                    vectors = await maker.embed_async([text for texts in parts for text in texts])
+                    parts = [passages(memory, speakers=maker.reads_speakers) for _, memory in batch]
+                    encoded = await maker.encode_async([text for texts in parts for text in texts])
                     filled, start = [], 0
                     for (number, _), texts in zip(batch, parts, strict=True):
-                        filled.append((number, vectors[start : start + len(texts)]))
+                        filled.append((number, *memory_vectors(encoded[start : start + len(texts)])))
                         start += len(texts)
                     await store.fill_vectors(generation, filled)
                     done += len(batch)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commonplace.serve.routes import Call, ProtocolRoutes, Reply, Route
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 POSITION = 3
 _REQUEST, _RESPONSE = "openai/embeddings", "openai/embeddings.response"
@@ -20,19 +23,27 @@ async def embeddings(call: Call) -> Reply:
     from commonplace.serve.auth import EMBEDDER_CLIENT
 
     body: dict[str, Any] = call.document
+
+    def packed(array: NDArray[Any], form: str) -> str:
+        return base64.b64encode(np.asarray(array, dtype=form).tobytes()).decode()
+
     _refuse_token_ids(body)
     check(_REQUEST, body)
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     # Another process wrote what it has embedded here and may erase it, which we would not hear of.
-    vectors = await call.engine.embed(call.who, texts, remember=call.who is not EMBEDDER_CLIENT)
-    dimension = int(vectors.shape[1])
+    encoded = await call.engine.encode(call.who, texts, remember=call.who is not EMBEDDER_CLIENT)
+    dimension = len(encoded[0].vector)
     if body.get("dimensions", dimension) != dimension:
         raise ValidationError(f"dimensions must be {dimension}, the embedder's own", field="dimensions")
     as_base64 = body.get("encoding_format") == "base64"
     data = []
-    for i, row in enumerate(vectors):
-        packed = base64.b64encode(np.asarray(row, dtype="<f4").tobytes()).decode() if as_base64 else row.tolist()
-        data.append({"object": "embedding", "index": i, "embedding": packed})
+    for i, each in enumerate(encoded):
+        row: dict[str, Any] = {"object": "embedding", "index": i}
+        row["embedding"] = packed(each.vector, "<f4") if as_base64 else each.vector.tolist()
+        if body.get("token_vectors") and each.tokens.size:
+            forms = (("tokens", "<f4"), ("weights", "<f4"), ("kept", "u1"))
+            row["token_vectors"] = {name: packed(getattr(each, name), form) for name, form in forms}
+        data.append(row)
     info = call.engine.embedder
     tokens = sum(len(text) // _CHARS_PER_TOKEN + 1 for text in texts)
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}

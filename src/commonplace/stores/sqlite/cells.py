@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import apsw
 
+from commonplace.stores.sqlite import vector_rows
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.wire.record import MEMORY_TYPES
 
@@ -75,12 +76,8 @@ def _wrong_cells(db: apsw.Connection) -> Iterator[str]:
             yield from _found(db, table, condition, sentence)
         texts = [name for name, kind, _ in columns if kind == "TEXT"]
         yield from _undecodable(db, table, texts)
-    if "dimension" in meta:
-        size = 4 * meta["dimension"]
-        yield from _found(db, f"vectors_{meta['generation']}", f"length(data) % {size} <> 0", "data is cut off")
-    if "second_dimension" in meta:
-        size = 4 * meta["second_dimension"]
-        yield from _found(db, "second_vectors", f"length(data) % {size} <> 0", "data is cut off")
+    yield from vector_rows.wrong_cells(db, f"vectors_{meta['generation']}", meta.get("dimension"))
+    yield from vector_rows.wrong_cells(db, "second_vectors", meta.get("second_dimension"))
 
 
 def _wrong_meta(meta: dict[str, Any], tables: set[str]) -> Iterator[str]:

@@ -9,9 +9,9 @@ from apsw import Connection
 from commonplace.stores.base import Vectors
 from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.queries import fetch_one, select, to_memory
+from commonplace.stores.sqlite.vector_rows import COLUMNS, copy_rows, to_cells
+from commonplace.stores.token_vectors import Codes
 from commonplace.wire.record import Memory
-
-_COPIED = 2000  # vectors copied per statement when the embedder stays the same
 
 # Versions are looked up by the number of their vector only while vectors are made anew: writes need not pay otherwise.
 _INDEXES = (
@@ -34,7 +34,7 @@ class SqliteReindex(StorePart):
         db.execute("BEGIN IMMEDIATE")
         if "next_generation" in meta:
             db.execute(f"DROP TABLE IF EXISTS vectors_{meta['next_generation']}")
-        db.execute(f"CREATE TABLE vectors_{generation}(vid INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB)")
+        db.execute(f"CREATE TABLE vectors_{generation}({COLUMNS})")
         db.execute(
             "INSERT OR REPLACE INTO meta VALUES('next_generation', ?), ('next_embedder', ?), ('next_dimension', ?)",
             (generation, name, dimension),
@@ -42,7 +42,7 @@ class SqliteReindex(StorePart):
         db.execute(_INDEXES)
         db.execute("COMMIT")
         if meta.get("embedder") == name:
-            _copy_vectors(db, meta["generation"], generation)
+            copy_rows(db, meta["generation"], generation)
         return generation, False
 
     @read
@@ -59,18 +59,23 @@ class SqliteReindex(StorePart):
         return _count_without_vectors(db, generation)
 
     @exclusive
-    def fill_vectors(self, db: Connection, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None:
+    def fill_vectors(
+        self, db: Connection, generation: int, vectors: Sequence[tuple[int, Vectors, Sequence[Codes] | None]]
+    ) -> None:
         db.execute("BEGIN IMMEDIATE")
         # Only for versions that still exist: one erased meanwhile must not come back as a vector.
         db.executemany(
-            f"INSERT OR REPLACE INTO vectors_{generation}(vid, data) SELECT ?1, ?2 "
+            f"INSERT OR REPLACE INTO vectors_{generation}(vid, data, tokens) SELECT ?1, ?2, ?3 "
             "WHERE EXISTS (SELECT 1 FROM memories WHERE vid = ?1) OR EXISTS (SELECT 1 FROM versions WHERE vid = ?1)",
-            [(vid, data.tobytes()) for vid, data in vectors],
+            [(vid, *to_cells(data, tokens)) for vid, data, tokens in vectors],
         )
         db.execute("COMMIT")
 
-    async def add_vectors(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
-        await self._writer.submit(memory.tenant, lambda tx: tx.add_vectors(memory.id, number, generation, vectors))
+    async def add_vectors(
+        self, memory: Memory, number: int, generation: int, vectors: Vectors, tokens: Sequence[Codes] | None = None
+    ) -> None:
+        made = (number, generation, vectors, tokens)
+        await self._writer.submit(memory.tenant, lambda tx: tx.add_vectors(memory.id, *made))
 
     @exclusive
     def switch_generation(self, db: Connection, generation: int) -> bool:
@@ -95,17 +100,6 @@ class SqliteReindex(StorePart):
             db.execute("DELETE FROM late_vectors")
         db.execute("COMMIT")
         return True
-
-
-def _copy_vectors(db: Connection, old: int, new: int) -> None:
-    """The same embedder: what it has made is kept, only what is missing is made."""
-    copy = (
-        f"INSERT INTO vectors_{new} SELECT vid, data FROM vectors_{old} "
-        "WHERE vid > ? AND data IS NOT NULL ORDER BY vid LIMIT ? RETURNING vid"
-    )
-    last = 0
-    while copied := [vid for (vid,) in db.execute(copy, (last, _COPIED))]:
-        last = max(copied)
 
 
 def _without(generation: int) -> str:

@@ -125,9 +125,16 @@ def m006_index_merged(db: apsw.Connection) -> None:
     )
 
 
-def m007_add_second_vectors(db: apsw.Connection) -> None:
-    # Of an embedder beside the store's own, by the same numbers. Empty unless someone has asked for one.
-    db.execute("CREATE TABLE second_vectors(vid INTEGER PRIMARY KEY, data BLOB NOT NULL)")
+def m007_add_tokens(db: apsw.Connection) -> None:
+    # Of vectors made before there are none; a reindex makes them. `vector_rows` says what is in the cells.
+    for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE name GLOB 'vectors_[0-9]*'").fetchall():
+        db.execute(f"ALTER TABLE {table} ADD COLUMN tokens BLOB")
+
+
+def m008_add_second_vectors(db: apsw.Connection) -> None:
+    # Of an embedder beside the store's own, by the same numbers. Empty unless someone has asked for one. It has no
+    # tokens: the column is there so that both kinds of tables are read alike.
+    db.execute("CREATE TABLE second_vectors(vid INTEGER PRIMARY KEY, data BLOB NOT NULL, tokens BLOB)")
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -137,6 +144,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m004_index_shared,
     m005_note_late_vectors,
     m006_index_merged,
-    m007_add_second_vectors,
+    m007_add_tokens,
+    m008_add_second_vectors,
 )
 VERSION = len(MIGRATIONS)

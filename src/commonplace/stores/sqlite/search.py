@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,15 @@ import numpy as np
 from apsw import Connection
 
 from commonplace.stores import exact_search
-from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
+from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read
-from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
+from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
 from commonplace.stores.sqlite.second_rows import scores_by_number
+from commonplace.stores.sqlite.vector_rows import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
+from commonplace.stores.token_vectors import Codes, QuestionTokens, best_late_scores
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
 
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 
 _TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}
 _INDEXED = (
-    "SELECT m.mid, {} AS change, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data"
+    "SELECT m.mid, {} AS change, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data, "
+    "v.tokens"
 )
 #: Rows as they were written, and those whose vector came later, which counts as the change.
 _CHANGES = (
@@ -35,7 +39,7 @@ _CHANGES = (
     f"UNION ALL {_INDEXED.format('l.seq')} FROM late_vectors l JOIN memories m ON m.mid = l.mid AND m.seq < l.seq "
     "LEFT JOIN {0} v ON v.vid = m.vid WHERE l.scope_id = ?1 AND l.seq > ?2 ORDER BY change"
 )
-_Scores = dict[int, tuple[float | None, float | None]]  # by mid: dense, keyword
+_Scores = dict[int, IndexHit]  # by mid
 
 
 class RowSource:
@@ -50,8 +54,10 @@ class RowSource:
 
     def changes(self, scope: int, after_seq: int) -> Iterator[IndexRow]:
         found = self._db.execute(_CHANGES.format(self._table), (scope, after_seq))
-        for mid, seq, live, type, user_id, created, expires, terms, data in found:
-            yield IndexRow(mid, seq, bool(live), _TYPES[type], _user_code(user_id), created, expires or 0, terms, data)
+        for mid, seq, live, type, user_id, created, expires, terms, data, tokens in found:
+            vectors = fixed_point_bytes(data)
+            of = (mid, seq, bool(live), _TYPES[type], _user_code(user_id), created, expires or 0)
+            yield IndexRow(*of, terms, vectors, tokens)
 
     def erasures(self, scope: int, after_seq: int) -> Iterable[tuple[int, int]]:
         sql = "SELECT mid, seq FROM erasures WHERE scope_id = ? AND seq > ? ORDER BY seq"
@@ -60,9 +66,6 @@ class RowSource:
     def count(self, scope: int) -> int:
         sql = "SELECT count(*) FROM memories WHERE scope_id = ? AND status = 'live'"
         return int(queries.fetch_one(self._db, sql, (scope,))[0])
-
-    def vectors(self, data: bytes) -> Vectors:
-        return np.frombuffer(data, np.float32).reshape(-1, self.dimension or 1)
 
 
 class SqliteSearch(StorePart):
@@ -103,13 +106,13 @@ class SqliteSearch(StorePart):
         only_second: list[int] = []
         for scope in scopes:
             allowed = np.fromiter(queries.mids_in_reach(db, reach, scope), np.int64) if rest else None
-            query = IndexQuery(terms, search.vector, search.limit, reach.now, allowed=allowed, **masks)
-            for hit in self.index.search(source, scope, query):
-                scores[hit.mid] = (hit.dense, hit.keyword)
+            wanted = (terms, search.vector, search.limit, reach.now)
+            query = IndexQuery(*wanted, allowed=allowed, tokens=search.tokens, depth=search.depth, **masks)
+            scores.update((hit.mid, hit) for hit in self.index.search(source, scope, query))
             if search.second is not None:
                 only_second += self.second.nearest(db, scope, query, search.second)
         only_second = [mid for mid in only_second if mid not in scores]
-        scores.update((mid, (None, None)) for mid in only_second)
+        scores.update((mid, IndexHit(mid, None, None)) for mid in only_second)
         by_mid = _candidates(db, reach, scopes, scores, terms)
         _score_by_rows(db, source, search, {mid: by_mid[mid] for mid in only_second if mid in by_mid})
         self.second.score_by_rows(db, search, by_mid)
@@ -124,7 +127,8 @@ class SqliteSearch(StorePart):
         scopes = queries.scope_ids(db, reach.tenant, reach.agents)
         runs = [mids for scope in scopes for mids in _session_runs(db, scope, ids, each)]
         terms = query_terms(search.text) if search.text else []
-        by_mid = _candidates(db, reach, scopes, {mid: (None, None) for mids in runs for mid in mids}, terms)
+        unknown = {mid: IndexHit(mid, None, None) for mids in runs for mid in mids}
+        by_mid = _candidates(db, reach, scopes, unknown, terms)
         _score_by_rows(db, source, search, by_mid)
         self.second.score_by_rows(db, search, by_mid)
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
@@ -145,29 +149,38 @@ def _checked_source(db: Connection, search: Search) -> RowSource:
     return source
 
 
-def _score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dict[int, Candidate]) -> None:
-    """Fill in the cosine of these candidates."""
-    if search.vector is None or not by_mid:
-        return
-    sql = (
-        f"SELECT m.mid, v.data FROM memories m JOIN vectors_{source.generation} v ON v.vid = m.vid "
-        f"WHERE m.mid IN ({queries.marks(by_mid)})"
-    )
-    found = {mid: source.vectors(data) for mid, data in db.execute(sql, tuple(by_mid)) if data}
-    cosines = exact_search.dense_scores(list(found.values()), search.vector)
-    for mid, cosine in zip(found, cosines.tolist(), strict=True):
-        by_mid[mid].dense = cosine
-
-
 def _candidates(
     db: Connection, reach: Reach, scopes: Sequence[int], scores: _Scores, terms: Sequence[int]
 ) -> dict[int, Candidate]:
     """By mid."""
     wanted = packed_terms(terms)
-    return {
-        row[-1]: Candidate(queries.to_memory(row), *scores[row[-1]], matched_terms(row[-2], wanted))
-        for row in queries.rows_in_reach(db, reach, scopes, list(scores), extra="m.terms, m.mid")
-    }
+    found: dict[int, Candidate] = {}
+    for row in queries.rows_in_reach(db, reach, scopes, list(scores), extra="m.terms, m.mid"):
+        _, dense, keyword, late = scores[row[-1]]
+        matched = matched_terms(row[-2], wanted)
+        found[row[-1]] = Candidate(queries.to_memory(row), dense, keyword, matched, late)
+    return found
+
+
+def _score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dict[int, Candidate]) -> None:
+    """Fill in the cosine and late interaction of these candidates."""
+    if not by_mid or (search.vector is None and search.tokens is None):
+        return
+    sql = (
+        f"SELECT m.mid, v.data, v.tokens FROM memories m JOIN vectors_{source.generation} v ON v.vid = m.vid "
+        f"WHERE m.mid IN ({queries.marks(by_mid)})"
+    )
+    mids, vectors, tokens = [], [], []
+    for mid, data, packed in db.execute(sql, tuple(by_mid)):
+        mids.append(mid)
+        vectors.append(vectors_of(data, source.dimension or 0))
+        tokens.append(tokens_of(packed, vectors[-1]))
+    if search.vector is not None:
+        for mid, cosine in zip(mids, exact_search.dense_scores(vectors, search.vector).tolist(), strict=True):
+            by_mid[mid].dense = None if cosine == -math.inf else cosine
+    if search.tokens is not None:
+        for mid, late in zip(mids, _late_scores(search.tokens, tokens), strict=True):
+            by_mid[mid].late = late
 
 
 def _index_masks(reach: Reach) -> tuple[dict[str, Any], list[Condition]]:
@@ -198,19 +211,43 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
     found: list[tuple[Any, ...]] = []
     for table, condition, values in queries.versions_in_reach(db, search.reach):
         join = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid"
-        extra = "m.vid, m.terms, v.data"
-        found += db.execute(f"{queries.select(table, extra=extra)} {join} WHERE {condition}", values)
+        sql = f"{queries.select(table, extra='m.vid, m.terms, v.data')} {join} WHERE {condition}"
+        found += db.execute(sql, values)
     # Which table a version lies in changes with later writes; which of equals are among the best must not.
     found.sort(key=lambda row: row[0])
-    derived = [(row[-2], None if row[-1] is None else source.vectors(row[-1])) for row in found]
+    derived = [(row[-2], vectors_of(row[-1], source.dimension or 0)) for row in found]
+    late = None
+    if (question := search.tokens) is not None:
+
+        def scores(rows: Sequence[int]) -> list[float | None]:
+            kept = _tokens_by_number(db, source.generation, [found[row][-3] for row in rows])
+            return _late_scores(question, [tokens_of(kept.get(found[row][-3]), derived[row][1]) for row in rows])
+
+        late = exact_search.LateLeg(search.depth, scores)
     second = None if search.second is None else scores_by_number(db, [row[-3] for row in found], search.second)
-    ranked = exact_search.rank(derived, terms, search.vector, search.limit, second)
+    ranked = exact_search.rank(derived, terms, search.vector, search.limit, late, second)
     wanted = packed_terms(terms)
     # Only the best are made memories: of an agent with many, that is what takes the time.
     return [
-        Candidate(queries.to_memory(found[i]), d, k, matched_terms(found[i][-2], wanted), exact_search.given(second, i))
-        for i, d, k in ranked
+        Candidate(
+            queries.to_memory(found[row]),
+            dense,
+            keyword,
+            matched_terms(found[row][-2], wanted),
+            by_tokens,
+            exact_search.given(second, row),
+        )
+        for row, dense, keyword, by_tokens in ranked
     ]
+
+
+def _late_scores(question: QuestionTokens, memories: Sequence[Sequence[Codes]]) -> list[float | None]:
+    return best_late_scores(question, [part for parts in memories for part in parts], [*map(len, memories)])
+
+
+def _tokens_by_number(db: Connection, generation: int, vids: Sequence[int]) -> dict[int, bytes]:
+    sql = f"SELECT vid, tokens FROM vectors_{generation} WHERE vid IN ({queries.marks(vids)}) AND tokens IS NOT NULL"
+    return dict(db.execute(sql, tuple(vids)))
 
 
 def _session_runs(db: Connection, scope: int, ids: Sequence[str], each: int) -> list[list[int]]:

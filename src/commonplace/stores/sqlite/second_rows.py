@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 from apsw import Connection
 
 from commonplace.stores import exact_search
 from commonplace.stores.base import Vectors
-
-
-def vectors_of(data: bytes | None, dimension: int) -> Vectors | None:
-    if not data or len(data) % (4 * dimension):
-        return None
-    return np.frombuffer(data, np.float32).reshape(-1, dimension)
+from commonplace.stores.sqlite.vector_rows import vectors_of
 
 
 def scores_by_number(db: Connection, vids: Iterable[int], vector: Vectors) -> exact_search.Scores:

@@ -18,7 +18,7 @@ from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.files import StoreFiles
 from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.search import RowSource
-from commonplace.stores.sqlite.second_rows import vectors_of
+from commonplace.stores.sqlite.vector_rows import to_cells, vectors_of
 from commonplace.wire.record import Memory
 
 _WITHOUT = "LEFT JOIN second_vectors s ON s.vid = m.vid WHERE m.status = 'live' AND s.data IS NULL"
@@ -59,7 +59,8 @@ class SecondIndex:
         source = SecondSource.ready(db)
         if source is None:
             return []
-        return [hit.mid for hit in self.index.search(source, scope, query._replace(terms=(), vector=vector))]
+        query = query._replace(terms=(), vector=vector, tokens=None)
+        return [hit.mid for hit in self.index.search(source, scope, query)]
 
     def score_by_rows(self, db: Connection, search: Search, by_mid: dict[int, Candidate]) -> None:
         """Fill in these candidates' cosine by the second embedder."""
@@ -138,10 +139,10 @@ class SqliteSecondVectors(StorePart):
         if held is not None and held.generation == generation:
             # Only for versions that still exist: one erased meanwhile must not come back as a vector.
             db.executemany(
-                "INSERT OR REPLACE INTO second_vectors SELECT ?1, ?2 "
+                "INSERT OR REPLACE INTO second_vectors(vid, data) SELECT ?1, ?2 "
                 "WHERE EXISTS (SELECT 1 FROM memories WHERE vid = ?1) "
                 "OR EXISTS (SELECT 1 FROM versions WHERE vid = ?1)",
-                [(vid, data.tobytes()) for vid, data in vectors],
+                [(vid, to_cells(data, None)[0]) for vid, data in vectors],
             )
         db.execute("COMMIT")
 

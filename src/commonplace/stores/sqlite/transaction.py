@@ -26,6 +26,8 @@ from commonplace.stores.sqlite.queries import (
 )
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
+from commonplace.stores.sqlite.vector_rows import to_cells
+from commonplace.stores.token_vectors import Codes
 from commonplace.wire.errors import Conflict
 from commonplace.wire.record import Memory, replace_fields
 
@@ -129,11 +131,11 @@ class SqliteTransaction:
         memory = replace_fields(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
         scope = self._scope(memory.agent_id, create=True)
         assert scope is not None
-        data = None if entry.vectors is None else entry.vectors.tobytes()
-        self._db.execute(f"INSERT INTO vectors_{self._generations[0]}(data) VALUES(?)", (data,))
+        cells = to_cells(entry.vectors, entry.tokens)
+        self._db.execute(f"INSERT INTO vectors_{self._generations[0]}(data, tokens) VALUES(?, ?)", cells)
         vid = self._db.last_insert_rowid()
         if self._second and entry.second is not None and entry.second_generation == self._second:
-            self._db.execute("INSERT INTO second_vectors VALUES(?, ?)", (vid, entry.second.tobytes()))
+            self._db.execute("INSERT INTO second_vectors VALUES(?, ?, ?)", (vid, *to_cells(entry.second, None)))
         row = to_row(memory, entry.terms, vid, scope)
         if current is None:
             try:
@@ -160,24 +162,26 @@ class SqliteTransaction:
                 except apsw.ConstraintError as error:
                     raise Conflict(f"the id {alias!r} already names another memory of {memory.agent_id}") from error
 
-    def add_vectors(self, id: str, number: int, generation: int, vectors: Vectors) -> None:
+    def add_vectors(
+        self, id: str, number: int, generation: int, vectors: Vectors, tokens: Sequence[Codes] | None
+    ) -> None:
         """Those of a version that was written without; nothing happens when it is gone."""
         if generation != self._generations[0]:
             raise StaleGeneration
         self._add_late(
             id,
-            f"INSERT INTO vectors_{generation}(vid, data) VALUES(?, ?) "
-            "ON CONFLICT(vid) DO UPDATE SET data = excluded.data WHERE data IS NULL",
-            (number, vectors.tobytes()),
+            f"INSERT INTO vectors_{generation}(vid, data, tokens) VALUES(?, ?, ?) "
+            "ON CONFLICT(vid) DO UPDATE SET data = excluded.data, tokens = excluded.tokens WHERE data IS NULL",
+            (number, *to_cells(vectors, tokens)),
         )
 
     def add_second(self, id: str, number: int, generation: int, vectors: Vectors) -> None:
         """As `add_vectors`, by the second embedder."""
         if generation != self._second:
             raise StaleGeneration
-        self._add_late(id, "INSERT OR IGNORE INTO second_vectors VALUES(?, ?)", (number, vectors.tobytes()))
+        self._add_late(id, "INSERT OR IGNORE INTO second_vectors VALUES(?, ?, ?)", (number, *to_cells(vectors, None)))
 
-    def _add_late(self, id: str, insert: str, row: tuple[int, bytes]) -> None:
+    def _add_late(self, id: str, insert: str, row: tuple[int, bytes | None, bytes | None]) -> None:
         current = self._current(id)
         if current is None or (row[0],) not in self._db.execute(_VECTOR_NUMBERS, (current[0],)).fetchall():
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 from collections.abc import Sequence
@@ -73,7 +74,14 @@ def write_segment(path: Path, shards: Sequence[Shard], identity: SegmentIdentity
     vector_docs = [new[s.part.vector_docs[at]] for s, new, at in zip(shards, numbers, vector_rows, strict=True)]
     lists = [_live_postings(shard, new) for shard, new in zip(shards, numbers, strict=True)]
     terms = np.unique(np.concatenate([held[0] for held in lists]))
-    counts = segment.Counts(rows, sum(map(len, vector_docs)), len(terms), sum(len(held[2]) for held in lists))
+    token_sizes = [shard.part.token_sizes()[at] for shard, at in zip(shards, vector_rows, strict=True)]
+    counts = segment.Counts(
+        rows,
+        sum(map(len, vector_docs)),
+        len(terms),
+        sum(len(held[2]) for held in lists),
+        sum(int(sizes.sum()) for sizes in token_sizes),
+    )
     _, size = segment.layout(counts, identity.dimension)
     with path.open("x+b") as file:
         _reserve(file, size)
@@ -82,7 +90,7 @@ def write_segment(path: Path, shards: Sequence[Shard], identity: SegmentIdentity
         for shard, at, new in zip(shards, kept, numbers, strict=True):
             for name in segment.ROW_COLUMNS:
                 out[name][new[at]] = getattr(shard.part, name)[at]
-        _place_vectors(out, shards, vector_rows, vector_docs)
+        _place_vectors(out, shards, vector_rows, vector_docs, token_sizes)
         _place_postings(out, terms, lists)
         start = segment.header(identity, counts, out["expires"], last_seq, size)
         mapped[: len(start)] = start
@@ -116,13 +124,19 @@ def _renumbered(shards: Sequence[Shard], kept: Sequence[NDArray[np.intp]]) -> tu
 
 
 def _place_vectors(
-    out: _Arrays, shards: Sequence[Shard], rows: Sequence[NDArray[np.intp]], docs: Sequence[NDArray[np.uint32]]
+    out: _Arrays,
+    shards: Sequence[Shard],
+    rows: Sequence[NDArray[np.intp]],
+    docs: Sequence[NDArray[np.uint32]],
+    token_sizes: Sequence[NDArray[np.int64]],
 ) -> None:
     joined = np.concatenate(docs)
     order = np.argsort(joined, kind="stable")
     out["vector_docs"][:] = joined[order]
     target = np.empty(len(joined), np.int64)
     target[order] = np.arange(len(joined))
+    out["token_offsets"][0] = 0
+    out["token_offsets"][1:] = np.cumsum(np.concatenate(token_sizes)[order])
     start = 0
     for shard, at in zip(shards, rows, strict=True):
         for first in range(0, len(at), _CHUNK):
@@ -131,7 +145,18 @@ def _place_vectors(
             vectors = shard.part.vectors[some]
             out["vectors"][where] = vectors
             out["codes"][where] = segment.signs(vectors)
+        _place_tokens(out, shard.part, at, target[start : start + len(at)])
         start += len(at)
+
+
+def _place_tokens(out: _Arrays, part: segment.Part, rows: NDArray[np.intp], target: NDArray[np.int64]) -> None:
+    """In runs that follow one another both here and there: usually that is all of them at once."""
+    breaks = np.flatnonzero((np.diff(rows) != 1) | (np.diff(target) != 1)) + 1
+    for first, end in itertools.pairwise([0, *breaks.tolist(), len(rows)] if len(rows) else []):
+        start = int(part.token_offsets[rows[first]])
+        codes = part.tokens[start : int(part.token_offsets[rows[end - 1] + 1])]
+        at = int(out["token_offsets"][target[first]])
+        out["tokens"][at : at + len(codes)] = codes
 
 
 def _live_postings(shard: Shard, numbers: NDArray[np.uint32]) -> TermLists:

@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.stores.token_vectors import QuestionTokens
+
 Flags = NDArray[np.bool_]
 Vectors = NDArray[np.float32]
 
@@ -23,7 +25,8 @@ class IndexRow(NamedTuple):
     created_at: int
     expires_at: int  # 0 for never
     terms: bytes | None
-    vectors: bytes | None  # float32, parts x dimension
+    vectors: bytes | None  # of 16 bits (`fixed_point`), parts x dimension
+    tokens: bytes | None = None  # `token_vectors.pack`, as many parts
 
 
 class IndexSource(Protocol):
@@ -53,9 +56,12 @@ class IndexQuery(NamedTuple):
     user: int | None = None
     created_from: int | None = None
     allowed: NDArray[np.int64] | None = None  # ascending
+    tokens: QuestionTokens | None = None  # with it, also the best `limit` by late interaction among
+    depth: int = 0  # so many of the best by meaning and as many by words
 
 
 class IndexHit(NamedTuple):
     mid: int
     dense: float | None
     keyword: float | None
+    late: float | None = None

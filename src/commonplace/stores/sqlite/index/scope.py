@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.stores import text
+from commonplace.stores.fixed_point import is_finite
 from commonplace.stores.sqlite.index.query import Flags, IndexRow, IndexSource
 from commonplace.stores.sqlite.index.segment import ROW_COLUMNS, Part, Postings, Segment, TermLists
+from commonplace.stores.token_vectors import part_sizes
 
 _BATCH = 4096
 
@@ -67,7 +69,7 @@ class TailPart(Part):
         return hashes[starts], np.append(starts, len(hashes)), self.owners[order], self.weights[order]
 
 
-_VECTOR_COLUMNS = {"vector_docs": "<u4", "vectors": "<f4"}
+_VECTOR_COLUMNS = {"vector_docs": "<u4", "vectors": "<i2", "token_offsets": "<u8", "tokens": "u1"}
 _POSTING_COLUMNS = {"hashes": "<u8", "owners": "<u4", "weights": "u1"}
 
 
@@ -78,6 +80,7 @@ class Tail:
         self._dimension = dimension
         kinds = {**ROW_COLUMNS, **_VECTOR_COLUMNS, **_POSTING_COLUMNS}
         self._columns = {name: _Column(kind, dimension if name == "vectors" else None) for name, kind in kinds.items()}
+        self._columns["token_offsets"].extend([0])
         self._live = _Column(np.bool_)
         self._positions: dict[int, int] = {}  # by mid, of what lives
         self.size = 0
@@ -106,7 +109,7 @@ class Tail:
         columns["users"].extend(np.array([row.user for row in rows], np.uint64))
         columns["types"].extend([row.type for row in rows])
         self._extend_terms([row.terms or b"" for row in rows])
-        self._extend_vectors([row.vectors or b"" for row in rows])
+        self._extend_vectors(rows)
         self._live.extend(np.ones(len(rows), bool))
         self._positions.update((row.mid, start + i) for i, row in enumerate(rows))
         self.size += len(rows)
@@ -120,20 +123,35 @@ class Tail:
         self._columns["owners"].extend(owners + self.size)
         self._columns["lengths"].extend(lengths)
 
-    def _extend_vectors(self, blobs: list[bytes]) -> None:
-        stride = 4 * self._dimension
+    def _extend_vectors(self, rows: Sequence[IndexRow]) -> None:
+        stride = 2 * self._dimension
+        blobs = [row.vectors or b"" for row in rows]
         held = [blob if _is_usable(blob, stride) else b"" for blob in blobs]
-        if any(held):
-            docs = np.repeat(np.arange(len(blobs)) + self.size, [len(blob) // stride for blob in held])
-            self._columns["vectors"].extend(np.frombuffer(b"".join(held), "<f4").reshape(-1, self._dimension))
-            self._columns["vector_docs"].extend(docs)
+        if not any(held):
+            return
+        parts = [len(blob) // stride for blob in held]
+        self._columns["vectors"].extend(np.frombuffer(b"".join(held), "<i2").reshape(-1, self._dimension))
+        self._columns["vector_docs"].extend(np.repeat(np.arange(len(held)) + self.size, parts))
+        tokens = [_split_tokens(row.tokens, count) for row, count in zip(rows, parts, strict=True)]
+        joined, sizes = b"".join(data for data, _ in tokens), [size for _, own in tokens for size in own]
+        offsets, codes = self._columns["token_offsets"], self._columns["tokens"]
+        offsets.extend(np.cumsum(sizes, dtype=np.uint64) + np.uint64(codes.size))
+        codes.extend(np.frombuffer(joined, np.uint8))
 
 
 def _is_usable(blob: bytes, stride: int) -> bool:
     if not blob or not stride or len(blob) % stride:
         return False
     # A vector that is no number would be no one's neighbour and hide those of others.
-    return bool(np.isfinite(np.frombuffer(blob, "<f4")).all())
+    return is_finite(np.frombuffer(blob, "<i2"))
+
+
+def _split_tokens(data: bytes | None, parts: int) -> tuple[bytes, list[int]]:
+    """The tokens of all parts, and how many bytes each has; nothing where they are not of these parts."""
+    sizes = part_sizes(data) if data else None
+    if data is None or sizes is None or len(sizes) != parts:
+        return b"", [0] * parts
+    return data[len(data) - sum(sizes) :], sizes
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,8 +1,11 @@
-"""A question put to a snapshot: conditions first, then the best by meaning and the best by words, with both scores."""
+"""A question put to a snapshot: conditions first, then the best by meaning, by words and by late interaction, with all
+scores of each."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,11 @@ from numpy.typing import NDArray
 
 from commonplace.stores import text
 from commonplace.stores.exact_search import top, top_with_ties
+from commonplace.stores.fixed_point import cosines
 from commonplace.stores.sqlite.index.query import Flags, IndexHit, IndexQuery, Vectors
 from commonplace.stores.sqlite.index.scope import ScopeSnapshot, Shard
-from commonplace.stores.sqlite.index.segment import Part, Segment, signs
+from commonplace.stores.sqlite.index.segment import IndexDamage, Part, Segment, signs
+from commonplace.stores.token_vectors import QuestionTokens, best_late_scores
 
 try:
     import simsimd
@@ -28,6 +33,7 @@ Codes = NDArray[np.uint8]
 Distances = NDArray[np.uint16]
 Scores = NDArray[np.float32]
 Masks = Sequence[Flags | None]  # for each shard, as `_visible` gives it
+_Place = tuple[int, int]  # shard, row
 _Candidates = tuple[int, NDArray[Any] | None, Scores]  # shard, rows (None for all), scores
 
 
@@ -35,13 +41,19 @@ def search(snapshot: ScopeSnapshot, query: IndexQuery) -> list[IndexHit]:
     if query.limit <= 0 or not snapshot.count:
         return []
     masks = [_visible(shard, query) for shard in snapshot.shards]
-    chosen: set[tuple[int, int]] = set()
+    depth = query.limit if query.tokens is None else max(query.depth, query.limit)
+    legs: list[list[_Place]] = []
     if query.vector is not None:
-        chosen.update(_nearest(snapshot.shards, masks, query.vector, query.limit))
+        legs.append(_nearest(snapshot.shards, masks, query.vector, depth))
     scores: list[Scores | None] = [None] * len(snapshot.shards)
     if len(query.terms):
         scores = _keyword_scores(snapshot, query.terms)
-        chosen.update(_best_by_keywords(snapshot.shards, masks, scores, query.limit))
+        legs.append(_best_by_keywords(snapshot.shards, masks, scores, depth))
+    late: dict[_Place, float] = {}
+    if query.tokens is not None:
+        late = _late_scores(snapshot.shards, sorted({place for leg in legs for place in leg}), query.tokens)
+        legs.append(list(late))
+    chosen = {place for leg in legs for place in leg[: query.limit]}
     hits: list[IndexHit] = []
     for i, shard in enumerate(snapshot.shards):
         docs = np.array(sorted(doc for j, doc in chosen if j == i), np.int64)
@@ -51,8 +63,9 @@ def search(snapshot: ScopeSnapshot, query: IndexQuery) -> list[IndexHit]:
         keywords = found[docs].tolist() if found is not None else None
         if keywords is None:
             keywords = [0.0 if len(query.terms) else None] * len(docs)
-        cosines = _cosines_of(shard.part, docs, query.vector)
-        hits += map(IndexHit, shard.part.mids[docs].tolist(), cosines, keywords)
+        dense = _cosines_of(shard.part, docs, query.vector)
+        tokens = [late.get((i, doc)) for doc in docs.tolist()]
+        hits += map(IndexHit, shard.part.mids[docs].tolist(), dense, keywords, tokens)
     return hits
 
 
@@ -119,7 +132,8 @@ def _keyword_scores(snapshot: ScopeSnapshot, terms: Sequence[int]) -> list[Score
 
 def _best_by_keywords(
     shards: Sequence[Shard], masks: Masks, scores: Sequence[Scores | None], limit: int
-) -> list[tuple[int, int]]:
+) -> list[_Place]:
+    """Best first."""
     ranked: list[tuple[float, int, int, int]] = []
     for i, (shard, mask, held) in enumerate(zip(shards, masks, scores, strict=True)):
         if held is None:
@@ -146,12 +160,8 @@ def rescore_count(vectors: int, limit: int, dimension: int) -> int:
     return max(2_000, vectors // 100, 50 * limit) * max(1, 384 // dimension)
 
 
-# Products are taken row by row (`vecdot`): a row scores the same wherever it is stored, and no thread pool that
-# `@` would wake competes with other processes for the cores.
-
-
-def _nearest(shards: Sequence[Shard], masks: Masks, vector: Vectors, limit: int) -> list[tuple[int, int]]:
-    """(shard, row) of the best `limit`."""
+def _nearest(shards: Sequence[Shard], masks: Masks, vector: Vectors, limit: int) -> list[_Place]:
+    """Best first."""
     usable = [i for i, s in enumerate(shards) if len(s.part.vector_docs) and s.part.vectors.shape[1] == len(vector)]
     coarse = [i for i in usable if shards[i].part.codes is not None]
     if sum(len(shards[i].part.vector_docs) for i in coarse) <= EXACT:
@@ -162,7 +172,7 @@ def _nearest(shards: Sequence[Shard], masks: Masks, vector: Vectors, limit: int)
     return _best_of(candidates, shards, limit)
 
 
-def _best_of(candidates: Sequence[_Candidates], shards: Sequence[Shard], limit: int) -> list[tuple[int, int]]:
+def _best_of(candidates: Sequence[_Candidates], shards: Sequence[Shard], limit: int) -> list[_Place]:
     """The best of all shards together, equal ones in order of `mid`."""
     if not candidates:
         return []
@@ -187,13 +197,19 @@ def _cosines_of(part: Part, docs: NDArray[np.int64], vector: Vectors | None) -> 
     if vector is None or not len(part.vector_docs) or part.vectors.shape[1] != len(vector):
         return [None] * len(docs)
     if part.single:
-        return np.vecdot(part.vectors[docs], vector).tolist()  # type: ignore[no-any-return]
-    first = np.searchsorted(part.vector_docs, docs, "left").tolist()
-    last = np.searchsorted(part.vector_docs, docs, "right").tolist()
+        return cosines(part.vectors, vector, docs).tolist()  # type: ignore[no-any-return]
+    first, last = (places.tolist() for places in _vectors_of(part, docs))
     return [
-        float(np.vecdot(part.vectors[start:end], vector).max()) if start < end else None
+        float(cosines(part.vectors[start:end], vector).max()) if start < end else None
         for start, end in zip(first, last, strict=True)
     ]
+
+
+def _vectors_of(part: Part, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the vectors of each document start and end."""
+    if part.single:
+        return docs, docs + 1
+    return np.searchsorted(part.vector_docs, docs, "left"), np.searchsorted(part.vector_docs, docs, "right")
 
 
 def _score_all(i: int, shard: Shard, mask: Flags | None, vector: Vectors) -> _Candidates:
@@ -209,7 +225,7 @@ def _vector_mask(part: Part, mask: Flags) -> Flags:
 
 def _score_rows(i: int, part: Part, rows: NDArray[np.intp] | None, vector: Vectors) -> _Candidates:
     """Of these vectors; None for all of them."""
-    scores = np.vecdot(part.vectors if rows is None else part.vectors.take(rows, axis=0), vector)
+    scores = cosines(part.vectors, vector, rows)
     if part.single:
         return i, rows, scores
     return i, *_best_parts(part.vector_docs if rows is None else part.vector_docs[rows], scores)
@@ -247,6 +263,41 @@ def _cut(distances: dict[int, Distances], keep: int, bits: int) -> list[tuple[in
     counted = (np.bincount(d, minlength=bits + 1)[: bits + 1] for d in distances.values())  # without those out of sight
     reach = int(np.searchsorted(np.cumsum(sum(counted)), keep))
     return [(i, np.flatnonzero(d <= min(reach, bits))) for i, d in distances.items()]
+
+
+# by late interaction: of the few that the other legs found best
+
+
+def _late_scores(shards: Sequence[Shard], places: Sequence[_Place], question: QuestionTokens) -> dict[_Place, float]:
+    """Of those that have tokens, best first, equal ones in order of `mid`."""
+    mids: list[int] = []
+    codes: list[NDArray[np.uint8]] = []
+    counts: list[int] = []
+    for i, group in itertools.groupby(places, key=itemgetter(0)):
+        part, docs = shards[i].part, np.array([doc for _, doc in group], np.int64)
+        first, end = _vectors_of(part, docs)
+        mids += part.mids[docs].tolist()
+        codes += _tokens_of(part, _spans(first, end))
+        counts += (end - first).tolist()
+    found = best_late_scores(question, codes, counts)
+    ranked = [(-late, mid, place) for late, mid, place in zip(found, mids, places, strict=True) if late is not None]
+    return {place: -score for score, _, place in sorted(ranked)}
+
+
+def _spans(first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All numbers from each `first` up to its `end`."""
+    counts = end - first
+    return np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+
+
+def _tokens_of(part: Part, vectors: NDArray[np.int64]) -> list[NDArray[np.uint8]]:
+    starts, ends = part.token_offsets[vectors], part.token_offsets[vectors + 1]
+    if len(vectors) and ((starts > ends).any() or ends.max() > len(part.tokens)):
+        raise IndexDamage(f"{part.name}: the tokens are not where it says")
+    return [part.tokens[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+# how many bits differ
 
 
 def _hamming_numpy(codes: Codes, code: Codes) -> Distances:

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.stores.fixed_point import FixedPoint
 from commonplace.stores.text import ANALYSER
 from commonplace.wire.durable import sync_file
 
 MAGIC = b"CPSEGMNT"
-FORMAT = 1
-_HEADER = struct.Struct("<8sII16sqIQQQQqqQ")
+FORMAT = 2
+_HEADER = struct.Struct("<8sII16sqIQQQQQqqQ")
 _HEADER_BYTES = 192
 _ALIGN = 64
 
@@ -58,6 +59,7 @@ class Counts:
     vectors: int
     terms: int
     postings: int
+    token_bytes: int
 
 
 def code_bytes(dimension: int) -> int:
@@ -65,7 +67,7 @@ def code_bytes(dimension: int) -> int:
     return -(-dimension // 64) * 8
 
 
-def signs(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
+def signs(vectors: NDArray[Any]) -> NDArray[np.uint8]:
     """The codes of vectors: one bit per dimension, padded to whole words."""
     bits = np.packbits(vectors > 0, axis=1)
     missing = code_bytes(vectors.shape[1]) - bits.shape[1]
@@ -79,7 +81,9 @@ def layout(counts: Counts, dimension: int) -> tuple[dict[str, tuple[str, tuple[i
         **{name: (kind, (counts.rows,)) for name, kind in ROW_COLUMNS.items()},
         "vector_docs": ("<u4", (v,)),
         "codes": ("u1", (v, code_bytes(dimension))),
-        "vectors": ("<f4", (v, dimension)),
+        "vectors": ("<i2", (v, dimension)),
+        "token_offsets": ("<u8", (v + 1,)),
+        "tokens": ("u1", (counts.token_bytes,)),
         "terms": ("<u8", (counts.terms,)),
         "offsets": ("<u8", (counts.terms + 1,)),
         "docs": ("<u4", (counts.postings,)),
@@ -124,8 +128,10 @@ class Part:
     types: NDArray[np.uint8]
     lengths: NDArray[np.uint32]
     vector_docs: NDArray[np.uint32]
-    vectors: NDArray[np.float32]
+    vectors: FixedPoint
     codes: NDArray[np.uint8] | None
+    token_offsets: NDArray[np.uint64]  # where in `tokens` those of each vector's text begin, and the end
+    tokens: NDArray[np.uint8]
     weights: NDArray[np.uint8]
     single: bool  # one vector each, the usual case, in which vectors and rows have the same numbers
 
@@ -134,6 +140,14 @@ class Part:
         self.size = len(self.mids)
         docs = self.vector_docs
         self.single = len(docs) == self.size and bool((docs == np.arange(self.size, dtype=np.uint32)).all())
+
+    def token_sizes(self) -> NDArray[np.int64]:
+        """How many bytes the tokens of each vector's text take."""
+        offsets = self.token_offsets.astype(np.int64)
+        sizes = offsets[1:] - offsets[:-1]
+        if (sizes < 0).any() or offsets[0] or offsets[-1] != len(self.tokens):
+            raise IndexDamage(f"{self.name}: the tokens are not where it says")
+        return sizes
 
     def postings(self, terms: NDArray[np.uint64]) -> list[Postings | None]:
         """The documents that have each term; None for a term that does not occur."""
@@ -180,8 +194,8 @@ class Segment(Part):
             raise IndexDamage(f"{self.name}: made by another analyser or for another store")
         if generation != identity.generation or dimension != identity.dimension:
             raise IndexDamage(f"{self.name}: made with another embedder")
-        counts = Counts(*rest[:4])
-        first_expiry, last_seq, size = rest[4:]
+        *counted, first_expiry, last_seq, size = rest
+        counts = Counts(*counted)
         if size != len(self.map) or layout(counts, dimension)[1] != size:
             raise IndexDamage(f"{self.name}: has {len(self.map)} bytes, not {size}")
         return counts, first_expiry, last_seq
@@ -211,7 +225,7 @@ class Segment(Part):
 def erase_rows(path: Path, identity: SegmentIdentity, erased: Sequence[tuple[int, int]]) -> None:
     """Overwrite all that came from these (mid, seq), where it lies: erasing one row does not rewrite a million.
 
-    The mid itself stays: it keeps the order, and says no more than the erasure mark does.
+    The mid itself stays: it keeps the order, and says no more than the erasure mark does. So does the room it took.
     """
     if not erased:
         return
@@ -226,6 +240,9 @@ def erase_rows(path: Path, identity: SegmentIdentity, erased: Sequence[tuple[int
     vectors = np.flatnonzero(gone[segment.vector_docs])
     segment.vectors[vectors] = 0
     segment.codes[vectors] = 0
+    ends = np.cumsum(segment.token_sizes())[vectors]
+    for start, end in zip(segment.token_offsets[vectors].tolist(), ends.tolist(), strict=True):
+        segment.tokens[start:end] = 0
     _erase_postings(segment, gone)
     for column in (segment.created, segment.expires, segment.users, segment.lengths, segment.types):
         column[rows] = 0

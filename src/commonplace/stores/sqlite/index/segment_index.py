@@ -74,7 +74,7 @@ class SegmentIndex:
             snapshot = held.rows.snapshot
         try:
             return search(snapshot, query)
-        except IndexError as error:  # bytes that the header does not vouch for
+        except (IndexDamage, IndexError) as error:  # bytes that the header does not vouch for
             problem = error
         with ScopeFolder(self._root, scope).lock() as alone, held.lock:
             self._repair(held, source, problem, alone=alone)
@@ -91,7 +91,11 @@ class SegmentIndex:
         folder = ScopeFolder(self._root, scope)
         with folder.lock() as alone:
             if alone:
-                self._flush(held, folder, source)
+                try:
+                    self._flush(held, folder, source)
+                except (IndexDamage, IndexError) as error:
+                    with held.lock:
+                        self._repair(held, source, error, alone=True)
 
     def maintenance_due(self, scope: int) -> bool:
         """Whether what searches have seen makes `maintain` worth calling."""

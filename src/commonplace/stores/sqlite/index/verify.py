@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -66,11 +67,19 @@ def _compare(
 
 def _same_vectors(expected: Part, mine: NDArray[np.intp], part: Segment, theirs: NDArray[np.intp]) -> bool:
     for doc, other in zip(mine.tolist(), theirs.tolist(), strict=True):
-        wanted = expected.vectors[slice(*np.searchsorted(expected.vector_docs, [doc, doc + 1]))]
-        span = slice(*np.searchsorted(part.vector_docs, [other, other + 1]))
-        if not np.array_equal(wanted, part.vectors[span]) or not np.array_equal(signs(wanted), part.codes[span]):
+        wanted = slice(*np.searchsorted(expected.vector_docs, [doc, doc + 1]).tolist())
+        here = slice(*np.searchsorted(part.vector_docs, [other, other + 1]).tolist())
+        vectors = expected.vectors[wanted]
+        if not np.array_equal(vectors, part.vectors[here]) or not np.array_equal(signs(vectors), part.codes[here]):
+            return False
+        if _tokens_of(expected, wanted) != _tokens_of(part, here):
             return False
     return True
+
+
+def _tokens_of(part: Part, vectors: slice) -> list[bytes]:
+    offsets = part.token_offsets[vectors.start : vectors.stop + 1].tolist()
+    return [part.tokens[start:end].tobytes() for start, end in itertools.pairwise(offsets)]
 
 
 def _posting_sums(part: Part) -> NDArray[np.uint64]:

@@ -1,0 +1,1 @@
+"""Trains the encoder that ships in the package, and measures it."""

@@ -1,0 +1,64 @@
+"""The default embedder: our own encoder, from the package. One pass gives a text's vector and those of its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.embedders import packaged_files
+from commonplace.embedders.base import Encoding, Vectors, unit_rows
+from commonplace.embedders.function_words import FUNCTION_WORDS, PUNCTUATION
+from commonplace.embedders.onnx_encoder import OnnxEmbedder
+from commonplace.wire.errors import ValidationError
+
+NAME = "commonplace-encoder-1/int8w"
+DIMENSION = 384
+TOKEN_DIMENSION = 96
+MAX_TOKENS = 192  # as in training; the rest of a longer text is not seen
+
+
+class Encoder(OnnxEmbedder):
+    token_dimension = TOKEN_DIMENSION
+    #: It was trained on turns of chats with their speaker and day before them.
+    reads_speakers = True
+
+    def __init__(self) -> None:
+        super().__init__(NAME, _files, max_tokens=MAX_TOKENS, dimension=DIMENSION)
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        if not texts:
+            return []
+        ids, rows = self._pass(list(texts), ["embedding", "tokens", "weights"])
+        vectors = unit_rows([row[0] for row in rows], count=len(rows), source=self.name)
+        return [
+            Encoding(vector, tokens[: len(own)].copy(), weights[: len(own), 0].copy(), ~self._dropped[own])
+            for vector, own, (_, tokens, weights) in zip(vectors, ids, rows, strict=True)
+        ]
+
+    def _encode(self, texts: list[str]) -> list[Vectors]:
+        return [row[0] for row in self._pass(texts, ["embedding"])[1]]
+
+    @cached_property
+    def _dropped(self) -> NDArray[np.bool_]:
+        """By token id. The marks of beginning and end stay, so that every text has something to match: they stand for
+        all of it."""
+        tokenizer = self._load()[1]
+        dropped = np.zeros(tokenizer.get_vocab_size(), np.bool_)
+        for token in (*FUNCTION_WORDS, *PUNCTUATION):
+            if (found := tokenizer.token_to_id(token)) is not None:
+                dropped[found] = True
+        return dropped
+
+
+def _files() -> tuple[Path, bytes]:
+    return packaged_files.ENCODER.checked(), packaged_files.TOKENIZER.checked().read_bytes()
+
+
+def open_embedder(spec: str = "encoder") -> Encoder:
+    if spec not in ("encoder", NAME):
+        raise ValidationError(f"embedder {spec!r}: encoder takes no settings")
+    return Encoder()

@@ -1,0 +1,56 @@
+"""The models that ship in the package: where they lie, and whether they are whole. Loads nothing heavy."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from commonplace.wire.errors import Unavailable
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(slots=True, frozen=True)
+class PackagedFile:
+    path: Path
+    sha256: str
+    what: str  # as sentences name it
+
+    def checked(self) -> Path:
+        """Its path, if it holds the bytes it was published with; read once while it stays as it is."""
+        try:
+            found = self.path.stat()
+            seen = self.path, found.st_size, found.st_mtime_ns, self.sha256
+            if seen in _WHOLE:
+                return self.path
+            whole = sha256_of(self.path) == self.sha256
+        except FileNotFoundError as error:
+            raise self._fault("is missing from the package: install commonplace again") from error
+        except OSError as error:
+            raise self._fault(f"cannot be read ({error.strerror})") from error
+        if not whole:
+            raise self._fault("is damaged: install commonplace again")
+        _WHOLE.add(seen)
+        return self.path
+
+    def _fault(self, sentence: str) -> Unavailable:
+        return Unavailable(f"{self.what} {sentence}", path=str(self.path))
+
+
+#: Files found whole in this process, with what tells that they are still the same.
+_WHOLE: set[tuple[Path, int, int, str]] = set()
+
+_HERE = Path(__file__).parent
+ENCODER = PackagedFile(
+    _HERE / "encoder-int8.onnx", "37ec03bde3c408e932bd3cd4c2884d6b17c6a06359bead5859515e97e104635a", "the encoder"
+)
+#: BERT's uncased vocabulary, which the encoder, the judge and all-MiniLM-L6-v2 share.
+TOKENIZER = PackagedFile(
+    _HERE / "tokenizer.json",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "the tokenizer of the encoder and the judge",
+)
