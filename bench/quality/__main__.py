@@ -1,4 +1,5 @@
-"""python -m bench.quality [tune] [--shared FOLDER] [--locomo FILE] [--embedder SPEC] [--out FOLDER] [--quick]"""
+"""python -m bench.quality [tune | multilingual] [--shared FOLDER] [--locomo FILE] [--embedder SPEC] [--out FOLDER]
+[--quick] [--write]"""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ import asyncio
 import os
 from pathlib import Path
 
-from bench.quality import fitting, measuring
+from bench.quality import fitting, measuring, multilingual
 from bench.quality.sources import Sources
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.quality", description="Does recall find the right memories?")
-    parser.add_argument("what", nargs="?", choices=("measure", "tune"), default="measure")
+    parser.add_argument("what", nargs="?", choices=("measure", "tune", "multilingual"), default="measure")
     shared = os.environ.get("COMMONPLACE_BENCH_DATA")
     parser.add_argument(
         "--shared",
@@ -30,6 +31,8 @@ def main() -> None:
     sources = Sources.of(given.shared, given.locomo, given.embedder)
     if given.what == "tune":
         asyncio.run(fitting.tune(sources, write=given.write))
+    elif given.what == "multilingual":
+        asyncio.run(multilingual.fit_multilingual(sources.corpus, sources.plain, sources.second, write=given.write))
     else:
         asyncio.run(measuring.measure(sources, given.out, quick=given.quick))
 

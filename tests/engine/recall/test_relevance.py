@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class ScoredMemory:
     memory: Memory
     score: float
     dense: float | None
+    features: dict[str, float] = field(default_factory=dict)
 
 
 class FixedJudge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.ranking import RankedCandidate, fitted_blend
+from commonplace.engine.recall.ranking import RankedCandidate
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, RecallParts
@@ -62,7 +62,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
         why: dict[str, Any] | None = None
         if query.explain:
             hop = {"hop": near[id]} if id in near else {}
-            why = {**_why(store, *by_id[id], fused=hit.score), **hop, **(hit.explain or {})}
+            why = {**_why(store, *by_id[id], found.weights, fused=hit.score), **hop, **(hit.explain or {})}
         hits.append(Hit(hit.found.memory, hit.score, store, hit.relevance, tied.get(id, []), why))
     explain: dict[str, Any] | None = None
     if query.explain:
@@ -83,8 +83,7 @@ def _demotion(memory: Memory, query: Query) -> float:
     return 1.0 if query.snapshot is not None else memory.demotion
 
 
-def _why(store: str, place: int, r: RankedCandidate, fused: float) -> dict[str, Any]:
-    weights = fitted_blend().weights
+def _why(store: str, place: int, r: RankedCandidate, weights: Mapping[str, float], fused: float) -> dict[str, Any]:
     shares = {name: round(weights.get(name, 0.0) * value, 4) for name, value in r.features.items()}
     features = {name: round(value, 4) for name, value in r.features.items()}
     why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}

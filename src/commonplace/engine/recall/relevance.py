@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from commonplace.engine.recall import evidence
+from commonplace.engine.recall import evidence, multilingual
 from commonplace.engine.recall.evidence import Evidence
 from commonplace.engine.recall.understanding import Question
 from commonplace.engine.types import Query
@@ -37,6 +37,8 @@ class ScoredCandidate(evidence.DenseCandidate, Protocol):
 
     @property
     def score(self) -> float: ...
+    @property
+    def features(self) -> Mapping[str, float]: ...
 
 
 F = TypeVar("F", bound=ScoredCandidate)
@@ -109,12 +111,18 @@ async def assess(
     if not known:
         return _unassessed([ranked[place] for place in places], min_score, embedder_name)
     unjudged = fit.whole(answer_features(known, fit.near))
-    wanted = judge_count(mode, unjudged, fit) if judge is not None else 0
+    # No judge reads other languages; of a memory in one, only the second embedder can tell.
+    foreign = multilingual.relevance(ranked, count, embedder_name)
+    certain_abroad = max((r for r in foreign if r is not None), default=0.0)
+    wanted = judge_count(mode, max(unjudged, certain_abroad), fit) if judge is not None else 0
     texts = [evidence.text_for_judge(question, f.memory) for f in ranked[:wanted]]
     logits, note = await _judged(judge, question.text, texts) if judge is not None and texts else ([], None)
     padded = _padded(logits, len(found))
     hits = [_hit(ranked[place], found[place], padded[place], fit, query.explain) for place in places]
+    for place, hit in zip(places, hits, strict=True):
+        hit.relevance = _higher(hit.relevance, foreign[place])
     answerable = fit.whole_judged(answer_features(known, fit.near, logits)) if logits else unjudged
+    answerable = max(answerable, certain_abroad)
     if logits:
         cut = fit.cut_always if mode == "always" else fit.cut_judged
     else:
@@ -184,6 +192,10 @@ def _hit(found: F, seen: Evidence | None, logit: float | None, fit: Fit, explain
         return AssessedHit(found, found.score, relevance)
     shown = {name: round(value, 4) for name, value in features.items()}
     return AssessedHit(found, found.score, relevance, shown | {"relevance": round(relevance, 4)})
+
+
+def _higher(first: float | None, second: float | None) -> float | None:
+    return max((r for r in (first, second) if r is not None), default=None)
 
 
 def _padded(logits: Sequence[float], count: int) -> list[float | None]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from commonplace.embedders.base import Encoding
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core, question_tokens
+from commonplace.engine.recall import multilingual
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
-from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist
+from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist, fitted_blend
 from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import AgentContext, EmbedderInfo, Reach, Search, Vectors
@@ -27,6 +28,7 @@ class SearchOutcome:
     question: Question
     ranked: list[RankedCandidate]
     embedder: str | None  # the one that made the question's vector; None when only words were searched
+    weights: Mapping[str, float]  # of the features
 
     @property
     def dense(self) -> bool:
@@ -87,7 +89,12 @@ async def _search_once(
     candidates = await core.primary.search(wanted)
     if not question.telling:
         candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
+    if weights is None:
+        weights = fitted_blend().weights
+        if second is not None:
+            weights = multilingual.extended(weights, info.name if info else None)
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
-    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), info.name if info and encoded else None)
+    embedder = info.name if info and encoded else None
+    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, weights)

@@ -1,0 +1,67 @@
+"""What the second embedder says: beside the other features, and as evidence for a memory in another language.
+
+Fitted by `python -m bench.quality multilingual` for one embedder of the store, and kept in multilingual.json. Weights
+are added to those of the blend, which stays as it is: without the second embedder nothing changes.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+FITTED = Path(__file__).with_name("multilingual.json")
+FEATURES = ("multilingual", "multilingual_foreign", "dense_foreign")
+_BEST, _BACKGROUND = 3, 20  # as many as `evidence` reads the background from
+
+
+class Fit(NamedTuple):
+    weights: Mapping[str, float]
+    #: How likely a memory in another language answers: by its cosine, and by how far it is above the background.
+    bias: float
+    cosine: float
+    margin: float
+
+
+class Featured(Protocol):
+    @property
+    def features(self) -> Mapping[str, float]: ...
+
+
+@functools.cache
+def _fits() -> dict[str, Fit]:
+    return {name: Fit(**entry) for name, entry in json.loads(FITTED.read_text("utf-8")).items()}
+
+
+def fitted(embedder_name: str | None) -> Fit:
+    """For this embedder; for one that has no fit of its own, that of the default."""
+    fits = _fits()
+    return fits.get(embedder_name or "") or next(iter(fits.values()))
+
+
+def extended(weights: Mapping[str, float], embedder_name: str | None) -> dict[str, float]:
+    """The weights of a blend, and those of what the second embedder says."""
+    return {**weights, **fitted(embedder_name).weights}
+
+
+def foreign_evidence(ranked: Sequence[Featured], count: int) -> list[tuple[float, float] | None]:
+    """Cosine and margin of the first `count` that are in another language than the question; None for the others."""
+    known = sorted((r.features["multilingual"] for r in ranked if "multilingual" in r.features), reverse=True)
+    rest = known[_BEST:_BACKGROUND] if len(known) > 2 * _BEST else known
+    background = sum(rest) / len(rest) if rest else 0.0
+    cosines = [r.features.get("multilingual_foreign") for r in ranked[:count]]
+    return [None if c is None else (c, c - background) for c in cosines]
+
+
+def relevance(ranked: Sequence[Featured], count: int, embedder_name: str | None) -> list[float | None]:
+    """How likely each of the first `count` answers, as far as only the second embedder can tell."""
+    fit = fitted(embedder_name)
+    return [None if seen is None else _logistic(fit, *seen) for seen in foreign_evidence(ranked, count)]
+
+
+def _logistic(fit: Fit, cosine: float, margin: float) -> float:
+    z = fit.bias + fit.cosine * cosine + fit.margin * margin
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, z))))
