@@ -111,10 +111,11 @@ async def assess(
     if not known:
         return _unassessed([ranked[place] for place in places], min_score, embedder_name)
     unjudged = fit.whole(answer_features(known, fit.near))
-    # No judge reads other languages; of a memory in one, only the second embedder can tell.
+    # No judge reads other languages: of a memory in one only the second embedder can tell, and nobody contradicts it.
     foreign = multilingual.relevance(ranked, count, embedder_name)
-    certain_abroad = max((r for r in foreign if r is not None), default=0.0)
-    wanted = judge_count(mode, max(unjudged, certain_abroad), fit) if judge is not None else 0
+    abroad = max((r for r in foreign if r is not None), default=0.0)
+    asks_judge = judge is not None and (abroad < fit.cut or mode == "always")
+    wanted = judge_count(mode, unjudged, fit) if asks_judge else 0
     texts = [evidence.text_for_judge(question, f.memory) for f in ranked[:wanted]]
     logits, note = await _judged(judge, question.text, texts) if judge is not None and texts else ([], None)
     padded = _padded(logits, len(found))
@@ -122,7 +123,7 @@ async def assess(
     for place, hit in zip(places, hits, strict=True):
         hit.relevance = _higher(hit.relevance, foreign[place])
     answerable = fit.whole_judged(answer_features(known, fit.near, logits)) if logits else unjudged
-    answerable = max(answerable, certain_abroad)
+    answerable = max(answerable, abroad)
     if logits:
         cut = fit.cut_always if mode == "always" else fit.cut_judged
     else:
