@@ -7,9 +7,9 @@ STAMP  := $(VENV)/.installed
 # Tests start the program hundreds of times: compiled files are kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup model serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
+.PHONY: setup serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
 
-setup: $(STAMP) model
+setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -20,11 +20,6 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,test,lint]' || \
 	  $(PIP) install --prefer-binary -c constraints.txt -e '.[test,lint]'
 	@touch $@
-
-# The embedding model is prepared once and checked by hash; without it recall works by keywords.
-model: $(STAMP)
-	@$(BIN)/commonplace model build || \
-	  echo "The embedding model could not be prepared; recall works by keywords until 'make model' succeeds."
 
 demo: setup
 	@$(BIN)/commonplace demo

@@ -1,4 +1,4 @@
-"""python -m bench.encoder teach | train | measure"""
+"""python -m bench.encoder teach | train | measure | export"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench.encoder.examples import Reader, Tokens, corpus, leave_out, locomo
 from bench.judge.spaces import judge_spaces
+from commonplace.embedders.packaged_files import ENCODER, sha256_of
 
 if TYPE_CHECKING:
     from bench.encoder.network import Encoder
@@ -31,8 +32,12 @@ def main() -> None:
     measure.add_argument("weights", type=Path)
     measure.add_argument("--tokenizer", type=Path, required=True)
     measure.add_argument("--locomo", type=Path)
+    export = commands.add_parser("export", help="write weights that `train` wrote as the ONNX file that ships")
+    export.add_argument("weights", type=Path)
+    export.add_argument("--out", type=Path, default=ENCODER.path, help="the file; by default the package's own")
     chosen = parser.parse_args()
-    {"teach": teach_main, "train": train_main, "measure": measure_main}[chosen.command](chosen)
+    mains = {"teach": teach_main, "train": train_main, "measure": measure_main, "export": export_main}
+    mains[chosen.command](chosen)
 
 
 def teach_main(chosen: argparse.Namespace) -> None:
@@ -94,6 +99,15 @@ def measure_main(chosen: argparse.Namespace) -> None:
     model = Encoder()
     model.load_state_dict({name: value.float() for name, value in load_file(str(chosen.weights)).items()})
     _report(chosen.weights.name, _to_device(model), _sets(Reader(chosen.tokenizer), chosen.locomo))
+
+
+def export_main(chosen: argparse.Namespace) -> None:
+    from bench.encoder.export import export
+
+    export(chosen.weights, chosen.out)
+    print(f"{chosen.out}: {chosen.out.stat().st_size:,} bytes, sha256 {sha256_of(chosen.out)}")
+    if sha256_of(chosen.out) != ENCODER.sha256:
+        print("packaged_files.ENCODER names another sha256: change it there, and NAME if the vectors differ")
 
 
 def _sets(reader: Reader, conversations: Path | None) -> dict[str, list[Tokens]]:

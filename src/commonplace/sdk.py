@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +13,7 @@ from commonplace.__about__ import __version__
 from commonplace.blocking import BlockingMemory, blocking
 from commonplace.dialects.memorywire import Memorywire, dispatch
 from commonplace.embedders.base import Embedder
-from commonplace.embedders.registry import open_embedder
+from commonplace.embedders.registry import open_embedder, open_recorded
 from commonplace.engine import Engine, Progress, Settings
 from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.judges.base import open_judge
@@ -43,11 +42,14 @@ async def open_engine(
         recorded = await primary.embedder()
         chosen, note = wanted, None
         if wanted is not None and recorded is not None and wanted.name != recorded.name:
-            with suppress(Fault):  # where the other cannot be opened, recall goes by keywords until a reindex
-                chosen = open_embedder(recorded.name)
-                note = (
-                    f"this store's vectors were made by {recorded.name}, which is used; "
-                    f"`commonplace reindex` changes to {wanted.name}"
+            found = open_recorded(recorded.name)
+            if found is not None:  # otherwise recall goes by keywords until a reindex, and says so
+                chosen, note = (
+                    found,
+                    (
+                        f"this store's vectors were made by {recorded.name}, which is used; "
+                        f"`commonplace reindex` changes to {wanted.name}"
+                    ),
                 )
         engine = await Engine.open(primary, chosen, clock=clock, settings=settings)
         engine.embedder_note = note
@@ -149,7 +151,7 @@ class Memory(MemoryInterface):
     async def reindex(self, embedder: str | Embedder | None = None, progress: Progress | None = None) -> Document:
         chosen = open_embedder(embedder or self.config.embedder) if isinstance(embedder, str | None) else embedder
         if chosen is None:
-            raise ValidationError("reindex needs an embedder; name one, such as --embedder minilm", field="embedder")
+            raise ValidationError("reindex needs an embedder; name one, such as --embedder encoder", field="embedder")
         return await (await self.engine()).upkeep.reindex(self._who, chosen, progress)
 
     async def health(self) -> Document:

@@ -16,7 +16,6 @@ import pytest
 from commonplace.cli import main as commonplace
 from commonplace.cli.amp import main
 from commonplace.cli.amp.client import route
-from commonplace.embedders import model_files
 
 LESSON = (
     "store", "--type", "lesson", "--title", "PostgreSQL connection pooling",
@@ -55,8 +54,6 @@ def test_appendix_a_ends_as_it_shows(amp: AmpCli) -> None:
 
 @pytest.mark.slow
 def test_appendix_a_typed_into_a_shell_with_the_default_model(tmp_path: Path) -> None:
-    if model_files.verify():
-        pytest.skip("the embedding model is not installed: run `make model`")
     command = f"{sys.executable} -m commonplace.cli.amp"
     script = f"""
 {command} store --type lesson \\
@@ -83,8 +80,7 @@ def test_appendix_a_typed_into_a_shell_with_the_default_model(tmp_path: Path) ->
 def test_search_finds_by_meaning_what_shares_no_word_with_the_question(
     amp: AmpCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model_files.build()
-    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "minilm")
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "encoder")
     texts = ("The cat sleeps on the sofa.", "Invoices are due within thirty days.", "Berlin has many lakes.")
     for text in texts:
         amp("store", "--type", "note", "--content", text)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from commonplace.cli.history import changes
 from commonplace.cli.support.output import moment
+from commonplace.embedders import model_files, packaged_files
 from commonplace.wire.validate import check
 
 Remember = Callable[..., str]
@@ -456,12 +458,79 @@ def test_status_says_what_needs_attention(cli) -> None:
 
 def test_model_list_and_verify(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "none here"))
-    (listed,) = cli("model", "list", "--json").json["models"]
-    assert (listed["spec"], listed["installed"]) == ("minilm", False)
+    encoder, minilm = cli("model", "list", "--json").json["models"]
+    assert (encoder["spec"], encoder["installed"], encoder["ok"], encoder["default"]) == ("encoder", True, True, True)
+    assert (minilm["spec"], minilm["installed"], minilm["default"]) == ("minilm", False, False)
     assert "not installed" in cli("model", "list").out
     verified = cli("model", "verify", "--json")
+    assert (verified.code, verified.json["ok"], verified.json["models"]) == (0, True, ["encoder", "judge"])
+    assert cli("model", "verify").out == "whole: encoder, judge\n"
+    verified = cli("model", "verify", "minilm", "--json")
     assert (verified.code, verified.json["ok"]) == (2, False)
-    assert "commonplace model build" in cli("model", "verify").out
+    assert "commonplace model build minilm" in cli("model", "verify", "minilm").out
+    assert "there is no model 'bert'; there are: encoder, minilm" in cli("model", "verify", "bert").err
+
+
+def test_looking_at_models_begins_no_store(cli, data: Path) -> None:
+    assert cli("model", "list").code == cli("model", "verify").code == cli("model", "build").code == 0
+    assert not (data / "commonplace.db").exists()
+
+
+def test_what_ships_needs_no_building(cli, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_files, "build", lambda tell: pytest.fail("nothing may be fetched"))
+    for args in ([], ["encoder"]):
+        built = cli("model", "build", *args)
+        assert (built.code, built.out) == (0, "the encoder is in the package: nothing to install\n")
+    assert cli("model", "build", "bert").code == 1
+
+
+def test_a_damaged_model_is_told_by_verify_status_and_recall(
+    cli, remember: Remember, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "encoder")
+    remember("Alice drinks tea")
+    (tmp_path / "encoder.onnx").write_bytes(b"half of it")
+    damaged = replace(packaged_files.ENCODER, path=tmp_path / "encoder.onnx")
+    monkeypatch.setattr(packaged_files, "ENCODER", damaged)
+    sentence = "the encoder is damaged: install commonplace again"
+    assert sentence in cli("model", "verify").out
+    assert "damaged" in cli("model", "list").out
+    assert sentence in cli("status").err
+    found = cli("recall", "tea")
+    assert "Alice drinks tea" in found.out
+    assert f"{sentence}; recall is by keywords only" in found.err
+    kept = cli("remember", "Bob drinks coffee")
+    assert (kept.code, sentence in kept.err) == (0, True)
+    checked = cli("doctor")
+    assert (checked.code, sentence in checked.out) == (2, True)
+
+
+def test_switching_says_what_it_will_do_and_does_it(cli, remember: Remember, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    remember("Alice drinks tea")
+    would = cli("model", "switch", "hashing-64", "--dry-run", "--json")
+    assert would.json == {"dry_run": True, "from": "hashing-256", "to": "hashing-64", "memories": 1}
+    would = cli("model", "switch", "hashing-64", "--dry-run")
+    assert would.out.startswith("would embed 1 memory anew with hashing-64; hashing-256 made the vectors so far")
+    assert cli("model", "list", "--json").json["embedder"] == "hashing-256"
+    done = cli("model", "switch", "hashing-64")
+    assert done.code == 0
+    assert "embed 1 memory anew with hashing-64" in done.err
+    assert done.out == "this store's vectors are made by hashing-64 now (1 memory embedded)\n"
+    again = cli("model", "switch", "hashing-128", "--json").json
+    assert (again["from"], again["to"], again["reindexed"]) == ("hashing-64", "hashing-128", 1)
+    assert cli("model", "list", "--json").json["embedder"] == "hashing-128"
+
+
+@pytest.mark.parametrize("name", ["none", "nonsense", "encoder?fast=yes"])
+def test_what_cannot_be_switched_to_changes_nothing(
+    cli, remember: Remember, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    remember("Alice drinks tea")
+    refused = cli("model", "switch", name)
+    assert (refused.code, refused.out) == (1, "")
+    assert cli("model", "list", "--json").json["embedder"] == "hashing-256"
 
 
 def test_without_the_model_everything_works_and_says_so(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def test_the_tour_as_people_see_it(cli, tmp_path: Path, monkeypatch: pytest.Monk
     ran = cli("demo")
     assert ran.code == 0, ran
     assert "$ commonplace remember 'Alice is allergic to peanuts' --user alice --tag food\nremembered " in ran.out
-    assert "commonplace model build" in ran.out
+    assert "commonplace model build minilm" in ran.out
     assert f"rm -r {tmp_path / 'fresh'}" in ran.out
     assert f"{tmp_path / 'fresh' / 'commonplace.db'}  " in ran.out
 

@@ -107,7 +107,7 @@ def test_an_unknown_embedder(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_EMBEDDER", "nonsense")
     result = cli("recall", "x")
     assert result.code == 1
-    assert "minilm" in result.err
+    assert "encoder" in result.err
 
 
 def test_an_unknown_store(cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ EVERYWHERE = {"--json", "--data", "--agent"}
 SURFACE = {
     "remember", "recall", "forget", "merge", "expire", "get", "list", "history", "update", "status", "audit list",
     "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list",
-    "model add", "model remove",
+    "model add", "model remove", "model switch",
     "reviews list", "reviews show", "reviews approve", "reviews reject",
     "kg assert", "kg query", "kg history", "kg path", "kg neighbors", "kg retract", "kg erase",
 }  # fmt: skip
@@ -126,7 +126,7 @@ def test_commands_load_only_what_they_need(data: Path) -> None:
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False,
-        env={**os.environ, "COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "minilm"},
+        env={**os.environ, "COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "encoder"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
 

@@ -17,7 +17,7 @@ from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.dialects.trusty import records
 from commonplace.dialects.trusty.operations import Trusty, uuid_of
 from commonplace.dialects.trusty.tools import TOOLS, input_schema
-from commonplace.embedders.minilm import NAME
+from commonplace.embedders.encoder import NAME
 from commonplace.engine.engine import Engine
 from commonplace.engine.palaces import palace_recall
 from commonplace.engine.palaces.palace_recall import effective_importance

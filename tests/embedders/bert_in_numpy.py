@@ -12,6 +12,19 @@ _erf = np.vectorize(math.erf, otypes=[np.float32])
 
 
 def sentence_vector(weights: Weights, shape: Shape, ids: list[int]) -> np.ndarray:
+    mean = last_states(weights, shape, ids).mean(axis=0)
+    return mean / np.linalg.norm(mean)
+
+
+def token_vectors(weights: Weights, shape: Shape, ids: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Of late interaction: a vector for each token, and its weight in a question."""
+    states = last_states(weights, shape, ids)
+    tokens = states @ weights["token_head.weight"].T
+    logits = states @ weights["weight_head.weight"].T + weights["weight_head.bias"]
+    return tokens / np.linalg.norm(tokens, axis=1, keepdims=True), 1 / (1 + np.exp(-logits))
+
+
+def last_states(weights: Weights, shape: Shape, ids: list[int]) -> np.ndarray:
     def linear(x, name):
         return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 
@@ -36,5 +49,4 @@ def sentence_vector(weights: Weights, shape: Shape, ids: list[int]) -> np.ndarra
         wide = linear(x, f"{layer}.intermediate.dense")
         wide = wide * 0.5 * (1 + _erf(wide / math.sqrt(2)))
         x = normalised(linear(wide, f"{layer}.output.dense") + x, f"{layer}.output.LayerNorm")
-    mean = x.mean(axis=0)
-    return mean / np.linalg.norm(mean)
+    return x

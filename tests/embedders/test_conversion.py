@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from bert_in_numpy import sentence_vector
+from bert_in_numpy import sentence_vector, token_vectors
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -71,6 +71,23 @@ def test_the_graph_computes_what_the_formulas_say(seed: int) -> None:
     (found,) = session.run(None, {"input_ids": ids, "attention_mask": mask})
     expected = [sentence_vector(as_quantised(weights), SMALL, text) for text in texts]
     np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_late_graph_gives_tokens_and_weights_and_the_same_vector(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    heads = {"token_head.weight": (6, SMALL.width), "weight_head.weight": (1, SMALL.width), "weight_head.bias": (1,)}
+    weights = random_weights(SMALL, seed) | {n: draw.normal(size=s).astype(np.float32) for n, s in heads.items()}
+    session = onnxruntime.InferenceSession(bert_to_onnx(weights, SMALL, late=True), providers=["CPUExecutionProvider"])
+    texts = [[1, 5, 2, 0, 0], [1, 7, 9, 19, 2]]
+    mask = np.array([[1, 1, 1, 0, 0], [1] * 5])
+    vectors, tokens, shares = session.run(None, {"input_ids": np.array(texts), "attention_mask": mask})
+    for row, text in enumerate(([1, 5, 2], texts[1])):
+        own = slice(0, len(text))
+        np.testing.assert_allclose(vectors[row], sentence_vector(as_quantised(weights), SMALL, text), atol=2e-5)
+        found, weight = token_vectors(as_quantised(weights), SMALL, text)
+        np.testing.assert_allclose(tokens[row, own], found, atol=2e-5)
+        np.testing.assert_allclose(shares[row, own], weight, atol=2e-5)
 
 
 def test_the_same_weights_give_the_same_bytes() -> None:

@@ -25,7 +25,7 @@ def test_every_text_has_a_unit_vector(minilm: MiniLM) -> None:
 
 def test_without_the_files_it_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path))
-    with pytest.raises(Unavailable, match="run `commonplace model build`"):
+    with pytest.raises(Unavailable, match="run `commonplace model build minilm`"):
         open_embedder().embed(["tea"])
     assert len(model_files.verify()) == 2
 
@@ -38,11 +38,11 @@ def test_damaged_files_are_refused(minilm: MiniLM, tmp_path: Path, monkeypatch: 
     directory.mkdir()
     (directory / "tokenizer.json").write_bytes(tokenizer)
     (directory / "model.onnx").write_bytes(model[:-1] + bytes([model[-1] ^ 1]))
-    with pytest.raises(Unavailable, match=r"model\.onnx is damaged .* run `commonplace model build`"):
+    with pytest.raises(Unavailable, match=r"model\.onnx of .* is damaged .*: run `commonplace model build minilm`"):
         open_embedder().embed(["tea"])
     (problem,) = model_files.verify()
     assert "model.onnx" in problem
-    assert model_files.listing()[0] | {"path": ""} == {
+    assert model_files.listing() | {"path": ""} == {
         "name": "all-MiniLM-L6-v2/int8w",
         "spec": "minilm",
         "dimension": 384,

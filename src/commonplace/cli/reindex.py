@@ -8,7 +8,7 @@ from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
 
-_EMBEDDERS = ("minilm", "hashing", "openai", "sentence-transformers", "static")
+_EMBEDDERS = ("encoder", "minilm", "hashing", "openai", "sentence-transformers", "static")
 
 commands = Commands()
 
@@ -17,7 +17,7 @@ commands = Commands()
 def reindex(
     run: Session,
     embedder: Annotated[
-        str | None, option("--embedder SPEC", "Change to this embedder: minilm, hashing, openai:…", *_EMBEDDERS)
+        str | None, option("--embedder SPEC", "Change to this embedder: encoder, minilm, openai:…", *_EMBEDDERS)
     ] = None,
 ) -> Answer:
     """Embed what has no vector yet, or everything anew with another embedder.
@@ -25,7 +25,7 @@ def reindex(
     \b
     Example:
       commonplace reindex
-      commonplace reindex --embedder minilm
+      commonplace reindex --embedder encoder
     """
     with ProgressBar("embedding") as progress:
         done = run(run.memory.reindex(embedder, progress=progress))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from commonplace.cli.support.command import Answer, Commands, Session
 from commonplace.cli.support.output import Document, label, plural, size
+from commonplace.wire.errors import Fault
 
 _REDACTION = {
     "redact": "secrets are replaced",
@@ -25,12 +28,21 @@ def status(run: Session) -> Answer:
     """
     found = run(run.memory.status())
     remarks = _needed(found)
-    if run.memory.config.embedder == "minilm" and not run.as_json:
-        from commonplace.embedders import model_files
-
-        if "model build" not in " ".join(remarks):  # one sentence: one run mends every file of it
-            remarks += model_files.verify()[:1]
+    if not run.as_json and (embedder := found.get("embedder")):
+        remarks += _model_problems(embedder["name"], remarks)
     return Answer(found, _fields(found), remarks)
+
+
+def _model_problems(name: str, said: list[str]) -> list[str]:
+    """One sentence at most: what it says to do mends every file, and a note that says the same is enough."""
+    from commonplace.embedders.base import LocalModel
+    from commonplace.embedders.registry import open_embedder
+
+    with suppress(Fault):  # an embedder of a package that is gone; the note says so
+        made_by = open_embedder(name)
+        if isinstance(made_by, LocalModel) and not any("model build" in each for each in said):
+            return made_by.problems()[:1]
+    return []
 
 
 def _fields(found: Document) -> Document:

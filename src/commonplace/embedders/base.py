@@ -63,6 +63,18 @@ class Unloadable(Protocol):
         """Give that memory back."""
 
 
+@runtime_checkable
+class LocalModel(Protocol):
+    """An embedder whose model is files on this machine."""
+
+    @property
+    def installed(self) -> bool:
+        """Whether they are there; they are not read."""
+
+    def problems(self) -> list[str]:
+        """What is wrong with them, a sentence each."""
+
+
 class BaseEmbedder:
     """An embedder made of one function, `_encode`, from texts to rows of numbers of any length."""
 

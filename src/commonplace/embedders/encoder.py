@@ -15,8 +15,7 @@ from commonplace.embedders.function_words import FUNCTION_WORDS, PUNCTUATION
 from commonplace.embedders.onnx_encoder import OnnxEmbedder
 from commonplace.wire.errors import ValidationError
 
-NAME = "commonplace-encoder-1/int8w"
-DIMENSION = 384
+NAME, DIMENSION = packaged_files.ENCODER_NAME, packaged_files.ENCODER_DIMENSION
 TOKEN_DIMENSION = 96
 MAX_TOKENS = 192  # as in training; the rest of a longer text is not seen
 
@@ -28,6 +27,13 @@ class Encoder(OnnxEmbedder):
 
     def __init__(self) -> None:
         super().__init__(NAME, _files, max_tokens=MAX_TOKENS, dimension=DIMENSION)
+
+    @property
+    def installed(self) -> bool:
+        return packaged_files.ENCODER.path.is_file() and packaged_files.TOKENIZER.path.is_file()
+
+    def problems(self) -> list[str]:
+        return packaged_files.problems(packaged_files.ENCODER, packaged_files.TOKENIZER)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         if not texts:

@@ -1,4 +1,4 @@
-"""The default embedder: all-MiniLM-L6-v2 with int8 weights, from files on this machine.
+"""all-MiniLM-L6-v2 with int8 weights, from files on this machine: the default of earlier versions.
 
 Apart from `model_files`, which commands read without loading numpy.
 """
@@ -16,6 +16,13 @@ class MiniLM(OnnxEmbedder):
     def __init__(self) -> None:
         checked, cut = model_files.checked, model_files.MAX_TOKENS
         super().__init__(NAME, checked, max_tokens=cut, dimension=model_files.DIMENSION)
+
+    @property
+    def installed(self) -> bool:
+        return all((model_files.model_dir() / name).is_file() for name in model_files.FILES)
+
+    def problems(self) -> list[str]:
+        return model_files.verify()
 
 
 def open_embedder(spec: str = "minilm") -> MiniLM:

@@ -1,4 +1,4 @@
-"""The default model on disk: where it is, whether it is whole, and how it is made from a published package.
+"""all-MiniLM-L6-v2 on disk: where it is, whether it is whole, and how it is made from a published package.
 
 The package carries the original float32 weights. It is taken without its dependencies (they would bring a
 training framework of gigabytes), checked against a pinned hash, and converted here; nothing else of this
@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from commonplace.embedders.pinned_wheel import PinnedWheel, sha256_of as sha256_of, write_files
+from commonplace.embedders.packaged_files import sha256_of
+from commonplace.embedders.pinned_wheel import PinnedWheel, write_files
 from commonplace.wire.errors import Unavailable
 
 NAME = "all-MiniLM-L6-v2/int8w"  # of the embedder
@@ -43,7 +44,7 @@ _COSINES = {(0, 1): 0.8972, (0, 2): -0.0327, (1, 2): -0.0519}
 _TOLERANCE = 0.01
 
 Progress = Callable[[str, int, int], None]
-_BUILD = "run `commonplace model build`"
+_BUILD = "run `commonplace model build minilm`"
 
 
 def models_dir() -> Path:
@@ -69,11 +70,11 @@ def _checked(name: str) -> Path:
     try:
         found = sha256_of(path)
     except FileNotFoundError as error:
-        raise Unavailable(f"the embedding model is not on this machine: {_BUILD}", path=str(path)) from error
+        raise Unavailable(f"the model {MODEL} is not on this machine: {_BUILD}", path=str(path)) from error
     except OSError as error:
-        raise Unavailable(f"the embedding model cannot be read ({error.strerror})", path=str(path)) from error
+        raise Unavailable(f"the model {MODEL} cannot be read ({error.strerror})", path=str(path)) from error
     if found != FILES[name]:
-        raise Unavailable(f"the embedding model's {name} is damaged or of another version: {_BUILD}", path=str(path))
+        raise Unavailable(f"{name} of the model {MODEL} is damaged or of another version: {_BUILD}", path=str(path))
     return path
 
 
@@ -88,23 +89,21 @@ def verify() -> list[str]:
     return problems
 
 
-def listing() -> list[dict[str, Any]]:
+def listing() -> dict[str, Any]:
     directory = model_dir()
     problems = verify()
     present = [directory / name for name in FILES if (directory / name).is_file()]
-    return [
-        {
-            "name": NAME,
-            "spec": "minilm",
-            "dimension": DIMENSION,
-            "path": str(directory),
-            "installed": bool(present),
-            "ok": not problems,
-            "bytes": sum(path.stat().st_size for path in present),
-            "problems": problems,
-            "source": f"{PACKAGE} {VERSION}",
-        }
-    ]
+    return {
+        "name": NAME,
+        "spec": "minilm",
+        "dimension": DIMENSION,
+        "path": str(directory),
+        "installed": bool(present),
+        "ok": not problems,
+        "bytes": sum(path.stat().st_size for path in present),
+        "problems": problems,
+        "source": f"{PACKAGE} {VERSION}",
+    }
 
 
 def build(progress: Progress | None = None) -> Path:

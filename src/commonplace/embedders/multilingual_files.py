@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.embedders.model_files import models_dir
-from commonplace.embedders.pinned_wheel import PinnedWheel, sha256_of, write_files
+from commonplace.embedders.packaged_files import sha256_of
+from commonplace.embedders.pinned_wheel import PinnedWheel, write_files
 from commonplace.wire.errors import Unavailable
 
 #: Of the vectors: int8 weights, float arithmetic, the memory's passages as they are.

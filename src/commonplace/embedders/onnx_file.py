@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 from commonplace.embedders.onnx_encoder import OnnxEmbedder
-from commonplace.embedders.pinned_wheel import sha256_of
+from commonplace.embedders.packaged_files import sha256_of
 from commonplace.embedders.registry import parse_spec, parse_whole
 from commonplace.wire.errors import Unavailable, ValidationError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from commonplace.wire.errors import Unavailable
 
@@ -45,6 +46,8 @@ class PackagedFile:
 _WHOLE: set[tuple[Path, int, int, str]] = set()
 
 _HERE = Path(__file__).parent
+ENCODER_NAME = "commonplace-encoder-1/int8w"
+ENCODER_DIMENSION = 384
 ENCODER = PackagedFile(
     _HERE / "encoder-int8.onnx", "37ec03bde3c408e932bd3cd4c2884d6b17c6a06359bead5859515e97e104635a", "the encoder"
 )
@@ -54,3 +57,31 @@ TOKENIZER = PackagedFile(
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "the tokenizer of the encoder and the judge",
 )
+
+
+def problems(*files: PackagedFile) -> list[str]:
+    """What is wrong with these, a sentence each; empty when they are whole."""
+    found = []
+    for file in files:
+        try:
+            file.checked()
+        except Unavailable as fault:
+            found.append(f"{file.path}: {fault.message}")
+    return found
+
+
+def listing() -> dict[str, Any]:
+    """The encoder, as `model_files.listing` tells of what is not in the package."""
+    files = (ENCODER, TOKENIZER)
+    wrong, present = problems(*files), [file.path for file in files if file.path.is_file()]
+    return {
+        "name": ENCODER_NAME,
+        "spec": "encoder",
+        "dimension": ENCODER_DIMENSION,
+        "path": str(_HERE),
+        "installed": bool(present),
+        "ok": not wrong,
+        "bytes": sum(path.stat().st_size for path in present),
+        "problems": wrong,
+        "source": "in the package",
+    }

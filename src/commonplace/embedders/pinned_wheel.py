@@ -59,11 +59,6 @@ class PinnedWheel:
             return wheels[0].read_bytes()
 
 
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
     """File by file, each replaced whole: two builders write the same bytes, so their order does not matter."""
     directory.mkdir(parents=True, exist_ok=True)

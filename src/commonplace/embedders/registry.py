@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:
     from commonplace.embedders.base import Embedder
@@ -50,6 +50,17 @@ def open_embedder(spec: str) -> Embedder | None:
         opened: Embedder = import_module(f"commonplace.embedders.{BUILT_IN[name]}").open_embedder(spec)
         return opened
     return _installed(name)(spec)
+
+
+def open_recorded(name: str) -> Embedder | None:
+    """The embedder that made a store's vectors; None where it cannot be had, such as a model that is not here."""
+    from commonplace.embedders.base import LocalModel
+
+    try:
+        found = open_embedder(name)
+    except Fault:
+        return None
+    return None if isinstance(found, LocalModel) and not found.installed else found
 
 
 def _name(spec: str) -> str:

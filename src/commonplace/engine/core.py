@@ -16,7 +16,7 @@ import numpy as np
 from commonplace.config import MrpConfig, RedactionConfig
 from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.embedders.registry import open_embedder
+from commonplace.embedders.registry import open_recorded
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.redaction import Redactor, Secrets
@@ -102,8 +102,8 @@ class Core:
         else:
             self.embedding = None
             self.note = (
-                f"this store's vectors were made by {info.name}, but {embedder.name} is configured: recall is by "
-                "keywords only until `commonplace reindex` has run"
+                f"this store's vectors were made by {info.name}, which cannot be used here: recall is by keywords "
+                f"only until `commonplace reindex` has made them anew with {embedder.name}"
             )
         if old is not None and old is not self.embedding:
             await asyncio.to_thread(old.close)  # it finishes what others have asked of it
@@ -360,7 +360,7 @@ def _derived(memory: Memory, speakers: bool) -> tuple[list[str], bytes]:
 
 def _reopened(info: EmbedderInfo) -> Embedder | None:
     try:
-        found = open_embedder(info.name)
+        found = open_recorded(info.name)
         return found if found and (found.name, found.dimension) == (info.name, info.dimension) else None
     except Fault:
         return None

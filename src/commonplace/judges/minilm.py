@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 NAME = "commonplace-judge-2/int8"
 MODEL = Path(__file__).with_name("judge-int8.onnx")
 SHA256 = "b8aad82ac190c86a443e6aebfc5a05f22f4dab48fe6ebda67f6060ae1976fee1"
+FILE = PackagedFile(MODEL, SHA256, "the judge")
 
 MAX_TOKENS = 192  # of the pair; it was trained on 160
 _MAX_CHARS = MAX_TOKENS * onnx_encoder.CHARACTERS_PER_TOKEN
@@ -94,7 +96,7 @@ class MiniLMJudge:
         with self._loading:
             loaded = self._loaded
             if loaded is None:
-                model = PackagedFile(self._model, SHA256, "the judge").checked()
+                model = replace(FILE, path=self._model).checked()
                 tokenizer = packaged_files.TOKENIZER.checked().read_bytes()
                 session = onnx_encoder.load_session(model, "the judge", threads=1)
                 reader = onnx_encoder.load_tokenizer(tokenizer, MAX_TOKENS, "the judge's tokenizer")

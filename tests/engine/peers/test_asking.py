@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from commonplace import Memory
-from commonplace.embedders import model_files
 from commonplace.engine.peers import asking
 from commonplace.engine.peers.asking import (
     MIN_SHARE_OF_BEST,
@@ -58,7 +57,7 @@ def test_what_a_hit_must_have_beside_the_others(relevances: list[float | None], 
 @pytest.mark.slow
 def test_what_lies_far_behind_the_best_is_left_out(tmp_path: Path) -> None:
     async def ask(limit: int) -> tuple[set[str], int]:
-        async with Memory("alice", data=tmp_path, embedder="minilm") as memory:
+        async with Memory("alice", data=tmp_path, embedder="encoder") as memory:
             engine = await memory.engine()
             requester = await engine.peers.requester(
                 LOCAL, authenticated=True, agent="alice", claimed="alice", proved=None
@@ -68,11 +67,10 @@ def test_what_lies_far_behind_the_best_is_left_out(tmp_path: Path) -> None:
             return {match.memory.content for match in found.matches}, found.total
 
     async def fill() -> None:
-        async with Memory("alice", data=tmp_path, embedder="minilm") as memory:
+        async with Memory("alice", data=tmp_path, embedder="encoder") as memory:
             for text in ABOUT:
                 await memory.remember(text)
 
-    model_files.build()
     asyncio.run(fill())
     assert asyncio.run(ask(10)) == (set(ABOUT[:2]), 2)
     shown, total = asyncio.run(ask(1))

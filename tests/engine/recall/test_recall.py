@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.embedders.minilm import NAME
+from commonplace.embedders.encoder import NAME
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.recall import recall as recalling, relevance

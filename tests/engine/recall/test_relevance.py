@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.embedders import model_files
-from commonplace.embedders.minilm import NAME, MiniLM
+from commonplace.embedders.encoder import NAME, Encoder
 from commonplace.engine.recall import relevance
 from commonplace.engine.recall.evidence import Evidence
 from commonplace.engine.recall.relevance import Assessment, answer_features, assess, fitted, hit_features, judge_count
@@ -236,8 +235,7 @@ def test_fits_are_read_per_embedder() -> None:
 
 @pytest.mark.slow
 def test_a_few_questions_of_the_corpus_end_to_end() -> None:
-    model_files.build()
-    embedder, judge = MiniLM(), MiniLMJudge()
+    embedder, judge = Encoder(), MiniLMJudge()
     entries = [json.loads(line) for line in (CORPUS / "memories.jsonl").read_text("utf-8").splitlines()]
     coding = [e for e in entries if e["agent_id"] == "coding"]
     vectors = embedder.embed([e["text"] for e in coding])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from commonplace.embedders.base import Embedder
+from commonplace.embedders.base import Embedder, LocalModel
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, memory_vectors, require_operator
 from commonplace.engine.governance.reviews import may_see
@@ -130,6 +131,7 @@ class Upkeep:
         """Check everything; what can be derived again is repaired."""
         await self._log.flush()
         findings = await self._files(who).examine(repair, progress)
+        findings.append(await self._examine_embedder())
         try:
             tenants = await self._core.primary.tenants()
         except Fault as fault:
@@ -141,6 +143,14 @@ class Upkeep:
             except Fault as fault:
                 findings.append(Finding(f"time of {tenant}", False, f"could not be checked: {fault.message}"))
         return findings
+
+    async def _examine_embedder(self) -> Finding:
+        embedding = self._core.embedding
+        if embedding is None:  # by choice, or because the one that made the vectors is not to be had
+            return Finding("embedder", self._core.embedder_info is None, self._core.note or "ok")
+        made_by = embedding.embedder
+        problems = await asyncio.to_thread(made_by.problems) if isinstance(made_by, LocalModel) else []
+        return Finding("embedder", not problems, "; ".join(problems) or "ok")
 
     async def _examine_ledger(self, tenant: str) -> Finding:
         check = f"audit of {tenant}"
