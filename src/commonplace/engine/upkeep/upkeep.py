@@ -14,12 +14,13 @@ import numpy as np
 
 from commonplace.embedders.base import Embedder, LocalModel
 from commonplace.embedders.cache import CachedEmbedder
+from commonplace.embedders.model_files import NAME as MINILM_NAME
+from commonplace.embedders.packaged_files import ENCODER_NAME
 from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, memory_vectors, require_operator
 from commonplace.engine.governance.reviews import may_see
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
-from commonplace.engine.recall import relevance
 from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
@@ -40,6 +41,7 @@ from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
 
 KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
+_ENGLISH = (ENCODER_NAME, MINILM_NAME)  # embedders that were trained on English
 _LATEST = 200  # memories whose language is looked at
 _FOREIGN_ENOUGH = 3  # of those, or questions since the start, in another language than English
 _AT_ONCE = 64  # memories embedded and stored together while reindexing
@@ -99,7 +101,7 @@ class Upkeep:
     async def _suggest_languages(self, who: Principal, agents: list[str], info: EmbedderInfo | None) -> str | None:
         """What to do when the latest memories, or questions, are in languages that our embedder does not read."""
         second = self._core.second
-        if second.store is None or second.info is not None or info is None or not relevance.fitted(info.name):
+        if second.store is None or second.info is not None or info is None or info.name not in _ENGLISH:
             return None
         latest = await self._core.primary.scan(Reach(who.tenant, tuple(agents)), limit=_LATEST)
         foreign = Counter(found for m in latest.memories if (found := language(m.content)) not in (None, "en"))
