@@ -15,6 +15,8 @@ from typing import NamedTuple, Protocol
 
 FITTED = Path(__file__).with_name("multilingual.json")
 FEATURES = ("multilingual", "multilingual_foreign", "dense_foreign")
+#: From here on it stands against those who find nothing. On the tune split it keeps 2 % of what nothing answers.
+CERTAIN = 0.7
 _BEST, _BACKGROUND = 3, 20  # as many as `evidence` reads the background from
 
 

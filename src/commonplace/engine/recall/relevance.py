@@ -113,8 +113,8 @@ async def assess(
     unjudged = fit.whole(answer_features(known, fit.near))
     # No judge reads other languages: of a memory in one only the second embedder can tell, and nobody contradicts it.
     foreign = multilingual.relevance(ranked, count, embedder_name)
-    abroad = max((r for r in foreign if r is not None), default=0.0)
-    asks_judge = judge is not None and (abroad < fit.cut or mode == "always")
+    abroad = max((r for r in foreign if r is not None and r >= multilingual.CERTAIN), default=0.0)
+    asks_judge = judge is not None and (not abroad or mode == "always")
     wanted = judge_count(mode, unjudged, fit) if asks_judge else 0
     texts = [evidence.text_for_judge(question, f.memory) for f in ranked[:wanted]]
     logits, note = await _judged(judge, question.text, texts) if judge is not None and texts else ([], None)
