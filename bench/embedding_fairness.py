@@ -1,6 +1,6 @@
 """How long a recall takes beside a long document, and beside a batch of long texts, compared with a quiet server.
 
-python -m bench.embedding_fairness [--recalls 40] [--embedder minilm] [--json FILE]
+python -m bench.embedding_fairness [--recalls 40] [--embedder encoder] [--json FILE]
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ async def _measure(port: int, recalls: int, path: str, body: Any) -> dict[str, f
     }
 
 
-def measure(recalls: int = 40, embedder: str = "minilm") -> dict[str, dict[str, float]]:
+def measure(recalls: int = 40, embedder: str = "encoder") -> dict[str, dict[str, float]]:
     """Each on a server of its own, since what is embedded behind goes on after it was acknowledged."""
     dice = random.Random(11)
 
@@ -107,7 +107,7 @@ def measure(recalls: int = 40, embedder: str = "minilm") -> dict[str, dict[str, 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--recalls", type=int, default=40)
-    options.add_argument("--embedder", default="minilm")
+    options.add_argument("--embedder", default="encoder")
     options.add_argument("--json", type=Path)
     given = options.parse_args()
     found = measure(given.recalls, given.embedder)

@@ -1,6 +1,6 @@
 """A crowd of clients against a real server: one remember to four recalls, then every acknowledged write is read back.
 
-python -m bench.http_load [--clients 100] [--seconds 30] [--embedder minilm] [--agents 10] [--json FILE]
+python -m bench.http_load [--clients 100] [--seconds 30] [--embedder encoder] [--agents 10] [--json FILE]
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--clients", type=int, default=100)
     options.add_argument("--seconds", type=float, default=30)
-    options.add_argument("--embedder", default="minilm")
+    options.add_argument("--embedder", default="encoder")
     options.add_argument("--agents", type=int, default=10)
     options.add_argument("--json", type=Path)
     given = options.parse_args()

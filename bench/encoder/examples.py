@@ -7,12 +7,12 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.judge.spaces import Question, Space, corpus_spaces
+from commonplace.engine.memory.passages import heading
 from commonplace.wire.record import Memory
 
 if TYPE_CHECKING:
@@ -78,12 +78,8 @@ def _tokenizer(path: Path) -> Tokenizer:
 
 
 def shown(memory: Memory) -> str:
-    """As the product gives a memory to the encoder: a turn of a chat begins with who said it, and when."""
-    if not memory.speaker:
-        return memory.content
-    if memory.event_time is None:
-        return f"{memory.speaker}: {memory.content}"
-    return f"{memory.speaker} ({datetime.fromtimestamp(memory.event_time / 1000, UTC):%Y-%m-%d}): {memory.content}"
+    """As the product gives a memory to the encoder."""
+    return heading(memory) + memory.content
 
 
 def swap_speaker(question: str, speakers: Sequence[str]) -> tuple[str, str] | None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
+
+from commonplace.judges.minilm import MODEL
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.judge", description="The judge and the relevance of hits.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("calibrate", help="fit engine/recall/relevance.json anew")
+    calibrated = commands.add_parser("calibrate", help="fit engine/recall/relevance.json anew")
     measure = commands.add_parser("measure", help="measure on the corpus's test questions")
     measure.add_argument("--split", choices=("tune", "test"), default="test")
     measure.add_argument("--plot", help="write the reliability plot here (PNG)")
+    for command in (calibrated, measure):
+        command.add_argument("--embedder", default="encoder")
+        command.add_argument("--judge", type=Path, default=MODEL, help="another judge's file (ONNX)")
     train = commands.add_parser("train", help="train the judge anew (extra: train)")
     from bench.judge import train as training
 
@@ -22,16 +28,18 @@ def main() -> None:
     if chosen.command == "train":
         training.main(chosen)
         return
-    from commonplace.embedders.minilm import MiniLM
-    from commonplace.judges.minilm import MiniLMJudge
+    from bench.quality.judging import RememberedJudge
+    from commonplace.embedders.registry import open_embedder
 
-    embedder, judge = MiniLM(), MiniLMJudge(remembered=100_000)
+    embedder, judge = open_embedder(chosen.embedder), RememberedJudge(chosen.judge)
+    if embedder is None:
+        raise SystemExit("there is no relevance without an embedder; name one")
     if chosen.command == "calibrate":
         from bench.judge import calibrate
 
-        entry = calibrate.calibrate(embedder, judge)
-        calibrate.write(embedder.name, entry)
-        json.dump(entry, sys.stdout, indent=2)
+        entries = calibrate.calibrate(embedder, judge)
+        calibrate.write(entries)
+        json.dump(entries, sys.stdout, indent=2)
         print()
     else:
         from bench.judge import measure as measuring

@@ -1,45 +1,44 @@
 """Fits the weights and cut-offs of engine/recall/relevance.py and writes relevance.json.
 
-Without the judge: on the spaces of bench/data/judge and the corpus's tune questions. With it: on the tune questions
-alone, because the judge has seen the answers of the others (AUC .97 on them, .76 on spaces left out of its training).
+On the corpus's tune questions alone: the encoder has learned from the spaces of bench/data/judge, and so has the judge,
+which both find their answers too well there. Cut-offs are chosen on scores of agents that the fit has not seen.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.judge import fitting
 from bench.judge.retrieval import Case, K, cases, label
-from bench.judge.spaces import corpus_spaces, judge_spaces
+from bench.judge.spaces import corpus_spaces
 from commonplace.embedders.base import Embedder
 from commonplace.engine.recall import evidence, relevance
-from commonplace.engine.recall.evidence import Evidence
-from commonplace.engine.recall.relevance import JUDGED_ALWAYS, JUDGED_IN_DOUBT, Logistic
-from commonplace.engine.recall.understanding import analyse
+from commonplace.engine.recall.evidence import Background, Evidence
+from commonplace.engine.recall.ranking import WITHOUT_TOKENS, RankedCandidate, fitted_blend, with_verdicts
+from commonplace.engine.recall.relevance import JUDGED_ALWAYS, Logistic
 from commonplace.judges.base import Judge
 
-# Few, each with the sign one expects. Beside the place in the ranking the cheap reading gains nothing from coverage;
-# with the judge, nothing from cosine and margin. For the whole, coverage and names are left out: the questions without
-# an answer were written around names that are in the store, so what is covered well is answered no more often.
-HIT = ("cosine", "margin", "names_missing", "answer_type", "place")
-HIT_JUDGED = ("judge", "coverage", "names_missing", "place")
-WHOLE = ("cosine", "far")
-WHOLE_JUDGED = ("judge", "far")
+Scores = NDArray[np.float64]
+
+#: What may count for the question as a whole and for a hit, and the sign one expects; what has another is left out.
+WHOLE = {"late": 1, "late_margin": 1, "cosine": 1, "margin": 1, "coverage": 1, "names_missing": -1, "answer_type": 1}
+WHOLE_JUDGED = {**WHOLE, "judge": 1}
+HIT = {"blend": 1, "answerable": 1, "late": 1, "cosine": 1, "names_missing": -1, "answer_type": 1, "place": -1}
+HIT_JUDGED = {**HIT, "judge": 1}
 
 FALSE_EMPTY = 0.03
-#: Of those, how many may be lost before the judge is asked.
-FALSE_HOPELESS = 0.01
-#: So sure must the cheap reading be that it is right for the judge to be spared.
-PRECISION = 0.97
-NEAR = 0.3
-#: The corpus is nearer to what agents store than spaces that were made hard on purpose.
-TUNE_WEIGHT = 10.0
+#: Of all questions so many may need the judge.
+JUDGED_SHARE = 0.38
+#: Of the right hits behind the first, so many may be cut off.
+FALSE_CUT = 0.02
 
 
 @dataclass(slots=True)
@@ -47,114 +46,151 @@ class Read:
     """A question with what was seen and judged of its best candidates."""
 
     case: Case
-    seen: list[Evidence]
-    labels: list[bool | None]  # None: neither right nor wrong
-    logits: list[float]
+    whole: dict[str, float]
+    logits: dict[str, float]  # by id, of the best in ranking's order
 
     @property
     def answerable(self) -> bool:
         return self.case.question.answerable
 
+    def features(self, *, judged: bool) -> dict[str, float]:
+        return self.whole | ({"judge": max(self.logits.values(), default=-10.0)} if judged else {})
 
-def read(found: Sequence[Case], judge: Judge | None = None, *, judged: int = JUDGED_ALWAYS) -> list[Read]:
+    def hits(self, whole: float, *, judged: bool) -> list[tuple[dict[str, float], bool | None]]:
+        """Features of the best in the order shown, and whether each is right; None: neither right nor wrong."""
+        found, question = self.case.found, self.case.question
+        logits = self.logits if judged else {}
+        ranked: Sequence[RankedCandidate] = found.ranked
+        ranked = with_verdicts(ranked, logits, fitted_blend(found.fit_name))
+        background = Background.of(ranked)
+        scores = {r.memory.id: r.score for r in found.ranked}
+        rows: list[tuple[dict[str, float], bool | None]] = []
+        for place, r in enumerate(ranked[:K]):
+            id = r.memory.id
+            seen = evidence.evidence_of(found.question, r, background, place)
+            if seen is None or (judged and id not in logits):
+                continue
+            features = relevance.hit_features(seen, logits.get(id), blend=scores[id], answerable=whole)
+            rows.append((features, None if label(r) in question.beside else label(r) in question.gold))
+        return rows
+
+
+def read(found: Sequence[Case], judge: Judge) -> list[Read]:
     result = []
     for case in found:
-        analysed = analyse(case.question.text)
-        seen = [e for e in evidence.gather(analysed, case.ranked, K) if e is not None]
-        ids = [label(r) for r in case.ranked[:K] if r.dense is not None]
-        question = case.question
-        labels = [None if id in question.beside else id in question.gold for id in ids]
-        texts = [evidence.text_for_judge(analysed, r.memory) for r in case.ranked[:judged]]
-        result.append(Read(case, seen, labels, judge.judge(question.text, texts) if judge else []))
+        asked, ranked = case.found.question, case.ranked
+        known: list[Evidence] = [e for e in evidence.gather(asked, ranked, K) if e is not None]
+        best = ranked[:JUDGED_ALWAYS]
+        verdicts = judge.judge(asked.text, [evidence.text_for_judge(asked, r.memory) for r in best])
+        logits = {r.memory.id: logit for r, logit in zip(best, verdicts, strict=True)}
+        result.append(Read(case, relevance.answer_features(known), logits))
     return result
 
 
-def fit_hits(reads: Sequence[Read], weights: Sequence[float] | None = None) -> Logistic:
-    judged = bool(reads[0].logits)
-    rows, labels, each = [], [], []
-    for n, one in enumerate(reads):
-        for place, (seen, right) in enumerate(zip(one.seen, one.labels, strict=True)):
-            if right is None or (judged and place >= len(one.logits)):
-                continue
-            rows.append(relevance.hit_features(seen, one.logits[place] if judged else None))
-            labels.append(right)
-            each.append(weights[n] if weights else 1.0)
-    return fitting.logistic(rows, labels, HIT_JUDGED if judged else HIT, each)
+def fit_wholes(reads: Sequence[Read], *, judged: bool) -> Logistic:
+    rows = [r.features(judged=judged) for r in reads]
+    return fitting.with_signs(rows, [r.answerable for r in reads], WHOLE_JUDGED if judged else WHOLE)
 
 
-def fit_wholes(reads: Sequence[Read], weights: Sequence[float] | None = None) -> Logistic:
-    rows = [relevance.answer_features(r.seen, NEAR, r.logits) for r in reads]
-    names = WHOLE_JUDGED if reads[0].logits else WHOLE
-    return fitting.logistic(rows, [r.answerable for r in reads], names, weights)
+def fit_hits(reads: Sequence[Read], wholes: Scores, *, judged: bool) -> Logistic:
+    rows = [row for r, whole in zip(reads, wholes, strict=True) for row in r.hits(whole, judged=judged)]
+    known = [(features, right) for features, right in rows if right is not None]
+    signs = HIT_JUDGED if judged else HIT
+    return fitting.with_signs([features for features, _ in known], [right for _, right in known], signs)
 
 
-def wholes(fit: Logistic, reads: Sequence[Read]) -> np.ndarray:
-    return np.array([fit(relevance.answer_features(r.seen, NEAR, r.logits)) for r in reads])
+def wholes(fit: Logistic, reads: Sequence[Read], *, judged: bool) -> Scores:
+    return np.array([fit(r.features(judged=judged)) for r in reads])
 
 
-def judged_first(reads: Sequence[Read], count: int) -> list[Read]:
-    """As if only the best `count` had been judged."""
-    return [Read(r.case, r.seen, r.labels, r.logits[:count]) for r in reads]
-
-
-def left_out(reads: Sequence[Read], folds: int = 10) -> float:
-    """AUC of the whole, each space scored by a fit that has not seen it."""
-    names = sorted({r.case.space for r in reads})
-    group = {name: n % folds for n, name in enumerate(names)}
-    of = np.array([group[r.case.space] for r in reads])
+def agents_left_out(reads: Sequence[Read], *, judged: bool) -> Scores:
+    """The whole of each question by a fit that has not seen its agent."""
+    spaces = np.array([r.case.space for r in reads])
     scores = np.zeros(len(reads))
-    for fold in sorted(set(of.tolist())):
-        fit = fit_wholes([r for r, g in zip(reads, of, strict=True) if g != fold])
-        scores[of == fold] = wholes(fit, [r for r, g in zip(reads, of, strict=True) if g == fold])
+    for space in sorted(set(spaces.tolist())):
+        fit = fit_wholes([r for r in reads if r.case.space != space], judged=judged)
+        scores[spaces == space] = wholes(fit, [r for r in reads if r.case.space == space], judged=judged)
+    return scores
+
+
+@dataclass(slots=True)
+class Doubt:
+    """Between which scores of the cheap reading the judge is asked, and the cut-off for those it read."""
+
+    hopeless: float
+    certain: float
+    cut: float
+    emptied: float  # share of the unanswerable that is left empty
+    judged: float  # share of all that needs the judge
+
+
+def choose_doubt(cheap: Scores, judged: Scores, answerable: NDArray[np.bool_]) -> Doubt:
+    """The stretch that leaves most of the unanswerable empty, within what may be judged and wrongly left empty."""
+    allowed = int(FALSE_EMPTY * answerable.sum())
+    steps = [0.0, *np.quantile(cheap, np.linspace(0.02, 1.0, 50)).tolist(), 1.0]
+    best: tuple[tuple[float, float], Doubt] | None = None
+    for hopeless, certain in itertools.combinations(steps, 2):
+        asked = (cheap >= hopeless) & (cheap < certain)
+        lost = int((answerable & (cheap < hopeless)).sum())
+        if asked.mean() > JUDGED_SHARE or lost > allowed or not (asked & answerable).any():
+            continue
+        cut = float(np.sort(judged[asked & answerable])[min(allowed - lost, int((asked & answerable).sum()) - 1)])
+        empty = (cheap < hopeless) | (asked & (judged < cut))
+        emptied, share = float(empty[~answerable].mean()), float(asked.mean())
+        if best is None or (emptied, share) > best[0]:
+            best = (emptied, share), Doubt(hopeless, certain, cut, emptied, share)
+    if best is None:
+        raise SystemExit("no stretch of scores keeps to what may be judged and wrongly left empty")
+    return best[1]
+
+
+def calibrate(embedder: Embedder, judge: Judge) -> dict[str, dict[str, Any]]:
+    """Entries of relevance.json, by name."""
+    entries = {embedder.name: _entry(read(cases(corpus_spaces(), embedder, ["tune"]), judge), judge)}
+    if hasattr(embedder, "encode"):
+        plain = read(cases(corpus_spaces(), embedder, ["tune"], tokens=False), judge)
+        entries[embedder.name + WITHOUT_TOKENS] = _entry(plain, judge)
+    return entries
+
+
+def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
     answerable = np.array([r.answerable for r in reads])
-    return fitting.auc(scores[answerable], scores[~answerable])
-
-
-def calibrate(embedder: Embedder, judge: Judge) -> dict[str, Any]:
-    always = read(cases(corpus_spaces(), embedder, ["tune"]), judge)
-    tune, unread = judged_first(always, JUDGED_IN_DOUBT), judged_first(always, 0)
-    spaces = read(cases(judge_spaces(), embedder, ["fit"]))
-    pooled = [*spaces, *unread]
-    weights = [1.0] * len(spaces) + [TUNE_WEIGHT] * len(tune)
-    whole, whole_judged = (Logistic(**_rounded(fit)) for fit in (fit_wholes(pooled, weights), fit_wholes(tune)))
-
-    answerable = np.array([r.answerable for r in tune])
-    cheap, judged = wholes(whole, unread), wholes(whole_judged, tune)
-    cheap_spaces = wholes(whole, [r for r in spaces if r.answerable])
-    hopeless = min(fitting.highest_cut(s, FALSE_HOPELESS) for s in (cheap[answerable], cheap_spaces))
-    cut = min(fitting.highest_cut(s, FALSE_EMPTY) for s in (cheap[answerable], cheap_spaces))
-    reached = judged[answerable & (cheap >= hopeless)]
-    cut_judged = fitting.highest_cut(reached, FALSE_EMPTY, cut_already=int((cheap[answerable] < hopeless).sum()))
-    cut_always = fitting.highest_cut(wholes(whole_judged, always)[answerable], FALSE_EMPTY)
+    whole, whole_judged = (_rounded(fit_wholes(reads, judged=judged)) for judged in (False, True))
+    cheap, judged = (agents_left_out(reads, judged=judged) for judged in (False, True))
+    doubt = choose_doubt(cheap, judged, answerable)
+    hit = _rounded(fit_hits(reads, wholes(whole, reads, judged=False), judged=False))
+    hit_judged = _rounded(fit_hits(reads, wholes(whole_judged, reads, judged=True), judged=True))
+    cut_hit = min(
+        _cut_hit(reads, fit, lambda r, w=w, j=j: w(r.features(judged=j)), judged=j)
+        for fit, w, j in ((hit, whole, False), (hit_judged, whole_judged, True))
+    )
     return {
         "fitted_on": {
-            "spaces": len({r.case.space for r in spaces}),
-            "questions": len(spaces),
-            "tune_questions": len(tune),
+            "tune_questions": len(reads),
             "judge": judge.name,
-            "auc_unjudged_spaces_left_out": round(left_out(spaces), 3),
-            "auc_judged_agents_left_out": round(left_out(tune), 3),
+            "auc_unjudged_agents_left_out": round(fitting.auc(cheap[answerable], cheap[~answerable]), 3),
+            "auc_judged_agents_left_out": round(fitting.auc(judged[answerable], judged[~answerable]), 3),
+            "judged_share": round(doubt.judged, 3),
+            "emptied_share": round(doubt.emptied, 3),
         },
-        "near": NEAR,
-        "hit": _rounded(fit_hits(pooled, weights)),
-        "hit_judged": _rounded(fit_hits(tune)),
-        "whole": _rounded(whole),
-        "whole_judged": _rounded(whole_judged),
-        "hopeless": _floored(hopeless),
-        "certain": round(_certain(cheap, answerable), 4),
-        "cut": _floored(cut),
-        "cut_judged": _floored(cut_judged),
-        "cut_always": _floored(cut_always),
+        "hit": asdict(hit),
+        "hit_judged": asdict(hit_judged),
+        "whole": asdict(whole),
+        "whole_judged": asdict(whole_judged),
+        "hopeless": _floored(doubt.hopeless),
+        "certain": _floored(doubt.certain),
+        "cut": _floored(fitting.highest_cut(cheap[answerable], FALSE_EMPTY)),
+        "cut_judged": _floored(doubt.cut),
+        "cut_always": _floored(fitting.highest_cut(judged[answerable], FALSE_EMPTY)),
+        "cut_hit": _floored(cut_hit),
+        "judged": JUDGED_ALWAYS,
     }
 
 
-def _certain(scores: np.ndarray, answerable: np.ndarray) -> float:
-    """The lowest score from which on nearly every question is answerable; 1 where there is none."""
-    order = np.argsort(-scores)
-    precision = np.cumsum(answerable[order]) / np.arange(1, len(order) + 1)
-    # A handful of questions proves nothing.
-    good = np.flatnonzero((precision >= PRECISION) & (np.arange(1, len(order) + 1) >= 30))
-    return float(scores[order[good[-1]]]) if len(good) else 1.0
+def _cut_hit(reads: Sequence[Read], fit: Logistic, whole: Callable[[Read], float], *, judged: bool) -> float:
+    """The highest cut-off that keeps nearly all right hits behind the first."""
+    right = [fit(f) for r in reads for f, is_right in r.hits(whole(r), judged=judged) if f["place"] and is_right]
+    return fitting.highest_cut(right, FALSE_CUT)
 
 
 def _floored(cut: float) -> float:
@@ -162,12 +198,11 @@ def _floored(cut: float) -> float:
     return math.floor(cut * 1e4) / 1e4
 
 
-def _rounded(fit: Logistic) -> dict[str, Any]:
-    plain = asdict(fit)
-    return {"bias": round(plain["bias"], 4), "weights": {n: round(w, 4) for n, w in plain["weights"].items()}}
+def _rounded(fit: Logistic) -> Logistic:
+    return Logistic(round(fit.bias, 4), {name: round(weight, 4) for name, weight in fit.weights.items()})
 
 
-def write(embedder_name: str, entry: dict[str, Any]) -> None:
+def write(entries: dict[str, dict[str, Any]]) -> None:
     path = relevance.FITTED
     fits = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    path.write_text(json.dumps(fits | {embedder_name: entry}, indent=2) + "\n", "utf-8")
+    path.write_text(json.dumps(fits | entries, indent=2) + "\n", "utf-8")

@@ -38,6 +38,18 @@ def logistic(rows: Rows, labels: ArrayLike, names: Sequence[str], weights: Array
     return Logistic(float(beta[-1] - own @ centre), dict(zip(names, own.tolist(), strict=True)))
 
 
+def with_signs(rows: Rows, labels: ArrayLike, signs: Mapping[str, int]) -> Logistic:
+    """`logistic` of those features alone whose weights have the sign that is expected of them."""
+    names = [name for name in signs if any(row[name] for row in rows)]
+    while True:
+        fit = logistic(rows, labels, names)
+        wrong = [name for name in names if fit.weights[name] * signs[name] < 0]
+        if not wrong:
+            return fit
+        # The least telling first: without it another may be right again.
+        names.remove(min(wrong, key=lambda name: abs(fit.weights[name]) * np.std([row[name] for row in rows])))
+
+
 def auc(positive: ArrayLike, negative: ArrayLike) -> float:
     """How often one of the first scores above one of the second, ties counting half."""
     p, n = np.asarray(positive, np.float64), np.asarray(negative, np.float64)

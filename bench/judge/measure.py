@@ -8,7 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,15 @@ import numpy as np
 from bench.judge import fitting
 from bench.judge.retrieval import ALICE, Case, K, cases, fill, label
 from bench.judge.spaces import RESULTS, Space, corpus_spaces
+from bench.quality.judging import RememberedJudge
 from commonplace.embedders.base import Embedder
 from commonplace.engine.engine import Engine
-from commonplace.engine.recall import fusion
-from commonplace.engine.recall.ranking import RankedCandidate
-from commonplace.engine.recall.relevance import Assessment, Mode, assess
-from commonplace.engine.recall.search import search
-from commonplace.engine.recall.understanding import analyse
+from commonplace.engine.recall.ranking import RankedCandidate, fitted_blend, with_verdicts
+from commonplace.engine.recall.recall import recall
+from commonplace.engine.recall.relevance import Assessment, Mode, assess, read
 from commonplace.engine.types import Query
 from commonplace.judges.base import Judge
 from commonplace.plugins import open_store
-from commonplace.stores.base import Reach
 from commonplace.wire.record import system_clock
 
 MODES: tuple[Mode, ...] = ("off", "auto", "always")
@@ -39,6 +37,7 @@ class Answer:
     case: Case
     assessment: Assessment[RankedCandidate]
     uncut: Assessment[RankedCandidate]
+    ids: list[str]  # everything found, best first
 
     @property
     def answerable(self) -> float:
@@ -47,12 +46,18 @@ class Answer:
         return value
 
 
-async def answers(found: Sequence[Case], judge: Judge, embedder_name: str, mode: Mode) -> list[Answer]:
-    async def one(case: Case, min_score: float | None) -> Assessment[RankedCandidate]:
-        query = Query((), case.question.text, k=K, judge=mode, min_score=min_score, explain=True)
-        return await assess(judge, analyse(case.question.text), case.ranked, query, embedder_name)
+async def answers(found: Sequence[Case], judge: Judge, mode: Mode) -> list[Answer]:
+    """No time is looked at, so that a slow machine measures the same."""
 
-    return [Answer(c, await one(c, None), await one(c, 0.0)) for c in found]
+    async def one(case: Case) -> Answer:
+        query = Query((), case.question.text, k=K, judge=mode, explain=True)
+        name = case.found.fit_name
+        reading = await read(judge, case.found.question, case.ranked, query, name, timer=lambda: 0.0)
+        ranked = with_verdicts(case.ranked, reading.logits, fitted_blend(name))
+        uncut = assess(reading, ranked, replace(query, min_score=0.0))
+        return Answer(case, assess(reading, ranked, query), uncut, [label(r) for r in ranked])
+
+    return [await one(case) for case in found]
 
 
 def emptiness(given: Sequence[Answer]) -> dict[str, float]:
@@ -79,24 +84,30 @@ def emptiness(given: Sequence[Answer]) -> dict[str, float]:
 
 
 def finding(given: Sequence[Answer]) -> dict[str, float]:
-    """Where the gold is, nothing cut.
+    """Where the gold is, nothing cut, and what is left of it at the default cut-offs.
 
-    `stale_first`: of changed facts, an outdated one before the gold.
+    `stale_first`: of changed facts, an outdated one before the gold. `shown`: hits of an answered question that is not
+    left empty, of ten.
     """
     asked = [a for a in given if a.case.question.answerable]
-    recall, reciprocal, stale = [], [], []
+    recall, kept, reciprocal, stale, shown = [], [], [], [], []
     for answer in asked:
         question = answer.case.question
-        ids = [label(hit.found) for hit in answer.uncut.hits]
-        recall.append(len(question.gold.intersection(ids)) / len(question.gold))
-        reciprocal.append(next((1 / (n + 1) for n, id in enumerate(ids) if id in question.gold), 0.0))
+        left = [label(hit.found) for hit in answer.assessment.hits]
+        recall.append(len(question.gold.intersection(answer.ids[:5])) / len(question.gold))
+        kept.append(len(question.gold.intersection(left[:5])) / len(question.gold))
+        reciprocal.append(next((1 / (n + 1) for n, id in enumerate(answer.ids) if id in question.gold), 0.0))
+        if left:
+            shown.append(len(left))
         if question.category == "changed-fact":
             either = question.gold | question.beside
-            stale.append(next((id in question.beside for id in ids if id in either), False))
+            stale.append(next((id in question.beside for id in answer.ids[:5] if id in either), False))
     return {
         "recall_at_5": float(np.mean(recall)),
-        "mrr_at_5": float(np.mean(reciprocal)),
+        "recall_at_5_cut": float(np.mean(kept)),
+        "mrr": float(np.mean(reciprocal)),
         "stale_first": float(np.mean(stale)) if stale else 0.0,
+        "shown": float(np.mean(shown)) if shown else 0.0,
     }
 
 
@@ -117,40 +128,36 @@ async def timed(spaces: Sequence[Space], embedder: Embedder, judge: Judge, split
     recall_ms, judging_ms = [], []
     with tempfile.TemporaryDirectory() as folder:
         engine = await Engine.open(open_store(f"sqlite://{folder}/bench.db", system_clock), embedder)
+        engine.use_judge(lambda: judge)
         for space in spaces:
             await fill(engine, space)
         asked = [(s.name, q) for s in spaces for q in s.questions if q.split == split]
         for agent, question in asked[:: max(1, len(asked) // _TIMED)]:
-            reach = Reach(ALICE.tenant, (agent,), now=system_clock())
             start = time.perf_counter()
-            found = await search(engine._core, reach, question.text, fusion.OVERFETCH * K)
-            searched = time.perf_counter()
-            query = Query((agent,), question.text, k=K)
-            result = await assess(judge, found.question, found.ranked, query, embedder.name)
-            end = time.perf_counter()
-            recall_ms.append((end - start) * 1e3)
-            if result.judged:
-                judging_ms.append((end - searched) * 1e3)
+            result = await recall(engine._core, ALICE, Query((agent,), question.text, k=K, explain=True))
+            took = (time.perf_counter() - start) * 1e3
+            recall_ms.append(took)
+            if (result.explain or {}).get("relevance", {}).get("judged"):
+                judging_ms.append(took)
         await engine.close()
     return {
-        "judging_ms_p50": statistics.median(judging_ms) if judging_ms else 0.0,
+        "judged_recall_ms_p50": statistics.median(judging_ms) if judging_ms else 0.0,
         "recall_ms_p50": statistics.median(recall_ms),
         "recall_ms_p95": statistics.quantiles(recall_ms, n=20)[-1],
     }
 
 
-def main(embedder: Embedder, judge: Judge, split: str, plot_at: str | None) -> None:
+def main(embedder: Embedder, judge: RememberedJudge, split: str, plot_at: str | None) -> None:
     spaces = corpus_spaces()
     found = cases(spaces, embedder, [split])
     yes = [max(r.dense or 0.0 for r in c.ranked) for c in found if c.question.answerable]
     no = [max(r.dense or 0.0 for r in c.ranked) for c in found if not c.question.answerable]
     print(f"{split}: {len(yes)} answerable, {len(no)} not; AUC of the best cosine {fitting.auc(yes, no):.3f}\n")
-    # Before anything is judged, so that no verdict is remembered.
-    speed = asyncio.run(timed(spaces, embedder, judge, split))
+    speed = asyncio.run(timed(spaces, embedder, judge.fresh, split))
     report: dict[str, Any] = {"split": split, "speed": speed, "modes": {}}
     tables = {}
     for mode in MODES:
-        given = asyncio.run(answers(found, judge, embedder.name, mode))
+        given = asyncio.run(answers(found, judge, mode))
         tables[mode], error = calibrated(given)
         report["modes"][mode] = emptiness(given) | finding(given) | {"calibration_error": error}
         report["modes"][mode]["reliability"] = tables[mode]

@@ -8,21 +8,20 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.judge.kept import KeptVectors
-from bench.judge.spaces import RESULTS, Question, Space
+from bench.judge.spaces import Question, Space
+from bench.quality.embedding import RememberedEmbedder
 from commonplace.embedders.base import Embedder
 from commonplace.engine import BatchItem
 from commonplace.engine.engine import Engine
-from commonplace.engine.recall import fusion
 from commonplace.engine.recall.ranking import RankedCandidate
-from commonplace.engine.recall.search import search
+from commonplace.engine.recall.search import SearchOutcome, search
 from commonplace.engine.types import Draft
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Principal, system_clock
 
-K = 5
+K = 10
 ALICE = Principal()
 
 
@@ -30,7 +29,11 @@ ALICE = Principal()
 class Case:
     space: str
     question: Question
-    ranked: list[RankedCandidate]
+    found: SearchOutcome
+
+    @property
+    def ranked(self) -> list[RankedCandidate]:
+        return self.found.ranked
 
 
 def label(found: RankedCandidate) -> str:
@@ -38,12 +41,13 @@ def label(found: RankedCandidate) -> str:
     return found.memory.aliases[0]
 
 
-def cases(spaces: Sequence[Space], embedder: Embedder, splits: Sequence[str]) -> list[Case]:
-    kept = KeptVectors(embedder, RESULTS)
+def cases(spaces: Sequence[Space], embedder: Embedder, splits: Sequence[str], *, tokens: bool = True) -> list[Case]:
+    """As found in a store that keeps the vectors of tokens, or in one that keeps none."""
+    remembered = RememberedEmbedder(embedder, tokens=tokens)
     try:
-        return asyncio.run(_cases(spaces, kept, splits))
+        return asyncio.run(_cases(spaces, remembered, splits))
     finally:
-        kept.save()
+        remembered.close()
 
 
 async def fill(engine: Engine, space: Space) -> None:
@@ -79,8 +83,7 @@ async def _cases(spaces: Sequence[Space], embedder: Embedder, splits: Sequence[s
             reach = Reach(ALICE.tenant, (space.name,), now=system_clock())
             for question in space.questions:
                 if question.split in splits:
-                    answer = await search(engine._core, reach, question.text, fusion.OVERFETCH * K)
-                    found.append(Case(space.name, question, answer.ranked))
+                    found.append(Case(space.name, question, await search(engine._core, reach, question.text, K)))
             if sys.stderr.isatty():
                 print(f"\rasking: space {number} of {len(spaces)} ", end="", file=sys.stderr, flush=True)
         await engine.close()

@@ -22,8 +22,8 @@ import numpy as np
 
 from bench.judge import fitting
 from bench.judge.invented import Inventor
-from bench.judge.kept import KeptVectors
 from bench.judge.spaces import RESULTS, Question, Space, judge_spaces
+from bench.quality.embedding import RememberedEmbedder
 
 if TYPE_CHECKING:
     from bench.judge.network import CrossEncoder
@@ -118,7 +118,7 @@ def asked(spaces: Sequence[Space]) -> list[Asked]:
     from commonplace.engine.recall.evidence import text_for_judge
     from commonplace.engine.recall.understanding import analyse
 
-    embedder = KeptVectors(MiniLM(), RESULTS)
+    embedder = RememberedEmbedder(MiniLM())
     chance = random.Random(7)
     found = []
     texts = [[text_for_judge(analyse(""), memory) for memory in space.memories] for space in spaces]
@@ -135,7 +135,7 @@ def asked(spaces: Sequence[Space]) -> list[Asked]:
                 for k in chance.sample(others, min(4, len(others)))
             ]
             found.append(Asked(question, texts[n], gold, nearest, elsewhere))
-    embedder.save()
+    embedder.close()
     return found
 
 

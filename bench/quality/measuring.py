@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.quality.datasets import Space
+from bench.quality.judging import RememberedJudge
 from bench.quality.measures import Figures, by_category, figures
 from bench.quality.report import as_json, plots, table
 from bench.quality.sources import Sources
@@ -25,9 +26,8 @@ async def measure(sources: Sources, out: Path, *, quick: bool) -> dict[str, Any]
     }
     began = time.perf_counter()
     results: dict[str, dict[str, dict[str, Figures]]] = {}
-    async with stocked(
-        [*sources.locomo, *sources.corpus, *sources.microbench, *sources.unfiltered], sources.embedder
-    ) as held:
+    everything = [*sources.locomo, *sources.corpus, *sources.microbench, *sources.unfiltered]
+    async with stocked(everything, sources.embedder, RememberedJudge()) as held:
         print(f"stocked in {time.perf_counter() - began:.1f} s, {sources.embedder.embedded} texts embedded for it")
         for name, spaces in sets.items():
             if spaces:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,29 +17,29 @@ from bench.quality import datasets
 from bench.quality.datasets import Question, Space
 from bench.quality.measures import Figures, Outcome, by_category, figures
 from bench.quality.report import table
+from bench.quality.sources import Sources
 from bench.quality.stocked import WHO, stocked
 from bench.quality.tuning import Array, Sample, collect
-from commonplace.embedders.base import Embedder
 from commonplace.engine.recall import multilingual
 from commonplace.engine.recall.ranking import fitted_blend
+from commonplace.wire.record import Memory
 
 _MIXED = ("t_cross_language", "q_people_languages")  # of the small spaces
 _SHARE = 0.3  # of one of their questions, beside one of the corpus
 _RIDGE = 1.0
-#: To look at candidates as they will be looked at; fitted anew from there.
-_START = {"multilingual": 6.0, "multilingual_foreign": 12.0, "dense_foreign": -8.0}
 _READ = 10  # of the best, when it is asked whether one answers
 
 
-async def fit_multilingual(corpus: Sequence[Space], embedder: Embedder, second: Embedder, *, write: bool) -> None:
-    tune = [replace(s, questions=[q for q in s.questions if q.split == "tune"]) for s in corpus]
+async def fit_multilingual(sources: Sources, *, write: bool) -> None:
+    embedder = sources.embedder
+    tune = [replace(s, questions=[q for q in s.questions if q.split == "tune"]) for s in sources.corpus]
     mixed = [s for s in datasets.small_spaces() if s.name.split("/")[0] in _MIXED]
-    base = dict(fitted_blend().weights)
+    base = dict(fitted_blend(embedder.name).weights)
     async with stocked([*tune, *mixed], embedder) as held:
-        await held.engine.upkeep.add_second(WHO, second)
-        samples = [(s, 1.0) for s in await collect(held, tune, base | _START)]
-        samples += [(s, _SHARE) for s in await collect(held, mixed, base | _START)]
-        unanswerable = await collect(held, _unanswerable(tune), base | _START)
+        await held.engine.upkeep.add_second(WHO, sources.second)
+        samples = [(s, 1.0) for s in await collect(held, tune)]
+        samples += [(s, _SHARE) for s in await collect(held, mixed)]
+        unanswerable = await collect(held, _unanswerable(tune))
     asked = [s for s, share in samples if share == 1.0]
     rows: dict[str, Figures] = {"without": figures([Outcome(s.question, s.order(base)) for s in asked])}
     rows |= _left_out(asked, samples, base)
@@ -102,7 +102,7 @@ def _fit_evidence(
     for sample in (*answerable, *unanswerable):
         order = sample.order(weights)
         at = {id: place for place, id in enumerate(sample.ids)}
-        ranked = [_Read(sample.features[at[id]]) for id in order]
+        ranked = [_Read(Memory(id, "", "", "semantic", ""), sample.features[at[id]]) for id in order]
         for id, seen in zip(order, multilingual.foreign_evidence(ranked, _READ), strict=False):
             if seen is not None:
                 rows.append((1.0, *seen))
@@ -116,9 +116,10 @@ def _fit_evidence(
     return float(w[0]), float(w[1]), float(w[2])
 
 
+@dataclass(slots=True)
 class _Read:
-    def __init__(self, features: Mapping[str, float]) -> None:
-        self.features = features
+    memory: Memory
+    features: Mapping[str, float]
 
 
 def _unanswerable(spaces: Sequence[Space]) -> list[Space]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from bench.quality import datasets
 from bench.quality.datasets import Space
 from bench.quality.embedding import RememberedEmbedder
-from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
 
 
@@ -17,7 +16,6 @@ from commonplace.embedders.registry import open_embedder
 class Sources:
     corpus: list[Space]
     embedder: RememberedEmbedder
-    plain: Embedder  # the same without a memory, which keeps no tokens
     locomo: list[Space] = field(default_factory=list)
     microbench: list[Space] = field(default_factory=list)
     unfiltered: list[Space] = field(default_factory=list)  # the same without the filter on the user
@@ -27,7 +25,7 @@ class Sources:
         embedder = open_embedder(spec)
         if embedder is None:
             raise SystemExit("recall without an embedder is keywords only; name one")
-        found = cls(datasets.corpus(), RememberedEmbedder(embedder), embedder)
+        found = cls(datasets.corpus(), RememberedEmbedder(embedder))
         talk = locomo or (shared / "locomo-dev.json" if shared else None)
         if talk and talk.is_file():
             found.locomo = datasets.conversations(talk)
@@ -41,7 +39,7 @@ class Sources:
         return found
 
     @property
-    def second(self) -> Embedder:
+    def second(self) -> RememberedEmbedder:
         second = open_embedder("multilingual")
         assert second is not None
         return RememberedEmbedder(second)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from commonplace.embedders.base import Embedder
+    from commonplace.judges.base import Judge
 
 WHO = Principal()
 _TOGETHER = 32  # written in one unit of work, so that the order of a conversation is the order of its rows
@@ -44,12 +45,15 @@ class Stocked:
 
 
 @asynccontextmanager
-async def stocked(spaces: Sequence[Space], embedder: Embedder | None) -> AsyncIterator[Stocked]:
+async def stocked(
+    spaces: Sequence[Space], embedder: Embedder | None, judge: Judge | None = None
+) -> AsyncIterator[Stocked]:
     """Memories carry their label as an alias, which `supersedes` may name as well as an id."""
     with tempfile.TemporaryDirectory(prefix="commonplace-bench-") as folder:
         held = Stocked()
         store = SqliteStore(Path(folder) / "quality.db", lambda: held.now)
         held.engine = await Engine.open(store, embedder, clock=lambda: held.now)
+        held.core.judge = judge
         try:
             for space in spaces:
                 held.now = space.now

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields
 
 from bench.quality.datasets import Question, Space
 from bench.quality.measures import Outcome
 from bench.quality.stocked import WHO, Stocked, label
 from commonplace.engine.recall import fusion, names
+from commonplace.engine.recall.ranking import fitted_blend
 from commonplace.engine.recall.recall import recall
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, RecallParts
@@ -58,18 +59,17 @@ async def names_out(held: Stocked, space: Space, question: Question) -> list[str
 async def linear_blend(held: Stocked, space: Space, question: Question) -> list[str]:
     parts = RecallParts(**{f.name: f.name in ("names", "context") for f in fields(RecallParts)})
     reach = held.reach(space, question)
-    found = await search(held.core, reach, question.text, K, parts=parts, weights=_LINEAR)
+    found = await search(
+        held.core, reach, question.text, K, parts=parts, blend=fitted_blend()._replace(weights=_LINEAR)
+    )
     return [label(r.memory) for r in found.ranked]
 
 
-def shipped(parts: RecallParts = ALL, weights: Mapping[str, float] | None = None) -> System:
+def shipped(parts: RecallParts = ALL) -> System:
     async def ask(held: Stocked, space: Space, question: Question) -> list[str]:
         reach = held.reach(space, question)
-        if weights is None:
-            query = Query((space.name,), question.text, k=K, where=reach.where)
-            return [label(hit.memory) for hit in (await recall(held.core, WHO, query, parts)).hits]
-        found = await search(held.core, reach, question.text, K, parts=parts, weights=weights)
-        return [label(r.memory) for r in found.ranked]
+        query = Query((space.name,), question.text, k=K, where=reach.where, min_score=0.0)
+        return [label(hit.memory) for hit in (await recall(held.core, WHO, query, parts)).hits]
 
     return ask
 

@@ -4,14 +4,17 @@ logistic regression by Newton's method), then one scale and bias that make the s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.quality.datasets import Question, Space
 from bench.quality.stocked import Stocked, label
+from commonplace.engine.recall.evidence import text_for_judge
+from commonplace.engine.recall.relevance import JUDGED_ALWAYS
 from commonplace.engine.recall.search import search
+from commonplace.judges.base import Judge
 
 Array = NDArray[np.float64]
 
@@ -29,6 +32,7 @@ class Sample:
     question: Question
     ids: list[str]
     features: list[dict[str, float]]
+    texts: list[str] = field(default_factory=list)  # what a judge reads of each
 
     @property
     def gold(self) -> Array:
@@ -37,24 +41,49 @@ class Sample:
     def matrix(self, names: Sequence[str]) -> Array:
         return np.array([[f.get(name, 0.0) for name in names] for f in self.features]).reshape(-1, len(names))
 
+    def sums(self, weights: Mapping[str, float]) -> Array:
+        return self.matrix(list(weights)) @ np.array(list(weights.values()))
+
     def order(self, weights: Mapping[str, float]) -> list[str]:
-        names = list(weights)
-        scores = self.matrix(names) @ np.array([weights[name] for name in names])
-        return [self.ids[i] for i in np.argsort(-scores, kind="stable")]
+        return [self.ids[i] for i in np.argsort(-self.sums(weights), kind="stable")]
+
+    def read_by(self, judge: Judge, weights: Mapping[str, float]) -> Sample:
+        """With a judge's logits for the best of it."""
+        best = np.argsort(-self.sums(weights), kind="stable")[:JUDGED_ALWAYS].tolist()
+        logits = dict(zip(best, judge.judge(self.question.text, [self.texts[i] for i in best]), strict=True))
+        features = [{**f, "judge": logits[i], "judged": 1.0} if i in logits else f for i, f in enumerate(self.features)]
+        return replace(self, features=features)
 
 
-async def collect(held: Stocked, spaces: Sequence[Space], weights: Mapping[str, float] | None = None) -> list[Sample]:
+#: Samples, each with how much it counts.
+Weighted = Sequence[tuple[Sample, float]]
+
+
+async def collect(held: Stocked, spaces: Sequence[Space]) -> list[Sample]:
     samples = []
     for space in spaces:
         for question in space.questions:
             reach = held.reach(space, question)
-            found = await search(held.core, reach, question.text, _K, weights=weights)
+            found = await search(held.core, reach, question.text, _K)
             ids = [label(r.memory) for r in found.ranked]
-            samples.append(Sample(space.name, question, ids, [r.features for r in found.ranked]))
+            texts = [text_for_judge(found.question, r.memory) for r in found.ranked]
+            samples.append(Sample(space.name, question, ids, [r.features for r in found.ranked], texts))
     return samples
 
 
-def fit(samples: Sequence[tuple[Sample, float]], names: Sequence[str], ridge: float = RIDGE) -> dict[str, float]:
+def fit_verdicts(samples: Weighted, weights: Mapping[str, float], judge: Judge) -> dict[str, float]:
+    """What a judge's logit is worth beside these weights, and having been read at all, for the best that it reads."""
+    read = []
+    for sample, weight in samples:
+        judged = sample.read_by(judge, weights)
+        sums = sample.sums(weights).tolist()
+        features = [{**f, "blend": z} for f, z in zip(judged.features, sums, strict=True)]
+        read.append((replace(judged, features=features), weight))
+    found = fit(read, ["blend", "judge", "judged"])
+    return {name: found[name] / found["blend"] for name in ("judge", "judged")}
+
+
+def fit(samples: Weighted, names: Sequence[str], ridge: float = RIDGE) -> dict[str, float]:
     """Weights for these features; each sample counts as much as its second half says."""
     usable = [(s.matrix(names), s.gold, weight) for s, weight in samples if 0 < s.gold.sum() < len(s.ids)]
     rows = np.concatenate([matrix for matrix, _, _ in usable])
@@ -94,7 +123,7 @@ def fit(samples: Sequence[tuple[Sample, float]], names: Sequence[str], ridge: fl
     return {name: float(x) for name, x in zip(names, w / spread, strict=True)}
 
 
-def calibrate(samples: Sequence[tuple[Sample, float]], weights: Mapping[str, float]) -> tuple[float, float]:
+def calibrate(samples: Weighted, weights: Mapping[str, float]) -> tuple[float, float]:
     """(scale, bias) of the logistic curve through the sums."""
     names = list(weights)
     vector = np.array([weights[name] for name in names])

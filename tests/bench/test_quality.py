@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from token_embedder import HashingTokens
 
 from bench.quality import datasets, measures, tuning
 from bench.quality.datasets import Question, Space
@@ -16,7 +17,7 @@ from bench.quality.stocked import label, stocked
 from bench.quality.systems import ABLATIONS, BASELINES, outcomes, shipped
 from bench.quality.tuning import Sample
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine.recall.ranking import WEIGHTS_FILE, fitted_blend
+from commonplace.engine.recall.ranking import WEIGHTS_FILE, blends
 from commonplace.engine.types import Draft
 
 
@@ -77,6 +78,18 @@ def test_the_embedder_remembers_on_disk(tmp_path: Path) -> None:
     again.close()
 
 
+def test_token_vectors_are_remembered_as_they_are_given_or_left_out(tmp_path: Path) -> None:
+    first = RememberedEmbedder(HashingTokens(), tmp_path)
+    again = RememberedEmbedder(HashingTokens(), tmp_path)
+    (made,), (kept,) = first.encode(["blue harbour"]), again.encode(["blue harbour"])
+    assert made.tokens.size
+    for one, other in zip(made, kept, strict=True):
+        assert np.array_equal(one, other)
+    (plain,) = first.without_tokens().encode(["blue harbour"])
+    assert not plain.tokens.size
+    assert np.array_equal(plain.vector, made.vector)
+
+
 def test_fitting_finds_the_feature_that_tells() -> None:
     generator = np.random.default_rng(7)
     samples = []
@@ -94,7 +107,8 @@ def test_fitting_finds_the_feature_that_tells() -> None:
 
 def test_every_shipped_weight_is_explained() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "recall.md").read_text()
-    assert [name for name in fitted_blend().weights if f"`{name}`" not in page] == []
+    used = {name for blend in blends().values() for name in blend.weights}
+    assert [name for name in sorted(used) if f"`{name}`" not in page] == []
     assert WEIGHTS_FILE.is_file()
 
 

@@ -50,6 +50,7 @@ def test_one_pass_gives_the_same_vector_and_those_of_the_tokens(encoder: Encoder
         np.testing.assert_allclose(np.linalg.norm(each.tokens, axis=1), 1, atol=1e-5)
         assert each.weights.shape == each.kept.shape == (count,)
         assert (each.weights > 0).all()
+        assert all(array.base is None for array in each), "whoever keeps one keeps no other"
 
 
 @given(text=st.text(max_size=300))
@@ -205,3 +206,12 @@ def test_a_file_is_read_for_its_hash_again_only_when_it_changed(
     os.utime(path, ns=(1, 1))
     with pytest.raises(Unavailable, match="the model is damaged"):
         file.checked()
+
+
+def test_what_ships_is_whole_and_says_what_it_was_made_from() -> None:
+    root = Path(__file__).parents[2]
+    assert packaged_files.problems(packaged_files.ENCODER, packaged_files.TOKENIZER) == []
+    assert '"NOTICE"' in (root / "pyproject.toml").read_text("utf-8")
+    notice = (root / "NOTICE").read_text("utf-8")
+    for file in (packaged_files.ENCODER, packaged_files.TOKENIZER):
+        assert str(file.path.relative_to(root)) in notice

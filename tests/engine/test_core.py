@@ -116,8 +116,8 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
         running, other = await two_engines(path, HashingEmbedder(128))
         await other.upkeep.reindex(WHO, HashingEmbedder(64))
         opening: list[str] = []
-        really = core.open_embedder
-        monkeypatch.setattr(core, "open_embedder", lambda name: opening.append(name) or really(name))  # type: ignore
+        really = core.open_recorded
+        monkeypatch.setattr(core, "open_recorded", lambda name: opening.append(name) or really(name))  # type: ignore
         found = await asyncio.gather(*(recall_explained(running) for _ in range(12)))
         assert opening == ["hashing-64"]
         assert all(cosines(one) == pytest.approx(cosines(found[0])) for one in found)
@@ -129,13 +129,13 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
 
 def test_relevance_is_told_the_embedder_that_was_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str | None] = []
-    really = relevance.assess
+    really = relevance.read
 
-    async def assess(*args: Any, **options: Any) -> Any:
-        names.append(signature(really).bind(*args, **options).arguments["embedder_name"])
+    async def read(*args: Any, **options: Any) -> Any:
+        names.append(signature(really).bind(*args, **options).arguments["fit_name"])
         return await really(*args, **options)
 
-    monkeypatch.setattr(relevance, "assess", assess)
+    monkeypatch.setattr(relevance, "read", read)
 
     async def scenario() -> None:
         running, other = await two_engines(path, HashingEmbedder(128))

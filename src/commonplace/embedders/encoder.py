@@ -40,8 +40,9 @@ class Encoder(OnnxEmbedder):
             return []
         ids, rows = self._pass(list(texts), ["embedding", "tokens", "weights"])
         vectors = unit_rows([row[0] for row in rows], count=len(rows), source=self.name)
+        # Own copies: a view would keep the whole batch alive wherever one of them is cached.
         return [
-            Encoding(vector, tokens[: len(own)].copy(), weights[: len(own), 0].copy(), ~self._dropped[own])
+            Encoding(vector.copy(), tokens[: len(own)].copy(), weights[: len(own), 0].copy(), ~self._dropped[own])
             for vector, own, (_, tokens, weights) in zip(vectors, ids, rows, strict=True)
         ]
 

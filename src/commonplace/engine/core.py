@@ -101,8 +101,9 @@ class Core:
             self.note = None
         else:
             self.embedding = None
+            made_by = f"{info.name} with {info.dimension} dimensions" if info.name == embedder.name else info.name
             self.note = (
-                f"this store's vectors were made by {info.name}, which cannot be used here: recall is by keywords "
+                f"this store's vectors were made by {made_by}, which cannot be used here: recall is by keywords "
                 f"only until `commonplace reindex` has made them anew with {embedder.name}"
             )
         if old is not None and old is not self.embedding:

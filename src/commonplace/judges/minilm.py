@@ -37,10 +37,12 @@ _REMEMBERED = 4096
 
 class MiniLMJudge:
     name = NAME
+    #: Each pair costs for itself, so that a few at a time cost no more than all at once.
+    reads_pairs = True
     note: str | None = None
 
-    def __init__(self, model: Path = MODEL, *, remembered: int = _REMEMBERED) -> None:
-        self._model = model
+    def __init__(self, model: Path = MODEL, *, sha256: str = SHA256, remembered: int = _REMEMBERED) -> None:
+        self._model = replace(FILE, path=model, sha256=sha256)
         self._loading = threading.Lock()
         self._loaded: tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer] | None = None
         self._remembered = remembered
@@ -96,7 +98,7 @@ class MiniLMJudge:
         with self._loading:
             loaded = self._loaded
             if loaded is None:
-                model = replace(FILE, path=self._model).checked()
+                model = self._model.checked()
                 tokenizer = packaged_files.TOKENIZER.checked().read_bytes()
                 session = onnx_encoder.load_session(model, "the judge", threads=1)
                 reader = onnx_encoder.load_tokenizer(tokenizer, MAX_TOKENS, "the judge's tokenizer")

@@ -18,9 +18,11 @@ _BLOCK = 1024  # so many are floats at once, and stay in the cache meanwhile
 
 def to_fixed(vectors: Vectors) -> FixedPoint:
     """Of any shape; what is no finite number stays recognisable."""
-    scaled = np.rint(np.minimum(np.maximum(vectors * np.float32(_ONE), -_ONE), _ONE))
-    finite = np.isfinite(vectors)
-    return (scaled if finite.all() else np.where(finite, scaled, _NOT_A_NUMBER)).astype("<i2")
+    scaled = np.rint(vectors * np.float32(_ONE))
+    if not np.absolute(scaled).max(initial=0) <= _ONE:  # which what is no number is not, either
+        scaled = np.where(np.isfinite(vectors), np.clip(scaled, -_ONE, _ONE), _NOT_A_NUMBER)
+    fixed: FixedPoint = scaled.astype("<i2")
+    return fixed
 
 
 def to_floats(vectors: FixedPoint) -> Vectors:

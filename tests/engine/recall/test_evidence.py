@@ -14,6 +14,7 @@ from commonplace.wire.record import Memory
 class Candidate:
     memory: Memory
     dense: float | None
+    late: float | None = None
 
 
 def memory(content: str, **fields: object) -> Memory:
@@ -86,6 +87,16 @@ def test_margin_is_over_the_background() -> None:
     (alone,) = gather(analyse("tea?"), [Candidate(memory("tea"), 0.9)], 1)
     assert alone is not None
     assert alone.margin == pytest.approx(0.0)
+
+
+def test_late_interaction_and_its_margin_are_evidence_where_there_are_any() -> None:
+    lates = [0.9, 0.8, 0.7, *[0.2] * 10]
+    first, *_ = gather(analyse("tea?"), [Candidate(memory("tea"), 0.5, late) for late in lates], 2)
+    assert first is not None
+    assert (first.late, first.late_margin) == (0.9, pytest.approx(0.7))
+    (without,) = gather(analyse("tea?"), [Candidate(memory("tea"), 0.5)], 1)
+    assert without is not None
+    assert (without.late, without.late_margin) == (0.0, 0.0)
 
 
 def test_a_memory_without_a_vector_gives_no_evidence() -> None:

@@ -50,6 +50,33 @@ def test_scores_of_both_legs_and_the_share_of_words() -> None:
     assert reader.own_features(other) == {"dense": 0.0, "keyword": 0.25, "coverage": 0.5}
 
 
+def test_late_interaction_is_a_feature_where_the_store_knows_it() -> None:
+    assert extractor("tea").own_features(Candidate(memory(), 0.4, late=0.6))["late"] == 0.6
+    assert "late" not in extractor("tea").own_features(Candidate(memory(), 0.4))
+
+
+def test_one_without_tokens_among_others_is_taken_to_be_as_much_above_its_cosine() -> None:
+    found = [Candidate(memory(), 0.4, late=0.6), Candidate(memory(), 0.2, late=0.3)]
+    reader = extractor("tea", found)
+    assert reader.own_features(Candidate(memory(), 0.5))["late"] == pytest.approx(0.65)
+    assert "late" not in reader.own_features(Candidate(memory(), None, 1.0))
+
+
+def test_late_interaction_of_those_around_it_counts_as_far_as_it_is_more() -> None:
+    said = Candidate(memory(), 0.4, late=0.5)
+    around = [Candidate(memory(), 0.1, late=late) for late in (0.7, 0.4, 0.8)]
+    reader = extractor("tea", [said])
+    own = reader.own_features(said)
+    reader.add_context(own, said, [around[0], around[2]], [around[1]])
+    assert own["before_gain"] == pytest.approx(0.2)
+    assert own["after_gain"] == 0.0
+    assert own["farther_gain"] == pytest.approx(0.3)
+    plain = Candidate(memory(), 0.4)
+    own = extractor("tea", [plain]).own_features(plain)
+    extractor("tea", [plain]).add_context(own, plain, [Candidate(memory(), 0.6)], [])
+    assert own["before_gain"] == pytest.approx(0.2)
+
+
 def test_a_candidate_that_no_leg_scored_has_nothing() -> None:
     assert own_features("", memory()) == {"dense": 0.0, "keyword": 0.0, "coverage": 0.0}
 
@@ -77,7 +104,11 @@ def test_length_counts_beyond_four_hundred_characters(size: int, long: float | N
         ("the blue harbour at night", {"entity_name": "blue_harbour"}, "subject", 1.0, "names"),
         ("the harbour at night", {"entity_name": "blue-harbour"}, "subject", None, "names"),
         ("in March", {"event_time": NOW - DAY_MS}, "time", 1.0, "times"),
-        ("in March", {"created_at": NOW - DAY_MS}, "time", 1.0, "times"),
+        ("in March", {"created_at": NOW - DAY_MS}, "time", None, "times"),
+        ("this week", {"created_at": NOW}, "time", None, "times"),
+        ("what is on tonight", {"created_at": NOW}, "time", None, "times"),
+        ("last week", {"created_at": NOW - 7 * DAY_MS}, "time", 1.0, "times"),
+        ("last week", {"created_at": NOW}, "time", None, "times"),
         ("at night", {"event_time": NOW}, "time", None, "times"),
         ("a lamp", {"importance": 0.9}, "importance", pytest.approx(0.4), None),
         ("a lamp", {"importance": 0.0}, "importance", -0.5, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,17 @@ from hypothesis import given, strategies as st
 from commonplace.engine.recall import ranking
 from commonplace.engine.recall.ranking import (
     CLOSELY,
+    FOR_OTHERS,
+    WITHOUT_TOKENS,
+    Blend,
     RankedCandidate,
     Shortlist,
+    blends,
+    fit_name,
     fitted_blend,
-    probability,
     text_key,
     total,
+    with_verdicts,
 )
 from commonplace.engine.recall.understanding import RecallParts, analyse
 from commonplace.stores.base import AgentContext, Candidate
@@ -147,26 +153,28 @@ def test_only_features_with_a_weight_count() -> None:
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_a_greater_sum_is_never_less_probable(z: float, more: float) -> None:
+    probability = fitted_blend().probability
     assert 0.0 < probability(z) <= probability(z + more) < 1.0 + 1e-12
 
 
-def test_every_weight_that_ships_is_a_finite_number() -> None:
-    weights, *line = fitted_blend()
+@pytest.mark.parametrize("name", sorted(blends()))
+def test_every_weight_that_ships_is_a_finite_number(name: str) -> None:
+    weights, *line = fitted_blend(name)
     assert all(math.isfinite(number) for number in (*weights.values(), *line))
     assert {"dense", "keyword", "coverage"} <= set(weights)
 
 
 def test_the_weights_are_read_at_first_use_and_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     beside = tmp_path / "weights.json"
-    beside.write_text('{"weights": {"dense": 3.0}, "scale": 1.0, "bias": 0.0}')
+    beside.write_text(json.dumps({FOR_OTHERS: {"weights": {"dense": 3.0}, "scale": 1.0, "bias": 0.0}}))
     monkeypatch.setattr(ranking, "WEIGHTS_FILE", beside)
-    fitted_blend.cache_clear()
+    blends.cache_clear()
     try:
         assert fitted_blend().weights == {"dense": 3.0}
         beside.unlink()
         assert fitted_blend().weights == {"dense": 3.0}
     finally:
-        fitted_blend.cache_clear()
+        blends.cache_clear()
 
 
 # what says the same
@@ -247,5 +255,70 @@ def test_a_chain_of_replacements_ends_with_the_newest_in_front() -> None:
 
 def test_weights_are_those_that_are_given() -> None:
     found = [Candidate(memory("a", "one"), 0.9, 0.0), Candidate(memory("b", "two"), 0.1, 5.0)]
-    assert order(rank(found, weights={"dense": 1.0})) == ["a", "b"]
-    assert order(rank(found, weights={"keyword": 1.0})) == ["b", "a"]
+    assert order(rank(found, blend=Blend({"dense": 1.0}, 1.0, 0.0))) == ["a", "b"]
+    assert order(rank(found, blend=Blend({"keyword": 1.0}, 1.0, 0.0))) == ["b", "a"]
+
+
+# an embedder's own weights
+
+
+def test_each_embedder_has_its_own_weights_and_others_those_of_the_first() -> None:
+    assert fitted_blend("commonplace-encoder-1/int8w").weights["late"] > 0
+    assert fitted_blend("someone-elses") == fitted_blend(None) == fitted_blend(FOR_OTHERS)
+    assert "late" not in fitted_blend().weights
+
+
+@pytest.mark.parametrize(
+    ("embedder", "late", "name"),
+    [
+        ("commonplace-encoder-1/int8w", 0.5, "commonplace-encoder-1/int8w"),
+        ("commonplace-encoder-1/int8w", None, "commonplace-encoder-1/int8w" + WITHOUT_TOKENS),
+        (FOR_OTHERS, None, FOR_OTHERS),
+        ("someone-elses", None, "someone-elses"),
+    ],
+)
+def test_a_store_that_keeps_no_tokens_has_a_fit_without_them(embedder: str, late: float | None, name: str) -> None:
+    found = [Candidate(memory("a", "one"), 0.5), Candidate(memory("b", "two"), 0.4, late=late)]
+    assert fit_name(embedder, found) == name
+    assert "late" not in fitted_blend(fit_name(embedder, found[:1])).weights
+
+
+# what a judge says is one more feature
+
+JUDGED = Blend({"dense": 10.0, "judge": 0.5, "judged": 1.0}, 1.0, -5.0)
+
+
+def judged_order(found: list[Candidate], logits: dict[str, float], blend: Blend = JUDGED, **replaced: str) -> list[str]:
+    ranked = Shortlist(found, analyse("where is it"), replaced, blend=blend).ranked()
+    return [r.memory.id for r in with_verdicts(ranked, logits, blend)]
+
+
+THREE = [Candidate(memory(id, f"text {id}"), dense) for id, dense in (("a", 0.5), ("b", 0.45), ("c", 0.4))]
+
+
+def test_a_verdict_is_added_to_the_blend_and_does_not_replace_it() -> None:
+    assert judged_order(THREE, {"a": -6.0, "b": 2.0}) == ["b", "c", "a"]
+    assert judged_order(THREE, {"a": 0.0, "b": 0.5, "c": 0.6}) == ["a", "b", "c"]
+
+
+def test_verdicts_show_as_features() -> None:
+    ranked = Shortlist(THREE, blend=JUDGED).ranked()
+    first, second, _ = with_verdicts(ranked, {"a": 1.5}, JUDGED)
+    assert (first.features["judge"], first.features["judged"]) == (1.5, 1.0)
+    assert "judge" not in second.features
+    assert first.score == pytest.approx(JUDGED.probability(total(first.features, JUDGED.weights)))
+    assert "judge" not in ranked[0].features
+
+
+def test_without_a_weight_for_it_a_verdict_moves_nothing() -> None:
+    plain = Blend({"dense": 10.0}, 1.0, -5.0)
+    assert judged_order(THREE, {"a": -9.0, "c": 9.0}, plain) == ["a", "b", "c"]
+
+
+def test_what_replaced_a_memory_stands_before_it_whatever_a_judge_says() -> None:
+    assert judged_order(THREE, {"a": 9.0, "c": -9.0}, a="c") == ["c", "a", "b"]
+
+
+def test_what_says_the_same_again_stays_behind_whatever_a_judge_says() -> None:
+    twins = [*THREE, Candidate(memory("d", "Text: a!"), 0.48)]
+    assert judged_order(twins, {"d": 9.0}) == ["a", "b", "c", "d"]

@@ -13,7 +13,15 @@ from hypothesis import given, strategies as st
 from commonplace.embedders.encoder import NAME, Encoder
 from commonplace.engine.recall import relevance
 from commonplace.engine.recall.evidence import Evidence
-from commonplace.engine.recall.relevance import Assessment, answer_features, assess, fitted, hit_features, judge_count
+from commonplace.engine.recall.relevance import (
+    Assessment,
+    answer_features,
+    assess,
+    fitted,
+    hit_features,
+    judge_count,
+    read,
+)
 from commonplace.engine.recall.understanding import analyse
 from commonplace.engine.types import Query
 from commonplace.judges.minilm import MiniLMJudge
@@ -29,6 +37,7 @@ class ScoredMemory:
     memory: Memory
     score: float
     dense: float | None
+    late: float | None = None
     features: dict[str, float] = field(default_factory=dict)
 
 
@@ -62,7 +71,8 @@ def candidates(*cosines: float | None) -> list[ScoredMemory]:
 def assess_with(judge: Any, ranked: Sequence[ScoredMemory], **options: Any) -> Assessment[ScoredMemory]:
     name = options.pop("embedder_name", NAME)
     query = Query(("a",), QUESTION, **{"judge": options.pop("mode", "auto"), **options})
-    return asyncio.run(assess(judge, analyse(QUESTION), ranked, query, name))
+    reading = asyncio.run(read(judge, analyse(QUESTION), ranked, query, name))
+    return assess(reading, ranked, query)
 
 
 def ids(assessment: Assessment[ScoredMemory]) -> list[str]:
@@ -116,8 +126,8 @@ def test_nearer_and_better_judged_is_never_less_answerable(cosine: float, more: 
     assert fit is not None
     less, nearer = (Evidence(c, 0.5, 0.1, 0.0, 0.0) for c in (cosine, cosine + more))
     assert fit.whole(answer_features([less], fit.near)) <= fit.whole(answer_features([nearer], fit.near)) + 1e-12
-    one = fit.whole_judged(answer_features([less], fit.near, [logit]))
-    assert one <= fit.whole_judged(answer_features([less], fit.near, [logit + more])) + 1e-12
+    one = fit.whole_judged(answer_features([less], fit.near) | {"judge": logit})
+    assert one <= fit.whole_judged(answer_features([less], fit.near) | {"judge": logit + more}) + 1e-12
 
 
 def test_a_question_nothing_answers_is_left_empty_and_says_why() -> None:
@@ -246,7 +256,9 @@ def test_a_few_questions_of_the_corpus_end_to_end() -> None:
             ScoredMemory(Memory(e["id"], "local", "coding", "semantic", e["text"]), float(c), float(c))
             for c, e in sorted(zip(cosines, coding, strict=True), key=lambda pair: -pair[0])
         ]
-        return asyncio.run(assess(judge, analyse(question), ranked[:20], Query(("coding",), question), embedder.name))
+        query = Query(("coding",), question)
+        reading = asyncio.run(read(judge, analyse(question), ranked[:20], query, embedder.name))
+        return assess(reading, ranked[:20], query)
 
     answered = ask("What happens to stored readings when the disk buffer on a gateway is full?")
     assert answered.hits[0].found.memory.id == "cod-027"

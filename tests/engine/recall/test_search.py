@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from token_embedder import HashingTokens
 
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine.engine import Engine
+from commonplace.engine.recall.ranking import Blend
 from commonplace.engine.recall.search import SearchOutcome, search
 from commonplace.engine.recall.understanding import ALL, RecallParts
-from commonplace.engine.types import Query, Snapshot
+from commonplace.engine.types import Draft, Query, Snapshot
 from commonplace.stores.base import Reach, Search
-from commonplace.testing.subject import WHO, Subject
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.times import DAY_MS
 
 REACH = Reach("local", ("agent",))
@@ -117,7 +123,7 @@ def test_around_gives_runs_in_the_order_written(subject: Subject, run: Any) -> N
     run(work())
 
 
-@pytest.mark.parametrize(("k", "limit"), [(1, 15), (5, 15), (7, 15), (8, 16), (50, 100)])
+@pytest.mark.parametrize(("k", "limit"), [(1, 20), (5, 20), (10, 20), (11, 22), (50, 100)])
 def test_each_leg_gives_twice_what_is_wanted_and_never_few(
     subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, k: int, limit: int
 ) -> None:
@@ -152,6 +158,33 @@ def test_names_are_taken_out_of_what_is_searched_for(subject: Subject, run: Any)
     assert find(subject, run, "What did Alice paint?").question.sought == "What did paint?"
     whole = find(subject, run, "What did Alice paint?", parts=RecallParts(names=False)).question
     assert (whole.sought, whole.people) == ("What did Alice paint?", ())
+
+
+@pytest.mark.parametrize(
+    ("embedder", "read"), [(HashingEmbedder(), "What did paint?"), (HashingTokens(), "What did Alice paint?")]
+)
+def test_an_embedder_that_reads_speakers_reads_who_is_asked_about(
+    run: Any, monkeypatch: pytest.MonkeyPatch, embedder: HashingEmbedder, read: str
+) -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
+        engine = await Engine.open(InMemory(clock), embedder, clock=clock)
+        await engine.remember(WHO, Draft("agent", "episodic", "I painted a lake", speaker="Alice"))
+        asked: list[str] = []
+        really = engine._core.encode_with_info
+
+        async def encode(texts: Sequence[str], *args: Any, **options: Any) -> Any:
+            asked.extend(texts)
+            return await really(texts, *args, **options)
+
+        monkeypatch.setattr(engine._core, "encode_with_info", encode)
+        found = await search(engine._core, REACH, "What did Alice paint?", 5)
+        assert asked == [read]
+        assert found.question.sought == "What did paint?", "words are looked for without the name all the same"
+        assert (found.ranked[0].late is not None) is (read != found.question.sought)
+        await engine.close()
+
+    run(scenario())
 
 
 def test_a_snapshot_is_asked_at_its_own_time_and_knows_nobody(subject: Subject, run: Any) -> None:
@@ -195,7 +228,7 @@ def test_weights_are_those_that_are_given(subject: Subject, run: Any) -> None:
     run(subject.remember("blue harbour", importance=0.0))
     run(subject.remember("green meadow", importance=1.0))
     assert contents(find(subject, run, "blue harbour"))[0] == "blue harbour"
-    assert contents(find(subject, run, "blue harbour", weights={"importance": 9.0}))[0] == "green meadow"
+    assert contents(find(subject, run, "blue harbour", blend=Blend({"importance": 9.0}, 1.0, 0.0)))[0] == "green meadow"
 
 
 @pytest.mark.parametrize("text", ["blue harbour", "the of and"])

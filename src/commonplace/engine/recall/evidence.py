@@ -24,6 +24,8 @@ class DenseCandidate(Protocol):
     def memory(self) -> Memory: ...
     @property
     def dense(self) -> float | None: ...
+    @property
+    def late(self) -> float | None: ...
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,15 +38,27 @@ class Evidence:
     names_missing: float  # share of the names and numbers asked about that the memory lacks
     answer_type: float  # 1 when it has the kind of thing that is asked for, -1 when not, 0 when nothing is
     place: float = 0.0  # logarithm of its place in the ranking, 0 for the best: ranking has seen more than is here
+    late: float = 0.0  # late interaction
+    late_margin: float = 0.0  # and how much it is above the background's
+
+
+@dataclass(slots=True, frozen=True)
+class Background:
+    """What this agent's memories score on the question because they score so on anything."""
+
+    cosine: float
+    late: float
+
+    @classmethod
+    def of(cls, found: Sequence[DenseCandidate]) -> Background:
+        cosines = [f.dense for f in found if f.dense is not None]
+        return cls(_background(cosines), _background([f.late for f in found if f.late is not None]))
 
 
 def gather(question: Question, found: Sequence[DenseCandidate], count: int) -> list[Evidence | None]:
     """For the first `count` of `found`; None for a memory that has no vector."""
-    background = _background([f.dense for f in found if f.dense is not None])
-    return [
-        None if f.dense is None else _evidence(question, f.memory, f.dense, background, place)
-        for place, f in enumerate(found[:count])
-    ]
+    background = Background.of(found)
+    return [evidence_of(question, f, background, place) for place, f in enumerate(found[:count])]
 
 
 def text_for_judge(question: Question, memory: Memory) -> str:
@@ -54,25 +68,30 @@ def text_for_judge(question: Question, memory: Memory) -> str:
     return heading(memory) + passage
 
 
-def _evidence(question: Question, memory: Memory, cosine: float, background: float, place: int) -> Evidence:
+def evidence_of(question: Question, found: DenseCandidate, background: Background, place: int) -> Evidence | None:
+    if found.dense is None:
+        return None
+    memory = found.memory
     terms = _terms(f"{indexed_text(memory)}\n{memory.speaker or ''}")
     missing = [name for name in question.names if not terms.issuperset(name)]
     fits = 0.0
     if question.wants is not None:
         fits = 1.0 if has_kind(question.wants, memory.content) else -1.0
     return Evidence(
-        cosine=cosine,
+        cosine=found.dense,
         coverage=_share(question.terms, terms),
-        margin=cosine - background,
+        margin=found.dense - background.cosine,
         names_missing=len(missing) / len(question.names) if question.names else 0.0,
         answer_type=fits,
         place=math.log1p(place),
+        late=found.late or 0.0,
+        late_margin=0.0 if found.late is None else found.late - background.late,
     )
 
 
-def _background(cosines: list[float]) -> float:
+def _background(scores: list[float]) -> float:
     """The mean of those after the best few; of all of them where there are hardly more."""
-    ordered = sorted(cosines, reverse=True)
+    ordered = sorted(scores, reverse=True)
     rest = ordered[_BEST:_BACKGROUND] if len(ordered) > 2 * _BEST else ordered
     return sum(rest) / len(rest) if rest else 0.0
 

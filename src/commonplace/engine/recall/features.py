@@ -32,6 +32,9 @@ class FeatureExtractor:
         self._best = max((c.keyword or 0.0 for c in candidates), default=0.0) or 1.0
         self._people = frozenset(asked.people)
         self._first_names = frozenset(_WORD.findall(person.casefold())[0] for person in asked.people)
+        # One that was given its vector has no tokens: it is taken to be as much above its cosine as the others are.
+        above = [c.late - c.dense for c in candidates if c.late is not None and c.dense is not None]
+        self._late_above = sum(above) / len(above) if above else None
         moments = [event_moment(c.memory) for c in candidates] if parts.recency else []
         self._oldest = min(moments, default=0)
         self._age = max(moments, default=0) - self._oldest
@@ -46,6 +49,8 @@ class FeatureExtractor:
         size = len(memory.content)
         covered = (c.matched or 0).bit_count() / asked.sought_terms if asked.sought_terms else 0.0
         features = {"dense": c.dense or 0.0, "keyword": min((c.keyword or 0.0) / self._best, 1.0), "coverage": covered}
+        if (late := self._late(c)) is not None:
+            features["late"] = late
         if c.second is not None:
             self._add_multilingual(features, c.second, memory)
         if size > _LONG:
@@ -58,7 +63,10 @@ class FeatureExtractor:
         if parts.names and (memory.user_id or memory.entity_name) and _is_named(memory, asked.words):
             features["subject"] = 1.0
         if asked.periods:
-            features["time"] = times.agreement(asked.periods, event_moment(memory))
+            if memory.event_time is not None:
+                features["time"] = times.agreement(asked.periods, memory.event_time)
+            elif times.written_within(asked.periods, memory.created_at):
+                features["time"] = 1.0
         if parts.validity and self.replacement(memory) is not None:
             features["replaced_asked" if asked.past else "replaced"] = 1.0
         if self._age:
@@ -78,6 +86,8 @@ class FeatureExtractor:
             own["foreign"] = 1.0
             own["multilingual_foreign"] = cosine
             own["dense_foreign"] = own["dense"]
+            if "late" in own:
+                own["late_foreign"] = own["late"]
 
     def add_word_features(self, own: Features, memory: Memory) -> None:
         """Adds what only its words tell."""
@@ -102,21 +112,31 @@ class FeatureExtractor:
 
     def add_context(self, own: Features, c: Candidate, before: Sequence[Candidate], after: Sequence[Candidate]) -> None:
         """Adds what those said just before and after, nearest first, have beyond what it has itself."""
-        dense, matched = own["dense"], c.matched or 0
-        terms = self._asked.sought_terms
+        matched, terms = c.matched or 0, self._asked.sought_terms
+        near = self._near(c)
         if before:
-            own["before_gain"] = max((before[0].dense or 0.0) - dense, 0.0)
+            own["before_gain"] = max(self._near(before[0]) - near, 0.0)
             own["answers"] = float(before[0].memory.content.endswith(_QUESTIONS))
             matched |= before[0].matched or 0
             own["pair_gain"] = matched.bit_count() / terms - own["coverage"] if terms else 0.0
         if after:
-            own["after_gain"] = max((after[0].dense or 0.0) - dense, 0.0)
+            own["after_gain"] = max(self._near(after[0]) - near, 0.0)
         farther = (*before[1:], *after[1:])
         if farther:
-            own["farther_gain"] = max(max(o.dense or 0.0 for o in farther) - dense, 0.0)
+            own["farther_gain"] = max(max(map(self._near, farther)) - near, 0.0)
         for other in (*before[1:], *after):
             matched |= other.matched or 0
         own["window_gain"] = matched.bit_count() / terms - own["coverage"] if terms else 0.0
+
+    def _near(self, c: Candidate) -> float:
+        """By late interaction where the store knows it, else by the cosine."""
+        late = self._late(c)
+        return (c.dense or 0.0) if late is None else late
+
+    def _late(self, c: Candidate) -> float | None:
+        if c.late is None and c.dense is not None and self._late_above is not None:
+            return c.dense + self._late_above
+        return c.late
 
 
 def event_moment(memory: Memory) -> int:

@@ -13,8 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from commonplace.engine.recall.ranking import WITHOUT_TOKENS
+from commonplace.wire.record import Memory
+
 FITTED = Path(__file__).with_name("multilingual.json")
-FEATURES = ("multilingual", "multilingual_foreign", "dense_foreign")
+FEATURES = ("multilingual", "multilingual_foreign", "dense_foreign", "late_foreign")
 #: From here on it stands against those who find nothing. On the tune split it keeps 2 % of what nothing answers.
 CERTAIN = 0.7
 _BEST, _BACKGROUND = 3, 20  # as many as `evidence` reads the background from
@@ -30,6 +33,8 @@ class Fit(NamedTuple):
 
 class Featured(Protocol):
     @property
+    def memory(self) -> Memory: ...
+    @property
     def features(self) -> Mapping[str, float]: ...
 
 
@@ -38,15 +43,15 @@ def _fits() -> dict[str, Fit]:
     return {name: Fit(**entry) for name, entry in json.loads(FITTED.read_text("utf-8")).items()}
 
 
-def fitted(embedder_name: str | None) -> Fit:
-    """For this embedder; for one that has no fit of its own, that of the default."""
-    fits = _fits()
-    return fits.get(embedder_name or "") or next(iter(fits.values()))
+def fitted(fit_name: str | None) -> Fit:
+    """By the name of the blend that it is added to; where there is none of its own, that of the default."""
+    fits, name = _fits(), fit_name or ""
+    return fits.get(name) or fits.get(name.removesuffix(WITHOUT_TOKENS)) or next(iter(fits.values()))
 
 
-def extended(weights: Mapping[str, float], embedder_name: str | None) -> dict[str, float]:
+def extended(weights: Mapping[str, float], fit_name: str | None) -> dict[str, float]:
     """The weights of a blend, and those of what the second embedder says."""
-    return {**weights, **fitted(embedder_name).weights}
+    return {**weights, **fitted(fit_name).weights}
 
 
 def foreign_evidence(ranked: Sequence[Featured], count: int) -> list[tuple[float, float] | None]:
@@ -58,10 +63,11 @@ def foreign_evidence(ranked: Sequence[Featured], count: int) -> list[tuple[float
     return [None if c is None else (c, c - background) for c in cosines]
 
 
-def relevance(ranked: Sequence[Featured], count: int, embedder_name: str | None) -> list[float | None]:
-    """How likely each of the first `count` answers, as far as only the second embedder can tell."""
-    fit = fitted(embedder_name)
-    return [None if seen is None else _logistic(fit, *seen) for seen in foreign_evidence(ranked, count)]
+def relevance(ranked: Sequence[Featured], count: int, fit_name: str | None) -> dict[str, float]:
+    """By id, how likely those of the first `count` that are in another language answer."""
+    fit, seen = fitted(fit_name), foreign_evidence(ranked, count)
+    pairs = zip(ranked, seen, strict=False)
+    return {r.memory.id: _logistic(fit, *evidence) for r, evidence in pairs if evidence is not None}
 
 
 def _logistic(fit: Fit, cosine: float, margin: float) -> float:

@@ -1,7 +1,8 @@
 """One store's candidates made one list: a weighted sum of readable features. Pure.
 
-weights.json says what each feature is worth; `python -m bench.quality tune --write` writes it and docs/recall.md says
-what every feature means. 1 / (1 + exp(-(scale * sum + bias))) makes the sum a probability, which is the score.
+weights.json says what each feature is worth, for each embedder, whose cosines mean something else than another's;
+`python -m bench.quality tune --write` writes it and docs/recall.md says what every feature means.
+1 / (1 + exp(-(scale * sum + bias))) makes the sum a probability, which is the score.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,11 +37,34 @@ class Blend(NamedTuple):
     scale: float
     bias: float
 
+    def probability(self, z: float) -> float:
+        return logistic(self.scale * z + self.bias)
+
+
+def logistic(z: float) -> float:
+    return 1 / (1 + math.exp(-max(-40.0, min(40.0, z))))
+
+
+#: Whose weights are used where an embedder has none of its own, or there is none.
+FOR_OTHERS = "all-MiniLM-L6-v2/int8w"
+#: After the name of an embedder, what was fitted without its token vectors, for stores that keep none.
+WITHOUT_TOKENS = ", without tokens"
+
 
 @functools.cache
-def fitted_blend() -> Blend:
+def blends() -> dict[str, Blend]:
     """Read at the first question: most commands start, and end, without one."""
-    return Blend(**json.loads(WEIGHTS_FILE.read_text("utf-8")))
+    return {name: Blend(**entry) for name, entry in json.loads(WEIGHTS_FILE.read_text("utf-8")).items()}
+
+
+def fitted_blend(fit_name: str | None = None) -> Blend:
+    return blends().get(fit_name or FOR_OTHERS) or blends()[FOR_OTHERS]
+
+
+def fit_name(embedder_name: str, candidates: Sequence[Candidate]) -> str:
+    """Under which name the fits for these candidates are: late interaction counts where any of them has it."""
+    without = embedder_name + WITHOUT_TOKENS
+    return without if without in blends() and all(c.late is None for c in candidates) else embedder_name
 
 
 @dataclass(slots=True)
@@ -53,6 +77,8 @@ class RankedCandidate:
     keyword: float | None
     features: Features = field(default_factory=dict)
     same_as: str | None = None  # an earlier one that says the same
+    late: float | None = None
+    replaced_by: str | None = None  # the id of what took its place, where that counts
 
 
 class Shortlist:
@@ -65,11 +91,12 @@ class Shortlist:
         replaced: Mapping[str, str] | None = None,
         *,
         parts: RecallParts = ALL,
-        weights: Mapping[str, float] | None = None,
+        blend: Blend | None = None,
     ) -> None:
         self._asked = asked
         self._parts = parts
-        self._weights = fitted_blend().weights if weights is None else weights
+        self._blend = blend or fitted_blend()
+        self._weights = self._blend.weights
         self._reader = FeatureExtractor(asked, candidates, replaced or {}, parts)
         self._candidates = {c.memory.id: c for c in candidates}
         self._features = {c.memory.id: self._reader.own_features(c) for c in candidates}
@@ -98,31 +125,59 @@ class Shortlist:
         for id in self._best_first()[:closely]:
             self._reader.add_word_features(self._features[id], self._candidates[id].memory)
             self._sums[id] = total(self._features[id], self._weights)
+        lifts = self._parts.validity and not self._asked.past and self._reader.any_replaced
         ranked = [
-            RankedCandidate(c.memory, probability(self._sums[id]), c.dense, c.keyword, self._features[id])
+            RankedCandidate(
+                c.memory,
+                self._blend.probability(self._sums[id]),
+                c.dense,
+                c.keyword,
+                self._features[id],
+                late=c.late,
+                replaced_by=self._reader.replacement(c.memory) if lifts else None,
+            )
             for id, c in self._candidates.items()
         ]
-        if self._parts.validity and not self._asked.past:
-            self._lift_replacements(ranked)
-        # Newer first among equals, then by id, so that the order never depends on how they were found.
-        ranked.sort(key=lambda r: (-r.score, -r.memory.created_at, r.memory.id))
-        return _move_duplicates_back(ranked, closely // 2) if self._parts.duplicates else ranked
+        ordered = _in_order(ranked)
+        return _move_duplicates_back(ordered, closely // 2) if self._parts.duplicates else ordered
 
     def _best_first(self) -> list[str]:
         return sorted(self._sums, key=lambda id: (-self._sums[id], id))
 
-    def _lift_replacements(self, ranked: list[RankedCandidate]) -> None:
-        """What replaced a memory stands before it, as high as the other would have: it is about the same thing."""
-        if not self._reader.any_replaced:
-            return
+
+def with_verdicts(
+    ranked: Sequence[RankedCandidate], logits: Mapping[str, float], blend: Blend
+) -> list[RankedCandidate]:
+    """The same in the order they have once a judge has read some of them: what it says is one more feature."""
+    worth, read = blend.weights.get("judge", 0.0), blend.weights.get("judged", 0.0)
+    if not worth or not logits:
+        return list(ranked)
+    moved = []
+    for r in ranked:
+        logit = logits.get(r.memory.id)
+        if logit is not None:
+            # From the score, not the sum: replacements have been moved by it.
+            z = math.log(r.score / (1 - r.score)) if 0.0 < r.score < 1.0 else math.copysign(40.0, r.score - 0.5)
+            score = logistic(z + blend.scale * (worth * logit + read))
+            r = replace(r, score=score, features={**r.features, "judge": logit, "judged": 1.0})
+        moved.append(r)
+    # What says the same again stays behind everything else.
+    return _in_order([r for r in moved if r.same_as is None]) + [r for r in moved if r.same_as is not None]
+
+
+def _in_order(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """Best first. What replaced a memory stands before it, as high as the other would have: it is about the same."""
+    if any(r.replaced_by is not None for r in ranked):
         by_id = {r.memory.id: r for r in ranked}
         for r in ranked:
-            newer, chain = self._reader.replacement(r.memory), {r.memory.id}
-            while newer in by_id and newer not in chain:
+            newer, chain = r.replaced_by, {r.memory.id}
+            while newer is not None and newer in by_id and newer not in chain:
                 chain.add(newer)
                 found = by_id[newer]
                 found.score = max(found.score, math.nextafter(r.score, 1.0))
-                r, newer = found, self._reader.replacement(found.memory)
+                r, newer = found, found.replaced_by
+    # Newer first among equals, then by id, so that the order never depends on how they were found.
+    return sorted(ranked, key=lambda r: (-r.score, -r.memory.created_at, r.memory.id))
 
 
 def total(features: Features, weights: Mapping[str, float]) -> float:
@@ -130,11 +185,6 @@ def total(features: Features, weights: Mapping[str, float]) -> float:
     for name, value in features.items():
         z += weights.get(name, 0.0) * value
     return z
-
-
-def probability(z: float) -> float:
-    _, scale, bias = fitted_blend()
-    return 1 / (1 + math.exp(-max(-40.0, min(40.0, scale * z + bias))))
 
 
 def _move_duplicates_back(ranked: list[RankedCandidate], closely: int) -> list[RankedCandidate]:

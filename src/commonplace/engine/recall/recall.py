@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.ranking import RankedCandidate
+from commonplace.engine.recall.ranking import Blend, RankedCandidate, with_verdicts
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, RecallParts
@@ -42,16 +42,19 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
     found = await search(core, reach, text, query.k, parts=parts, snapshot=query.snapshot)
     store = core.primary.name
-    lists = {store: [(r.memory.id, r.score) for r in found.ranked]}
+    blend = found.blend
+    reading = await relevance.read(core.judge, found.question, found.ranked, query, found.fit_name)
+    ranked = with_verdicts(found.ranked, reading.logits, blend)
+    lists = {store: [(r.memory.id, r.score) for r in ranked]}
     fused = fusion.fuse(lists, query.fusion, quorum=query.quorum)
     near = await hops.nearest_distances(core, reach, query, [id for id, _ in fused])
     fused = fusion.boost_hops(fused, near) if near else fused
-    by_id = {r.memory.id: (place, r) for place, r in enumerate(found.ranked)}
+    by_id = {r.memory.id: (place, r) for place, r in enumerate(ranked)}
     ordered = [replace(by_id[id][1], score=score) for id, score in fused]
     demoted = {r.memory.id: r.score * _demotion(r.memory, query) for r in ordered}
     best = sorted(range(len(ordered)), key=lambda place: -demoted[ordered[place].memory.id])[: query.k]
     # Relevance is of the order before demotion, which says nothing of what a memory answers.
-    assessed = await relevance.assess(core.judge, found.question, ordered, query, found.embedder, sorted(best))
+    assessed = relevance.assess(reading, ordered, query, sorted(best))
     for hit in assessed.hits:
         hit.score = demoted[hit.found.memory.id]
     assessed.hits.sort(key=lambda hit: -hit.score)
@@ -62,7 +65,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
         why: dict[str, Any] | None = None
         if query.explain:
             hop = {"hop": near[id]} if id in near else {}
-            why = {**_why(store, *by_id[id], found.weights, fused=hit.score), **hop, **(hit.explain or {})}
+            why = {**_why(store, *by_id[id], blend, fused=hit.score), **hop, **(hit.explain or {})}
         hits.append(Hit(hit.found.memory, hit.score, store, hit.relevance, tied.get(id, []), why))
     explain: dict[str, Any] | None = None
     if query.explain:
@@ -83,10 +86,11 @@ def _demotion(memory: Memory, query: Query) -> float:
     return 1.0 if query.snapshot is not None else memory.demotion
 
 
-def _why(store: str, place: int, r: RankedCandidate, weights: Mapping[str, float], fused: float) -> dict[str, Any]:
-    shares = {name: round(weights.get(name, 0.0) * value, 4) for name, value in r.features.items()}
+def _why(store: str, place: int, r: RankedCandidate, blend: Blend, fused: float) -> dict[str, Any]:
+    shares = {name: round(blend.weights.get(name, 0.0) * value, 4) for name, value in r.features.items()}
     features = {name: round(value, 4) for name, value in r.features.items()}
-    why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "blend": r.score, "fused": fused}
+    why = {"store": store, "rank": place, "dense": r.dense, "keyword": r.keyword, "late": r.late, "blend": r.score}
+    why |= {"fused": fused}
     why |= {"stores": {store: {"rank": place, "score": r.score}}}
     why |= {"demotion": r.memory.demotion, "features": features, "shares": shares}
     return why | ({"same_as": r.same_as} if r.same_as else {})

@@ -1,35 +1,35 @@
 """Does what was found answer the question? A calibrated relevance for every hit, and an empty answer when none does.
 
-Two readings share one scale. The cheap one looks at each candidate's `evidence`; where that leaves doubt, a judge
-reads the few best together with the question. Both are logistic, their weights fitted by `python -m bench.judge
-calibrate` for one embedder and kept in relevance.json: another embedder's cosines mean something else, so without
-a fit of its own it gets neither relevance nor a cut-off.
+Two readings share one scale. The cheap one looks at the `evidence` of what was found; where that leaves doubt, a judge
+reads the few best together with the question (`judging`). All are logistic, their weights fitted by `python -m
+bench.judge calibrate` for one embedder and kept in relevance.json: another embedder's cosines mean something else, so
+without a fit of its own it gets neither relevance nor a cut-off.
 """
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import math
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from commonplace.engine.recall import evidence, multilingual
-from commonplace.engine.recall.evidence import Evidence
+from commonplace.engine.recall import evidence, judging, multilingual
+from commonplace.engine.recall.evidence import Background, Evidence
 from commonplace.engine.recall.understanding import Question
 from commonplace.engine.types import Query
 from commonplace.judges.base import Judge
-from commonplace.wire.errors import Fault
 
 Mode = Literal["auto", "off", "always"]
 
 FITTED = Path(__file__).with_name("relevance.json")
-JUDGED_IN_DOUBT = 3
 JUDGED_ALWAYS = 10
+#: So many of the best are looked at closely for the question as a whole.
+_LOOKED_AT = 5
+_NOTHING = Background(0.0, 0.0)
 
 
 class ScoredCandidate(evidence.DenseCandidate, Protocol):
@@ -58,7 +58,6 @@ class Logistic:
 class Fit:
     """What was fitted for one embedder: probabilities of a hit and of the whole, with the judge and without."""
 
-    near: float  # a best cosine below this counts as far from everything
     hit: Logistic
     hit_judged: Logistic
     whole: Logistic
@@ -66,8 +65,11 @@ class Fit:
     hopeless: float  # below this nothing needs judging: the answer is empty
     certain: float  # above this nothing needs judging: the answer stands
     cut: float  # of the whole, unjudged
-    cut_judged: float  # the few that are judged in doubt
-    cut_always: float  # the more that are judged on demand: the best of them is higher by chance alone
+    cut_judged: float  # of those that are judged in doubt
+    cut_always: float  # of those that are judged on demand
+    near: float = 0.0  # a best cosine below this counts as far from everything
+    cut_hit: float = 0.0  # of every hit but the first
+    judged: int = 3  # so many are judged in doubt
 
 
 @dataclass(slots=True)
@@ -87,54 +89,92 @@ class Assessment(Generic[F]):
     explain: dict[str, Any] | None = None
 
 
-async def assess(
+@dataclass(slots=True)
+class Reading:
+    """What is known of a question's candidates before they stand in their final order."""
+
+    question: Question
+    fit_name: str | None
+    fit: Fit | None = None  # None where nothing is calibrated, or nothing found has a vector
+    background: Background = _NOTHING
+    scores: Mapping[str, float] = field(default_factory=dict)  # by id, what ranking gave each
+    unjudged: float = 0.0
+    answerable: float = 0.0
+    cut: float = 0.0
+    judge: str | None = None  # its name, where it read any
+    logits: Mapping[str, float] = field(default_factory=dict)  # by id, of those it read
+    foreign: Mapping[str, float] = field(default_factory=dict)  # by id, how likely what is in another language answers
+    note: str | None = None  # what did not work as configured
+
+
+async def read(
     judge: Judge | None,
     question: Question,
-    ranked: Sequence[F],
+    ranked: Sequence[ScoredCandidate],
     query: Query,
-    embedder_name: str | None,
-    wanted_places: Sequence[int] | None = None,
-) -> Assessment[F]:
-    """Those of `ranked` at these places, the best `k` by default, each with its relevance; or none of them if the
-    question is not answered.
-
-    `ranked` is everything found, best first: what lies behind the best tells how much a cosine means here.
-    """
-    mode, min_score = query.judge, query.min_score
-    places = range(min(query.k, len(ranked))) if wanted_places is None else wanted_places
-    fit = fitted(embedder_name)
-    if fit is None or not ranked:
-        return _unassessed([ranked[place] for place in places], min_score, embedder_name)
-    count = max(query.k, max(places, default=0) + 1, JUDGED_ALWAYS if mode == "always" else JUDGED_IN_DOUBT)
-    found = evidence.gather(question, ranked, count)
-    known = [e for e in found if e is not None]
-    if not known:
-        return _unassessed([ranked[place] for place in places], min_score, embedder_name)
-    unjudged = fit.whole(answer_features(known, fit.near))
+    fit_name: str | None,
+    *,
+    timer: judging.Timer = time.perf_counter,
+) -> Reading:
+    """Of everything found, best first: what lies behind the best tells how much a cosine means here."""
+    fit, mode = fitted(fit_name), query.judge
+    known = [e for e in evidence.gather(question, ranked, max(_LOOKED_AT, query.k)) if e is not None] if fit else []
+    if fit is None or not known:
+        return Reading(question, fit_name)
+    cheap = answer_features(known, fit.near)
+    unjudged = answerable = fit.whole(cheap)
     # No judge reads other languages: of a memory in one only the second embedder can tell, and nobody contradicts it.
-    foreign = multilingual.relevance(ranked, count, embedder_name)
-    abroad = max((r for r in foreign if r is not None and r >= multilingual.CERTAIN), default=0.0)
+    foreign = multilingual.relevance(ranked, max(_LOOKED_AT, query.k), fit_name)
+    abroad = max((r for r in foreign.values() if r >= multilingual.CERTAIN), default=0.0)
     asks_judge = judge is not None and (not abroad or mode == "always")
     wanted = judge_count(mode, unjudged, fit) if asks_judge else 0
-    texts = [evidence.text_for_judge(question, f.memory) for f in ranked[:wanted]]
-    logits, note = await _judged(judge, question.text, texts) if judge is not None and texts else ([], None)
-    padded = _padded(logits, len(found))
-    hits = [_hit(ranked[place], found[place], padded[place], fit, query.explain) for place in places]
-    for place, hit in zip(places, hits, strict=True):
-        hit.relevance = _higher(hit.relevance, foreign[place])
-    answerable = fit.whole_judged(answer_features(known, fit.near, logits)) if logits else unjudged
-    answerable = max(answerable, abroad)
+    logits: dict[str, float] = {}
+    note = None
+    if judge is not None and wanted:
+        readable = [r for r in ranked[:wanted] if r.memory.id not in foreign]
+        texts = [evidence.text_for_judge(question, r.memory) for r in readable]
+        seconds = None if mode == "always" else judging.SECONDS
+        verdicts, note = await judging.read_best(judge, question.text, texts, seconds=seconds, timer=timer)
+        logits = {r.memory.id: logit for r, logit in zip(readable, verdicts, strict=False)}
     if logits:
+        answerable = fit.whole_judged(cheap | {"judge": max(logits.values())})
         cut = fit.cut_always if mode == "always" else fit.cut_judged
     else:
         cut = fit.hopeless if judge is not None and mode == "auto" and not wanted else fit.cut
-    kept, reason = _cut(hits, answerable, cut, min_score, judged=len(logits))
+    return Reading(
+        question,
+        fit_name,
+        fit,
+        Background.of(ranked),
+        {r.memory.id: r.score for r in ranked},
+        unjudged,
+        max(answerable, abroad),
+        cut,
+        judge.name if judge is not None and logits else None,
+        logits,
+        foreign,
+        note,
+    )
+
+
+def assess(
+    reading: Reading, ranked: Sequence[F], query: Query, wanted_places: Sequence[int] | None = None
+) -> Assessment[F]:
+    """Those of `ranked`, which is in its final order, at these places, the best `k` by default, each with its
+    relevance; or none of them if the question is not answered."""
+    min_score, fit = query.min_score, reading.fit
+    places = range(min(query.k, len(ranked))) if wanted_places is None else wanted_places
+    if fit is None:
+        return _unassessed([ranked[place] for place in places], min_score, reading.fit_name)
+    hits = [_hit(reading, fit, ranked[place], place, query.explain) for place in places]
+    kept, reason = _cut(hits, reading, fit, min_score)
     whole: dict[str, Any] | None = None
     if query.explain:
-        whole = {"answerable": round(answerable, 4), "unjudged": round(unjudged, 4), "judged": len(logits)}
-        whole |= {"cut_off": cut if min_score is None else None, "min_score": min_score, "reason": reason}
-        whole |= {"judge": judge.name if judge is not None and logits else None, "kept": len(kept), "of": len(hits)}
-    return Assessment(kept, len(logits), reason, note, whole)
+        whole = {"answerable": round(reading.answerable, 4), "unjudged": round(reading.unjudged, 4)}
+        whole |= {"judged": len(reading.logits), "judge": reading.judge}
+        whole |= {"cut_off": reading.cut if min_score is None else None, "min_score": min_score, "reason": reason}
+        whole |= {"hit_cut_off": fit.cut_hit if min_score is None else None, "kept": len(kept), "of": len(hits)}
+    return Assessment(kept, len(reading.logits), reason, reading.note, whole)
 
 
 def judge_count(mode: Mode, unjudged: float, fit: Fit) -> int:
@@ -143,21 +183,39 @@ def judge_count(mode: Mode, unjudged: float, fit: Fit) -> int:
         return 0
     if mode == "always":
         return JUDGED_ALWAYS
-    return JUDGED_IN_DOUBT if fit.hopeless <= unjudged < fit.certain else 0
+    return fit.judged if fit.hopeless <= unjudged < fit.certain else 0
 
 
-def hit_features(found: Evidence, logit: float | None = None) -> dict[str, float]:
+def hit_features(
+    found: Evidence, logit: float | None = None, *, blend: float = 0.0, answerable: float = 0.0
+) -> dict[str, float]:
+    """What is seen of it, what ranking made of it, and how likely the whole is answered; as logits, the last two."""
     features = {name: getattr(found, name) for name in Evidence.__slots__}  # asdict copies deeply, and costs for it
+    features |= {"blend": log_odds(blend), "answerable": log_odds(answerable)}
     if logit is not None:
         features["judge"] = logit
     return features
 
 
-def answer_features(found: Sequence[Evidence], near: float, logits: Sequence[float] = ()) -> dict[str, float]:
-    """The best of each, whichever candidate has it."""
+def answer_features(found: Sequence[Evidence], near: float = 0.0) -> dict[str, float]:
+    """Of the question as a whole: the best of each among the candidates, whichever has it."""
+    best = found[:_LOOKED_AT]
     cosine = max(e.cosine for e in found)
-    features = {"cosine": cosine, "far": max(0.0, near - cosine)}
-    return features | {"judge": max(logits)} if logits else features
+    return {
+        "cosine": cosine,
+        "far": max(0.0, near - cosine),
+        "margin": max(e.margin for e in found),
+        "late": max(e.late for e in found),
+        "late_margin": max(e.late_margin for e in found),
+        "coverage": max(e.coverage for e in best),
+        "names_missing": min(e.names_missing for e in best),
+        "answer_type": best[0].answer_type,
+    }
+
+
+def log_odds(p: float) -> float:
+    p = min(max(p, 1e-6), 1 - 1e-6)
+    return math.log(p / (1 - p))
 
 
 @functools.cache
@@ -170,7 +228,7 @@ def fitted(embedder_name: str | None) -> Fit | None:
 
 
 def parse_fit(entry: Mapping[str, Any]) -> Fit:
-    values: dict[str, Any] = {field.name: entry[field.name] for field in fields(Fit)}
+    values: dict[str, Any] = {each.name: entry[each.name] for each in fields(Fit) if each.name in entry}
     for name in ("hit", "hit_judged", "whole", "whole_judged"):
         values[name] = Logistic(**values[name])
     return Fit(**values)
@@ -184,49 +242,37 @@ def _unassessed(ranked: Sequence[F], min_score: float | None, embedder_name: str
     return Assessment([AssessedHit(found, found.score, None) for found in ranked], note=note)
 
 
-def _hit(found: F, seen: Evidence | None, logit: float | None, fit: Fit, explain: bool) -> AssessedHit[F]:
+def _hit(reading: Reading, fit: Fit, found: F, place: int, explain: bool) -> AssessedHit[F]:
+    id = found.memory.id
+    logit = reading.logits.get(id)
+    seen = evidence.evidence_of(reading.question, found, reading.background, place)
     if seen is None:  # without a vector there is nothing the fit knows; it is neither cut nor moved
         return AssessedHit(found, found.score, None, {"relevance": None, "judge": logit} if explain else None)
-    features = hit_features(seen, logit)
-    relevance = (fit.hit if logit is None else fit.hit_judged)(features)
+    blend = reading.scores.get(id, 0.0)
+    features = hit_features(seen, logit, blend=blend, answerable=reading.answerable)
+    relevance = max((fit.hit if logit is None else fit.hit_judged)(features), reading.foreign.get(id, 0.0))
     if not explain:
         return AssessedHit(found, found.score, relevance)
+    del features["blend"]  # shown as ranking has it
     shown = {name: round(value, 4) for name, value in features.items()}
     return AssessedHit(found, found.score, relevance, shown | {"relevance": round(relevance, 4)})
 
 
-def _higher(first: float | None, second: float | None) -> float | None:
-    return max((r for r in (first, second) if r is not None), default=None)
-
-
-def _padded(logits: Sequence[float], count: int) -> list[float | None]:
-    return [*logits, *[None] * (count - len(logits))]
-
-
 def _cut(
-    hits: list[AssessedHit[F]], answerable: float, cut: float, min_score: float | None, *, judged: int
+    hits: list[AssessedHit[F]], reading: Reading, fit: Fit, min_score: float | None
 ) -> tuple[list[AssessedHit[F]], str | None]:
     if min_score is not None:
         kept = [hit for hit in hits if hit.relevance is None or hit.relevance >= min_score]
-        left_out = len(hits) - len(kept)
-        return kept, f"{left_out} of {len(hits)} have a relevance below {min_score:g}" if left_out else None
-    if answerable >= cut:
-        return hits, None
+        return kept, _left_out(len(hits) - len(kept), len(hits), min_score)
+    if reading.answerable >= reading.cut:
+        # The first stands for the whole; a good one does not make the others any better.
+        kept = [h for n, h in enumerate(hits) if n == 0 or h.relevance is None or h.relevance >= fit.cut_hit]
+        return kept, _left_out(len(hits) - len(kept), len(hits), fit.cut_hit)
+    judged = len(reading.logits)
     how = f"a judge read the best {judged}" if judged else "by their words and meaning alone"
-    chance = f"{answerable:.0%} likely, and nothing is shown below {cut:.0%}"
+    chance = f"{reading.answerable:.0%} likely, and nothing is shown below {reading.cut:.0%}"
     return [], f"nothing found answers the question ({how}: {chance}); min_score 0 shows what was found"
 
 
-async def _judged(judge: Judge, question: str, texts: Sequence[str]) -> tuple[list[float], str | None]:
-    loop = asyncio.get_running_loop()
-    try:
-        logits = await loop.run_in_executor(_worker(), judge.judge, question, texts)
-    except Fault as fault:
-        return [], f"{fault.message}; relevance is without a judge"
-    return list(logits), judge.note
-
-
-@functools.cache
-def _worker() -> ThreadPoolExecutor:
-    # One thread: a judge uses every core by itself, and threads that wait their turn would be taken from others.
-    return ThreadPoolExecutor(1, thread_name_prefix="judge")
+def _left_out(count: int, of: int, below: float) -> str | None:
+    return f"{count} of {of} have a relevance below {below:g}" if count else None

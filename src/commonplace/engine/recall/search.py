@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from commonplace.embedders.base import Encoding
 from commonplace.embedders.text_queue import Lane
-from commonplace.engine.core import Core, question_tokens
+from commonplace.engine.core import Core, question_tokens, reads_speakers
 from commonplace.engine.recall import multilingual
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
-from commonplace.engine.recall.ranking import CLOSELY, REACH, RankedCandidate, Shortlist, fitted_blend
+from commonplace.engine.recall.ranking import CLOSELY, REACH, Blend, RankedCandidate, Shortlist, fit_name, fitted_blend
 from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import AgentContext, EmbedderInfo, Reach, Search, Vectors
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
-FEWEST = 15
+FEWEST = 20
 SURROUNDED = 4
 _MAX_SURROUNDED = 8
 
@@ -28,7 +27,8 @@ class SearchOutcome:
     question: Question
     ranked: list[RankedCandidate]
     embedder: str | None  # the one that made the question's vector; None when only words were searched
-    weights: Mapping[str, float]  # of the features
+    blend: Blend  # what it was ranked by
+    fit_name: str | None = None  # under which name weights and relevance were fitted for what it found
 
     @property
     def dense(self) -> bool:
@@ -42,29 +42,31 @@ async def search(
     k: int,
     *,
     parts: RecallParts = ALL,
-    weights: Mapping[str, float] | None = None,
+    blend: Blend | None = None,
     snapshot: Snapshot | None = None,
 ) -> SearchOutcome:
     """Asked again when the store's embedder is replaced meanwhile: another one's vectors say nothing here."""
     if snapshot is not None:
         parts = replace(parts, names=False)  # who speaks is only known of today
     asked_at = snapshot.at if snapshot else core.clock()
-    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, weights, asked_at))
+    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, blend, asked_at))
 
 
 async def _encoded(
-    core: Core, text: str, tenant: str
+    core: Core, question: Question, tenant: str
 ) -> tuple[list[Encoding] | None, EmbedderInfo | None, Vectors | None]:
     """The question by the store's embedder, what that is, and the question by the second one, if there is one."""
-    first = core.encode_with_info([text], tenant, Lane.QUERY, bounded=True)
+    # An embedder that reads who said something wants to read who is asked about.
+    asked = question.text if reads_speakers(core.embedding) else question.sought
+    first = core.encode_with_info([asked], tenant, Lane.QUERY, bounded=True)
     if not core.second.ready:
         return *await first, None
-    (encoded, info), second = await asyncio.gather(first, core.second.embed([text], tenant, Lane.QUERY))
+    (encoded, info), second = await asyncio.gather(first, core.second.embed([question.sought], tenant, Lane.QUERY))
     return encoded, info, second
 
 
 async def _search_once(
-    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, weights: Mapping[str, float] | None, asked_at: int
+    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int
 ) -> SearchOutcome:
     # The past had other replacements, and its sessions are not indexed.
     now = reach.as_of is None
@@ -75,7 +77,7 @@ async def _search_once(
     encoded, info, second = None, core.embedder_info, None
     known = core.second.known_generation
     if question.telling:
-        encoded, info, second = await _encoded(core, question.sought, reach.tenant)
+        encoded, info, second = await _encoded(core, question, reach.tenant)
     wanted = Search(
         reach,
         question.sought,
@@ -89,12 +91,13 @@ async def _search_once(
     candidates = await core.primary.search(wanted)
     if not question.telling:
         candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
-    if weights is None:
-        weights = fitted_blend().weights
+    embedder = info.name if info and encoded else None
+    fitted_as = None if embedder is None else fit_name(embedder, candidates)
+    if blend is None:
+        blend = fitted_blend(fitted_as)
         if second is not None:
-            weights = multilingual.extended(weights, info.name if info else None)
-    shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, weights=weights)
+            blend = blend._replace(weights=multilingual.extended(blend.weights, fitted_as))
+    shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, blend=blend)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
-    embedder = info.name if info and encoded else None
-    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, weights)
+    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, blend, fitted_as)

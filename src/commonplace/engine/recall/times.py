@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from commonplace.engine.recall.languages import language
 from commonplace.wire.times import DAY_MS
 
 _SLACK_MS = 7 * DAY_MS  # things are told after they happened
@@ -40,18 +43,83 @@ _DAYS = {
     for name in names.split()
 }  # fmt: skip
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "ten": 10, "few": 3}
-_UNITS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
+
+def _table(rows: dict[int, str]) -> dict[str, int]:
+    return {word.replace("_", " "): value for value, words in rows.items() for word in words.split()}
+
+
+# English, German, French, Spanish, Italian; words joined by _ are phrases.
+_NUMBERS = _table({
+    1: "a an one ein eine einem einen einer un une una uno",
+    2: "two zwei deux dos due",
+    3: "three drei trois tres tre",
+    4: "four vier quatre cuatro quattro",
+    5: "five fünf cinq cinco cinque",
+    6: "six sechs seis sei",
+    7: "seven sieben sept siete sette",
+    8: "eight acht huit ocho otto",
+    9: "nine neun neuf nueve nove",
+    10: "ten zehn dix diez dieci",
+    11: "eleven elf onze once undici",
+    12: "twelve zwölf douze doce dodici",
+})  # fmt: skip
+#: Numbers that are only about: the period is a whole unit to either side, not half of one.
+_ABOUT = _table({
+    2: "a_couple_of couple_of a_couple couple un_paio_di un_par_de",
+    3: "a_few few ein_paar einigen quelques unos unas algunos algunas pocos pocas alcuni alcune qualche",
+    4: "several mehreren plusieurs varios varias diversi diverse",
+})  # fmt: skip
+_DAY_UNIT, _WEEK, _WEEKEND, _MONTH_UNIT, _YEAR_UNIT = 1, 7, 2, 30, 365
+_UNITS = _table({
+    _DAY_UNIT: "day days tag tage tagen jour jours día días dia dias giorno giorni",
+    _WEEK: "week weeks woche wochen semaine semaines semana semanas settimana settimane",
+    _WEEKEND: "weekend weekends wochenende wochenenden week-end",
+    _MONTH_UNIT: "month months monat monate monaten mois mes meses mese mesi",
+    _YEAR_UNIT: "year years jahr jahre jahren an ans année années año años anno anni",
+})  # fmt: skip
+#: Which one is meant, counted from the present one.
+_WHICH = _table({
+    -1: "last past letzte letzten letzter letztes vergangene vergangenen vergangenes vorige voriges vorigen "
+        "scorso scorsa pasado pasada",
+    0: "this diese dieser diesen dieses diesem cette ce cet esta este questa questo quest'",
+    1: "next nächste nächsten nächster nächstes kommende kommenden kommendes prossima prossimo próxima próximo "
+       "prochain prochaine",
+})  # fmt: skip
+_WHICH_AFTER = _table({
+    -1: "dernière dernier passée passé pasada pasado scorsa scorso",
+    1: "prochaine prochain próxima próximo que_viene prossima prossimo",
+})  # fmt: skip
+_WORDS = _table({
+    -2: "the_day_before_yesterday day_before_yesterday vorgestern avant-hier anteayer l'altro_ieri",
+    -1: "yesterday last_night gestern letzte_nacht ayer anoche ieri",
+    0: "today tonight this_morning this_evening heute_morgen heute aujourd'hui ce_soir hoy esta_noche oggi stasera",
+    1: "tomorrow domani demain morgen",
+})  # fmt: skip
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAY = "|".join(_DAYS)
 _SEASON = "|".join(_SEASONS)
 _YEAR = r"(?:19|20)\d\d"
 # A month that is also a word counts when something before it says that it is a month.
 _CUE = r"in|since|during|of|until|till|by|last|this|next|early|late|mid|im|seit|en|desde"
+# "Morgen" is tomorrow, and the morning; "hier" is yesterday in French, and here in German.
+_MORNING = r"(?<!am\ )(?<!guten\ )(?<!jeden\ )(?<!der\ )(?<!den\ )(?<!diesem\ )"
 
-_EXPRESSION = re.compile(
-    rf"""\b(?:
+
+def _any(words: Iterable[str]) -> str:
+    """The longest first, with either apostrophe and any space."""
+    return "|".join(
+        re.escape(word).replace("'", "['’]").replace(r"\ ", r"\s+") for word in sorted(words, key=len, reverse=True)
+    )
+
+
+@functools.cache
+def _expression() -> re.Pattern[str]:
+    """Compiled at the first question that may have a time: it takes some milliseconds."""
+    number, unit = rf"\d+|{_any([*_ABOUT, *_NUMBERS])}", _any(_UNITS)
+    which = _any(word for word in _WHICH if not word.endswith("'"))
+    return re.compile(
+        rf"""\b(?:
       (?P<iso>{_YEAR}-\d\d(?:-\d\d)?)
     | (?P<dmy_day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?P<dmy_month>{_MONTH})\b\.?(?:,?\s+(?P<dmy_year>{_YEAR}))?
     | (?P<mdy_month>{_MONTH})\.?\s+(?P<mdy_day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<mdy_year>{_YEAR}))?
@@ -61,15 +129,24 @@ _EXPRESSION = re.compile(
     | (?:(?:last|this|past)\s+|(?:in|during|since|of)\s+(?:the\s+)?)(?P<season>{_SEASON})
       (?:\s+(?:of\s+)?(?P<season_year>{_YEAR}))?
     | (?P<named_season>{_SEASON})\s+(?:of\s+)?(?P<named_year>{_YEAR})
-    | (?P<count>\d+|{"|".join(_NUMBERS)})\s+(?P<ago>day|week|month|year)s?\s+ago
-    | (?:the\s+)?(?P<span>last|past|this)\s+(?:(?P<many>\d+)\s+)?(?P<unit>day|weekend|week|month|year)s?\b
-    | (?:(?:last|this|on)\s+)(?P<weekday>{_DAY})\b
-    | (?P<word>yesterday|today|tonight|last\s+night|this\s+morning)
+    | (?:vor|hace|il\s+y\s+a)\s+(?P<number_after>{number})\s+(?P<unit_after>{unit})\b
+    | (?P<number_ago>{number})\s+(?P<unit_ago>{unit})\s+(?:ago|fa)\b
+    | (?:the\s+)?(?P<which>(?:{which})(?=\s)|quest(?=['’]))['’\s]+(?:(?P<many>{number})\s+)?(?!an\b)(?P<unit>{unit})\b
+    | (?P<unit_before>{unit})\s+(?P<which_after>{_any(_WHICH_AFTER)})\b
+    | (?:(?:last|this|on|letzten|diesen|am)\s+)(?P<weekday>{_DAY})\b
+    | (?P<word>{_any(word for word in _WORDS if word != "morgen")}|{_MORNING}morgen)\b
+    | (?P<french>hier)\b
     | (?P<year>{_YEAR})
     )""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_HINT = re.compile(rf"\d|ago|last|this|past|today|yester|night|{'|'.join(_SEASONS)}|{_MONTH}|{_DAY}", re.IGNORECASE)
+        re.IGNORECASE | re.VERBOSE,
+    )
+
+
+@functools.cache
+def _hint() -> re.Pattern[str]:
+    """What every expression has a part of: most questions have none, and are done with."""
+    words = {*_SEASONS, *_MONTHS, *_DAYS, *_WHICH, *_WHICH_AFTER, *_WORDS, "ago", "fa", "vor", "hace", "il y a", "hier"}
+    return re.compile(rf"\d|\b(?:{_any(words)})", re.IGNORECASE)
 
 
 @dataclass(slots=True, frozen=True)
@@ -79,23 +156,26 @@ class Period:
     start: int
     end: int
     said: str
+    over: bool = False  # ended before the day of the question
 
 
 def periods(question: str, now: int) -> tuple[Period, ...]:
-    if not _HINT.search(question):
+    if not _hint().search(question):
         return ()
     try:
         today = datetime.fromtimestamp(now / 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     except (OverflowError, OSError, ValueError):
         return ()
     found = []
-    for match in _EXPRESSION.finditer(question):
+    for match in _expression().finditer(question):
+        if match["french"] and language(question) != "fr":
+            continue
         try:
             span = _resolve(match, today)
         except (OverflowError, ValueError):  # the 31st of June
             continue
         if span:
-            found.append(Period(_ms(span[0]), _ms(span[1]), match.group()))
+            found.append(Period(_ms(span[0]), _ms(span[1]), match.group(), over=span[1] <= today))
     return tuple(found)
 
 
@@ -108,6 +188,14 @@ def agreement(found: tuple[Period, ...], moment: int) -> float:
         far = period.start - moment if moment < period.start else moment - period.end - _SLACK_MS
         best = max(best, 0.5 / (1 + far / max(period.end - period.start, _SLACK_MS)))
     return best
+
+
+def written_within(found: tuple[Period, ...], moment: int) -> bool:
+    """Whether something without a time of its own was written inside one of the periods, as far as that tells.
+
+    Most is written about now, whenever it happened: nothing follows for a period that is not over, nor from nearness.
+    """
+    return any(period.over and period.start <= moment < period.end for period in found)
 
 
 _Span = tuple[datetime, datetime]
@@ -134,40 +222,52 @@ def _resolve(match: re.Match[str], today: datetime) -> _Span | None:
         return _month(today.year if month <= today.month else today.year - 1, month)
     if name := said["season"] or said["named_season"]:
         return _season(name.casefold(), said["season_year"] or said["named_year"], today)
-    if said["ago"]:
-        count = int(said["count"]) if said["count"].isdigit() else _NUMBERS[said["count"].casefold()]
-        unit = _UNITS[said["ago"].casefold()]
-        middle, half = today - timedelta(days=count * unit), timedelta(days=unit // 2)
+    if number := said["number_ago"] or said["number_after"]:
+        count, about = _number(number)
+        unit = _UNITS[_key(said["unit_ago"] or said["unit_after"])]
+        middle, half = today - timedelta(days=count * unit), timedelta(days=unit if about else unit // 2)
         return middle - half, middle + half + timedelta(days=1)
     if said["unit"]:
-        return _recent(said["span"].casefold(), int(said["many"] or 1), said["unit"].casefold(), today)
+        many = _number(said["many"])[0] if said["many"] else 1
+        return _relative(_WHICH.get(_key(said["which"]), 0), many, _UNITS[_key(said["unit"])], today)
+    if said["unit_before"]:
+        return _relative(_WHICH_AFTER[_key(said["which_after"])], 1, _UNITS[_key(said["unit_before"])], today)
     if said["weekday"]:
         back = (today.weekday() - _DAYS[said["weekday"].casefold()]) % 7 or 7
         return _days(today - timedelta(days=back), 1)
-    if said["word"]:
-        word = said["word"].casefold()
-        return _days(today - timedelta(days=1), 1) if word in ("yesterday", "last night") else _days(today, 1)
+    if said["word"] or said["french"]:
+        return _days(today + timedelta(days=_WORDS[_key(said["word"])] if said["word"] else -1), 1)
     return datetime(int(said["year"]), 1, 1, tzinfo=UTC), datetime(int(said["year"]) + 1, 1, 1, tzinfo=UTC)
 
 
-def _recent(which: str, many: int, unit: str, today: datetime) -> _Span:
-    monday = today - timedelta(days=today.weekday())
-    if which != "this" and many > 1:
-        return today - timedelta(days=many * _UNITS.get(unit, 7)), today + timedelta(days=1)
-    back = 0 if which == "this" else 1
-    match unit:
-        case "day":
-            return _days(today - timedelta(days=back), 1)
-        case "week":
-            return _days(monday - timedelta(days=7 * back), 7)
-        case "weekend":
-            return _days(monday - timedelta(days=7 * back - 5 if back else -5), 2)
-        case "month":
-            last = today.replace(day=1) - timedelta(days=1)
-            return _month(today.year, today.month) if not back else _month(last.year, last.month)
-        case _:
-            year = today.year - back
-            return datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+def _key(said: str) -> str:
+    return " ".join(said.casefold().replace("’", "'").split())
+
+
+def _number(said: str) -> tuple[int, bool]:
+    """How many, and whether that is only about."""
+    if said.isdigit():
+        return int(said), False
+    key = _key(said)
+    return (_ABOUT[key], True) if key in _ABOUT else (_NUMBERS[key], False)
+
+
+def _relative(which: int, many: int, unit: int, today: datetime) -> _Span:
+    """The last, this or the next one; of several, those that end or begin today."""
+    if which and many > 1:
+        days = timedelta(days=many * (_WEEK if unit == _WEEKEND else unit))
+        return (today - days if which < 0 else today), (today if which < 0 else today + days) + timedelta(days=1)
+    monday = today - timedelta(days=today.weekday()) + timedelta(days=7 * which)
+    if unit == _DAY_UNIT:
+        return _days(today + timedelta(days=which), 1)
+    if unit == _WEEK:
+        return _days(monday, 7)
+    if unit == _WEEKEND:
+        return _days(monday + timedelta(days=5), 2)
+    if unit == _MONTH_UNIT:
+        months = today.year * 12 + today.month - 1 + which
+        return _month(months // 12, months % 12 + 1)
+    return datetime(today.year + which, 1, 1, tzinfo=UTC), datetime(today.year + which + 1, 1, 1, tzinfo=UTC)
 
 
 def _season(name: str, year: str | None, today: datetime) -> _Span:

@@ -41,7 +41,7 @@ class SqliteReindex(StorePart):
         )
         db.execute(_INDEXES)
         db.execute("COMMIT")
-        if meta.get("embedder") == name:
+        if (meta.get("embedder"), meta.get("dimension")) == (name, dimension):
             copy_rows(db, meta["generation"], generation)
         return generation, False
 
