@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ class ScoredMemory:
     score: float
     dense: float | None
     late: float | None = None
-    features: dict[str, float] = field(default_factory=dict)
 
 
 class FixedJudge:

@@ -31,11 +31,9 @@ class Fit(NamedTuple):
     margin: float
 
 
-class Featured(Protocol):
+class Ranked(Protocol):
     @property
     def memory(self) -> Memory: ...
-    @property
-    def features(self) -> Mapping[str, float]: ...
 
 
 @functools.cache
@@ -54,16 +52,17 @@ def extended(weights: Mapping[str, float], fit_name: str | None) -> dict[str, fl
     return {**weights, **fitted(fit_name).weights}
 
 
-def foreign_evidence(ranked: Sequence[Featured], count: int) -> list[tuple[float, float] | None]:
+def foreign_evidence(ranked: Sequence[Ranked], count: int) -> list[tuple[float, float] | None]:
     """Cosine and margin of the first `count` that are in another language than the question; None for the others."""
-    known = sorted((r.features["multilingual"] for r in ranked if "multilingual" in r.features), reverse=True)
+    read = [getattr(r, "features", {}) for r in ranked]  # whoever ranks by something else has none
+    known = sorted((features["multilingual"] for features in read if "multilingual" in features), reverse=True)
     rest = known[_BEST:_BACKGROUND] if len(known) > 2 * _BEST else known
     background = sum(rest) / len(rest) if rest else 0.0
-    cosines = [r.features.get("multilingual_foreign") for r in ranked[:count]]
+    cosines = [features.get("multilingual_foreign") for features in read[:count]]
     return [None if c is None else (c, c - background) for c in cosines]
 
 
-def relevance(ranked: Sequence[Featured], count: int, fit_name: str | None) -> dict[str, float]:
+def relevance(ranked: Sequence[Ranked], count: int, fit_name: str | None) -> dict[str, float]:
     """By id, how likely those of the first `count` that are in another language answer."""
     fit, seen = fitted(fit_name), foreign_evidence(ranked, count)
     pairs = zip(ranked, seen, strict=False)

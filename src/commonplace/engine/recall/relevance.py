@@ -37,8 +37,6 @@ class ScoredCandidate(evidence.DenseCandidate, Protocol):
 
     @property
     def score(self) -> float: ...
-    @property
-    def features(self) -> Mapping[str, float]: ...
 
 
 F = TypeVar("F", bound=ScoredCandidate)
