@@ -59,6 +59,11 @@ bench-quality: setup
 	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
 	@$(BIN)/python -m bench.quality $(if $(COMMONPLACE_BENCH_DATA),--shared $(COMMONPLACE_BENCH_DATA))
 
+# Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
+.PHONY: bench-peers
+bench-peers: setup
+	@$(BIN)/python -m bench.peers $(PEERS)
+
 docs: $(STAMP)
 	@$(BIN)/python docs/build.py
 

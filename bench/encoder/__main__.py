@@ -35,6 +35,7 @@ def main() -> None:
     export = commands.add_parser("export", help="write weights that `train` wrote as the ONNX file that ships")
     export.add_argument("weights", type=Path)
     export.add_argument("--out", type=Path, default=ENCODER.path, help="the file; by default the package's own")
+    export.add_argument("--block", type=int, help="multiply in int8, with a scale for so many weights")
     chosen = parser.parse_args()
     mains = {"teach": teach_main, "train": train_main, "measure": measure_main, "export": export_main}
     mains[chosen.command](chosen)
@@ -43,13 +44,12 @@ def main() -> None:
 def teach_main(chosen: argparse.Namespace) -> None:
     from bench.encoder.network import from_published
     from bench.encoder.teacher import teach
-    from bench.encoder.train import Recipe, Trainer
+    from bench.encoder.train import nearest
     from bench.judge.network import cross_encoder
 
     spaces = [*map(Reader(chosen.tokenizer).space, judge_spaces())]
-    trainer = Trainer(spaces, Recipe())
-    trainer.choose_near(_to_device(from_published(chosen.start)))
-    taught = teach(cross_encoder(chosen.start), spaces, trainer.nearest)
+    near = nearest(_to_device(from_published(chosen.start)), spaces)
+    taught = teach(cross_encoder(chosen.start), spaces, near)
     entries = {
         space.name: {"places": one.places, "logits": [[round(x, 2) for x in row] for row in one.logits]}
         for space, one in zip(spaces, taught, strict=True)
@@ -92,19 +92,15 @@ def train_main(chosen: argparse.Namespace) -> None:
 
 
 def measure_main(chosen: argparse.Namespace) -> None:
-    from safetensors.torch import load_file
+    from bench.encoder.network import load
 
-    from bench.encoder.network import Encoder
-
-    model = Encoder()
-    model.load_state_dict({name: value.float() for name, value in load_file(str(chosen.weights)).items()})
-    _report(chosen.weights.name, _to_device(model), _sets(Reader(chosen.tokenizer), chosen.locomo))
+    _report(chosen.weights.name, _to_device(load(chosen.weights)), _sets(Reader(chosen.tokenizer), chosen.locomo))
 
 
 def export_main(chosen: argparse.Namespace) -> None:
     from bench.encoder.export import export
 
-    export(chosen.weights, chosen.out)
+    export(chosen.weights, chosen.out, chosen.block)
     print(f"{chosen.out}: {chosen.out.stat().st_size:,} bytes, sha256 {sha256_of(chosen.out)}")
     if sha256_of(chosen.out) != ENCODER.sha256:
         print("packaged_files.ENCODER names another sha256: change it there, and NAME if the vectors differ")

@@ -99,6 +99,15 @@ def from_published(path: Path, seed: int = 0) -> Encoder:
     return model
 
 
+def load(path: Path) -> Encoder:
+    """With weights that `train` wrote."""
+    from safetensors.torch import load_file
+
+    model = Encoder()
+    model.load_state_dict({name: value.float() for name, value in load_file(str(path)).items()})
+    return model
+
+
 def averaged(models: Sequence[Encoder]) -> Encoder:
     """One model with the mean of the weights, of runs that started alike."""
     states = [model.state_dict() for model in models]

@@ -141,16 +141,9 @@ class Trainer:
             ]
         )
 
-    @torch.no_grad()
     def choose_near(self, model: Encoder) -> tuple[Tensor, Tensor]:
-        """For each question all memories of its space, the most similar first. Gives the vectors of all of both."""
-        memories = pooled(model, [tokens for space in self.spaces for tokens in space.memories])
-        questions = pooled(model, [example.tokens for space in self.spaces for example in space.examples])
-        self.nearest = []
-        for n in range(len(self.spaces)):
-            own = memories[self._first_memory[n] : self._first_memory[n + 1]]
-            asked = questions[self._first_question[n] : self._first_question[n + 1]]
-            self.nearest.append((asked @ own.T).argsort(dim=1, descending=True).cpu().numpy())
+        """Gives the vectors of all questions and all memories."""
+        self.nearest, questions, memories = _nearest(model, self.spaces)
         return questions, memories
 
     def batches(self, chance: random.Random) -> Iterator[Batch]:
@@ -270,6 +263,25 @@ class Trainer:
         chances = functional.log_softmax(student.masked_fill(teacher < -1e3, -1e4), 1)
         weight = torch.tensor([float(bool(places)) for places, _ in batch.taught], device=scores.device)
         return -((target * chances).sum(1) * weight).sum() / weight.sum().clamp(min=1)
+
+
+def nearest(model: Encoder, spaces: Sequence[Tokens]) -> list[np.ndarray]:
+    """For each space and question all memories of the space, the most similar first."""
+    return _nearest(model, spaces)[0]
+
+
+@torch.no_grad()
+def _nearest(model: Encoder, spaces: Sequence[Tokens]) -> tuple[list[np.ndarray], Tensor, Tensor]:
+    memories = pooled(model, [tokens for space in spaces for tokens in space.memories])
+    questions = pooled(model, [example.tokens for space in spaces for example in space.examples])
+    found = []
+    for own, asked in zip(
+        memories.split([len(space.memories) for space in spaces]),
+        questions.split([len(space.examples) for space in spaces]),
+        strict=True,
+    ):
+        found.append((asked @ own.T).argsort(dim=1, descending=True).cpu().numpy())
+    return found, questions, memories
 
 
 @torch.no_grad()

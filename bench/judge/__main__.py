@@ -1,4 +1,4 @@
-"""python -m bench.judge calibrate | measure | train"""
+"""python -m bench.judge calibrate | measure | train | export"""
 
 from __future__ import annotations
 
@@ -21,12 +21,26 @@ def main() -> None:
         command.add_argument("--embedder", default="encoder")
         command.add_argument("--judge", type=Path, default=MODEL, help="another judge's file (ONNX)")
     train = commands.add_parser("train", help="train the judge anew (extra: train)")
-    from bench.judge import train as training
-
-    training.arguments(train)
+    try:
+        from bench.judge import train as training
+    except ImportError as error:
+        training, missing = None, error.name
+    else:
+        training.arguments(train)
+    export = commands.add_parser("export", help="weights that `train` wrote as the ONNX file that ships")
+    export.add_argument("weights", type=Path)
+    export.add_argument("out", type=Path)
     chosen = parser.parse_args()
-    if chosen.command == "train":
-        training.main(chosen)
+    if chosen.command in ("train", "export"):
+        if training is None:
+            raise SystemExit(f"training needs the extra `train` ({missing} is missing)")
+        if chosen.command == "train":
+            training.main(chosen)
+        else:
+            from bench.judge.export import export as write
+            from bench.judge.network import load
+
+            write(load(chosen.weights), chosen.out)
         return
     from bench.quality.judging import RememberedJudge
     from commonplace.embedders.registry import open_embedder

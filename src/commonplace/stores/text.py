@@ -11,18 +11,16 @@ import itertools
 import math
 import re
 import struct
-import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
-from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from commonplace.stores.stemmer import stem
 
 #: Raise it when the same text would give other terms: indexes made by another version are rebuilt.
 ANALYSER = 1
@@ -205,24 +203,8 @@ def _folded(word: str) -> str:
 @functools.lru_cache(8192)  # the words of questions, which are stemmed on every recall
 def _term(word: str) -> int:
     if word.isascii() and word.isalpha() and 2 < len(word) <= _MAX_STEM_CHARS:
-        word = _stem(word)
+        word = stem(word)
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
-def _stem(word: str) -> str:
-    # The stemmer object keeps the word it works on, so each call takes its own.
-    return _new_stemmer()().stemWord(word)  # type: ignore[no-any-return]
-
-
-@functools.cache
-def _new_stemmer() -> Any:
-    """English alone: the package itself imports thirty languages, which every first recall would wait for."""
-    package = ModuleType("commonplace_snowball")
-    found = find_spec("snowballstemmer")
-    assert found is not None
-    package.__path__ = list(found.submodule_search_locations or ())
-    sys.modules.setdefault(package.__name__, package)
-    return import_module(f"{package.__name__}.english_stemmer").EnglishStemmer
 
 
 # How much a posting counts, in one byte: three bits for how often the word occurs and five for how long the

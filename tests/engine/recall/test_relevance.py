@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.embedders.encoder import NAME, Encoder
+from commonplace.engine import BatchItem
+from commonplace.engine.engine import Engine
 from commonplace.engine.recall import relevance
 from commonplace.engine.recall.evidence import Evidence
 from commonplace.engine.recall.relevance import (
     Assessment,
+    Fit,
+    Logistic,
     answer_features,
     assess,
     fitted,
@@ -23,8 +27,10 @@ from commonplace.engine.recall.relevance import (
     read,
 )
 from commonplace.engine.recall.understanding import analyse
-from commonplace.engine.types import Query
+from commonplace.engine.types import Draft, Hit, Query
 from commonplace.judges.minilm import MiniLMJudge
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
@@ -45,6 +51,7 @@ class FixedJudge:
 
     name = "fixed"
     note: str | None = None
+    reads_pairs = False
 
     def __init__(self, *logits: float) -> None:
         self.logits = logits
@@ -60,6 +67,29 @@ class BrokenJudge(FixedJudge):
         raise Unavailable("the judge is broken")
 
 
+#: Names of its own, so that no test depends on what was fitted last.
+FIT = Fit(
+    hit=Logistic(-2.0, {"cosine": 4.0, "place": -0.5}),
+    hit_judged=Logistic(-1.0, {"judge": 0.5, "cosine": 2.0, "place": -0.5}),
+    whole=Logistic(-3.0, {"cosine": 8.0}),
+    whole_judged=Logistic(0.0, {"judge": 0.5}),
+    hopeless=0.2,
+    certain=0.95,
+    cut=0.3,
+    cut_judged=0.25,
+    cut_always=0.35,
+    cut_hit=0.1,
+    judged=10,
+)
+SHIPPED = sorted(json.loads(relevance.FITTED.read_text()))
+
+
+@pytest.fixture(autouse=True)
+def one_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {**{name: relevance.fitted(name) for name in SHIPPED}, "tested": FIT}
+    monkeypatch.setattr(relevance, "fitted", known.get)
+
+
 def candidates(*cosines: float | None) -> list[ScoredMemory]:
     return [
         ScoredMemory(Memory(str(n), "local", "a", "semantic", f"memory {n}"), 1 / (60 + n), cosine)
@@ -68,9 +98,9 @@ def candidates(*cosines: float | None) -> list[ScoredMemory]:
 
 
 def assess_with(judge: Any, ranked: Sequence[ScoredMemory], **options: Any) -> Assessment[ScoredMemory]:
-    name = options.pop("embedder_name", NAME)
+    name = options.pop("fit_name", "tested")
     query = Query(("a",), QUESTION, **{"judge": options.pop("mode", "auto"), **options})
-    reading = asyncio.run(read(judge, analyse(QUESTION), ranked, query, name))
+    reading = asyncio.run(read(judge, analyse(QUESTION), ranked, query, name, timer=lambda: 0.0))
     return assess(reading, ranked, query)
 
 
@@ -82,95 +112,135 @@ NEAR = (0.6, 0.55, 0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1)
 FAR = (0.05, 0.04, 0.03, 0.02, 0.01, 0.0, 0.0)
 
 
-def test_what_ships_is_whole_and_ordered() -> None:
-    fit = fitted(NAME)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_ships_is_whole_and_ordered(name: str) -> None:
+    fit = fitted(name)
     assert fit is not None
-    assert 0 < fit.hopeless <= fit.cut < fit.certain <= 1
-    assert 0 < fit.cut_judged < 1
-    assert 0 < fit.cut_always < 1
+    assert 0 <= fit.hopeless < fit.certain <= 1
+    for cut in (fit.cut, fit.cut_judged, fit.cut_always):
+        assert 0 < cut < 1
+    assert 0 <= fit.cut_hit < 0.2, "recall must hardly fall by it"
 
 
-@pytest.mark.parametrize(
-    ("name", "sign"),
-    [
-        ("judge", 1),
-        ("coverage", 1),
-        ("margin", 1),
-        ("cosine", 1),
-        ("names_missing", -1),
-        ("answer_type", 1),
-        ("place", -1),
-    ],
-)
-@given(low=st.floats(-1, 1), more=st.floats(0, 1), logit=st.floats(-9, 9))
-def test_more_evidence_never_makes_it_less_relevant(
-    name: str, sign: int, low: float, more: float, logit: float
-) -> None:
+SIGNS = {"judge": 1, "coverage": 1, "margin": 1, "late": 1, "late_margin": 1, "cosine": 1, "names_missing": -1,
+         "answer_type": 1, "place": -1, "blend": 1, "answerable": 1, "far": -1}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_more_evidence_never_makes_it_less_relevant(name: str) -> None:
+    fit = fitted(name)
+    assert fit is not None
+    for logistic in (fit.hit, fit.hit_judged, fit.whole, fit.whole_judged):
+        assert all(weight * SIGNS[feature] >= 0 for feature, weight in logistic.weights.items())
+    assert "judge" in fit.whole_judged.weights
+    assert "judge" not in fit.whole.weights
+
+
+def test_what_is_far_by_its_cosine_cannot_overrule_the_judge_of_the_encoder() -> None:
     fit = fitted(NAME)
     assert fit is not None
-    base = Evidence(cosine=0.4, coverage=0.5, margin=0.1, names_missing=0.5, answer_type=0.0)
-    if name == "judge":
-        pairs = [(base, logit), (base, logit + more)]
-    else:
-        pairs = [(replace(base, **{name: value}), logit) for value in (low, low + more)]
-    judged = [fit.hit_judged(hit_features(e, value)) for e, value in pairs]
-    unjudged = [fit.hit(hit_features(e)) for e, _ in pairs]
-    for less, least in (judged[::sign], unjudged[::sign]):
-        assert 0 <= less <= least + 1e-12 <= 1 + 1e-9
+    for logistic in (fit.whole, fit.whole_judged):
+        assert "far" not in logistic.weights
 
 
 @given(st.floats(-1, 1), st.floats(0, 1), st.floats(-9, 9))
 def test_nearer_and_better_judged_is_never_less_answerable(cosine: float, more: float, logit: float) -> None:
-    fit = fitted(NAME)
-    assert fit is not None
-    less, nearer = (Evidence(c, 0.5, 0.1, 0.0, 0.0) for c in (cosine, cosine + more))
-    assert fit.whole(answer_features([less], fit.near)) <= fit.whole(answer_features([nearer], fit.near)) + 1e-12
-    one = fit.whole_judged(answer_features([less], fit.near) | {"judge": logit})
-    assert one <= fit.whole_judged(answer_features([less], fit.near) | {"judge": logit + more}) + 1e-12
+    for fit in map(fitted, SHIPPED):
+        assert fit is not None
+        less, nearer = (Evidence(c, 0.5, 0.1, 0.0, 0.0, late=c) for c in (cosine, cosine + more))
+        assert fit.whole(answer_features([less], fit.near)) <= fit.whole(answer_features([nearer], fit.near)) + 1e-12
+        one = fit.whole_judged(answer_features([less], fit.near) | {"judge": logit})
+        assert one <= fit.whole_judged(answer_features([less], fit.near) | {"judge": logit + more}) + 1e-12
+
+
+def test_the_best_of_each_counts_for_the_whole() -> None:
+    first = Evidence(0.3, 0.2, 0.1, 1.0, -1.0, late=0.7, late_margin=0.1)
+    second = Evidence(0.5, 0.8, 0.0, 0.5, 1.0, late=0.6, late_margin=0.2)
+    features = answer_features([first, second], near=0.6)
+    assert features == {
+        "cosine": 0.5, "far": pytest.approx(0.1), "margin": 0.1, "late": 0.7, "late_margin": 0.2, "coverage": 0.8,
+        "names_missing": 0.5, "answer_type": -1.0,
+    }  # fmt: skip
+
+
+def test_a_hit_rests_on_ranking_and_on_the_whole_as_well() -> None:
+    features = hit_features(Evidence(0.3, 0.2, 0.1, 1.0, -1.0), 2.5, blend=0.5, answerable=0.5)
+    assert (features["blend"], features["answerable"], features["judge"]) == (0.0, 0.0, 2.5)
+    assert "judge" not in hit_features(Evidence(0.3, 0.2, 0.1, 1.0, -1.0))
+    extremes = hit_features(Evidence(0.3, 0.2, 0.1, 1.0, -1.0), blend=0.0, answerable=1.0)
+    assert extremes["blend"] == pytest.approx(-extremes["answerable"])
 
 
 def test_a_question_nothing_answers_is_left_empty_and_says_why() -> None:
     result = assess_with(FixedJudge(-9, -9, -9), candidates(*NEAR), explain=True)
-    assert (result.hits, result.judged) == ([], 3)
-    assert "a judge read the best 3" in (result.reason or "")
+    assert (result.hits, result.judged) == ([], 10)
+    assert "a judge read the best 10" in (result.reason or "")
     assert result.explain is not None
     assert result.explain["answerable"] < result.explain["cut_off"]
     assert result.explain["reason"] == result.reason
 
 
 def test_a_question_that_is_answered_keeps_its_hits() -> None:
-    result = assess_with(FixedJudge(4, -6, -6), candidates(*NEAR))
+    result = assess_with(FixedJudge(4, 1, 1, 1, 1), candidates(*NEAR))
     assert ids(result) == ["0", "1", "2", "3", "4"]
     assert result.reason is None
     assert all(hit.relevance is not None and hit.explain is None for hit in result.hits)
 
 
+def test_a_good_first_hit_does_not_drag_strangers_along() -> None:
+    result = assess_with(FixedJudge(4, -9, 1, -9, -9), candidates(*NEAR), explain=True)
+    assert ids(result) == ["0", "2"]
+    assert result.reason == "3 of 5 have a relevance below 0.1"
+    assert result.explain is not None
+    assert (result.explain["hit_cut_off"], result.explain["kept"], result.explain["of"]) == (0.1, 2, 5)
+
+
+def test_the_first_stays_when_the_whole_is_answered_by_another() -> None:
+    assert ids(assess_with(FixedJudge(-9, 4, -9, -9, -9), candidates(*NEAR))) == ["0", "1"]
+
+
 def test_explain_tells_what_each_hit_rests_on() -> None:
-    result = assess_with(FixedJudge(6, -6, -6), candidates(*NEAR), explain=True)
-    first, second = result.hits[0].explain, result.hits[3].explain
+    result = assess_with(FixedJudge(6, -6, -6), candidates(*NEAR), explain=True, min_score=0, k=12)
+    first, last = result.hits[0].explain, result.hits[11].explain
     assert first is not None
-    assert second is not None
+    assert last is not None
     assert first["judge"] == 6
-    assert "judge" not in second
-    assert set(second) >= {"cosine", "coverage", "margin", "names_missing", "answer_type", "relevance"}
+    assert "judge" not in last
+    shown = {"cosine", "late", "coverage", "margin", "late_margin", "names_missing", "answer_type", "relevance"}
+    assert set(last) >= shown
 
 
-def test_what_is_far_from_everything_is_not_worth_judging() -> None:
+def test_what_is_hopeless_is_not_worth_judging() -> None:
     judge = FixedJudge(9, 9, 9)
     result = assess_with(judge, candidates(*FAR), explain=True)
     assert (result.hits, result.judged, judge.read) == ([], 0, [])
     assert result.explain is not None
-    assert result.explain["answerable"] < result.explain["cut_off"] == fitted(NAME).hopeless  # type: ignore[union-attr]
+    assert result.explain["answerable"] < result.explain["cut_off"] == FIT.hopeless
     assert "by their words and meaning alone" in (result.reason or "")
-    assert len(assess_with(judge, candidates(*FAR), mode="always").hits) == 5
+    assert assess_with(judge, candidates(*FAR), mode="always").hits
 
 
-@pytest.mark.parametrize(("mode", "judged"), [("off", 0), ("auto", 3), ("always", 10)])
+@pytest.mark.parametrize(("mode", "judged"), [("off", 0), ("auto", 10), ("always", 10)])
 def test_how_many_are_judged(mode: str, judged: int) -> None:
-    judge = FixedJudge(4)
+    judge = FixedJudge(4, 4, 4, 4, 4)
     result = assess_with(judge, candidates(*NEAR), mode=mode)
     assert (result.judged, len(judge.read)) == (judged, judged)
     assert len(result.hits) == 5
+
+
+@pytest.mark.parametrize(("each", "judged"), [(0.0, 10), (1.0, 4)])
+def test_the_judge_stops_when_time_is_up_and_what_it_read_counts(each: float, judged: int) -> None:
+    judge, now = FixedJudge(4), [0.0]
+    judge.reads_pairs = True
+
+    def timer() -> float:
+        now[0] += each
+        return now[0]
+
+    query = Query(("a",), QUESTION)
+    reading = asyncio.run(read(judge, analyse(QUESTION), candidates(*NEAR), query, "tested", timer=timer))
+    assert list(reading.logits) == [str(n) for n in range(judged)]
+    assert reading.answerable == pytest.approx(FIT.whole_judged({"judge": 4}))
 
 
 def test_off_still_gives_a_relevance() -> None:
@@ -178,10 +248,8 @@ def test_off_still_gives_a_relevance() -> None:
 
 
 def test_a_certain_one_needs_no_judge() -> None:
-    fit = fitted(NAME)
-    assert fit is not None
-    sure = replace(fit, certain=0.6)
-    assert [judge_count("auto", p, sure) for p in (0.0, fit.hopeless, 0.59, 0.6)] == [0, 3, 3, 0]
+    sure = replace(FIT, certain=0.6)
+    assert [judge_count("auto", p, sure) for p in (0.0, FIT.hopeless, 0.59, 0.6)] == [0, 10, 10, 0]
 
 
 def test_min_score_cuts_at_that_relevance_instead() -> None:
@@ -198,17 +266,17 @@ def test_min_score_0_keeps_everything() -> None:
     assert (len(result.hits), result.reason) == (5, None)
 
 
-def test_rankings_order_stands() -> None:
-    assert ids(assess_with(FixedJudge(-9, 0, 9), candidates(*NEAR))) == ["0", "1", "2", "3", "4"]
+def test_assessing_leaves_the_order_alone() -> None:
+    assert ids(assess_with(FixedJudge(-9, 0, 9), candidates(*NEAR), min_score=0)) == ["0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("name", ["another-embedder", None])
 def test_without_a_fit_there_is_neither_relevance_nor_a_cut(name: str | None) -> None:
     judge = FixedJudge(-9, -9, -9)
-    result = assess_with(judge, candidates(*FAR), embedder_name=name)
+    result = assess_with(judge, candidates(*FAR), fit_name=name)
     assert [hit.relevance for hit in result.hits] == [None] * 5
     assert (result.note, judge.read) == (None, [])
-    assert "not calibrated" in (assess_with(judge, candidates(*FAR), embedder_name=name, min_score=0.5).note or "")
+    assert "not calibrated" in (assess_with(judge, candidates(*FAR), fit_name=name, min_score=0.5).note or "")
 
 
 def test_nothing_found_is_nothing_assessed() -> None:
@@ -216,7 +284,7 @@ def test_nothing_found_is_nothing_assessed() -> None:
 
 
 def test_a_memory_without_a_vector_is_not_cut() -> None:
-    result = assess_with(FixedJudge(-9, 0, 9), candidates(0.6, None, 0.5, 0.4), min_score=0)
+    result = assess_with(FixedJudge(0, 0, 9), candidates(0.6, None, 0.5, 0.4))
     assert ids(result)[:3] == ["0", "1", "2"]
     assert result.hits[1].relevance is None
 
@@ -226,7 +294,7 @@ def test_memories_without_any_vector_are_left_alone() -> None:
 
 
 def test_a_judge_that_fails_is_a_note() -> None:
-    result = assess_with(BrokenJudge(), candidates(*NEAR))
+    result = assess_with(BrokenJudge(), candidates(*NEAR), min_score=0)
     assert (len(result.hits), result.judged) == (5, 0)
     assert result.note == "the judge is broken; relevance is without a judge"
 
@@ -237,29 +305,30 @@ def test_a_judges_own_note_is_passed_on() -> None:
     assert assess_with(judge, candidates(*NEAR)).note == "the budget is spent"
 
 
-def test_fits_are_read_per_embedder() -> None:
-    entry = json.loads(relevance.FITTED.read_text())[NAME]
-    assert relevance.parse_fit(entry) == fitted(NAME)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_fits_are_read_per_embedder(name: str) -> None:
+    entry = json.loads(relevance.FITTED.read_text())[name]
+    assert relevance.parse_fit(entry) == fitted(name)
 
 
 @pytest.mark.slow
 def test_a_few_questions_of_the_corpus_end_to_end() -> None:
-    embedder, judge = Encoder(), MiniLMJudge()
     entries = [json.loads(line) for line in (CORPUS / "memories.jsonl").read_text("utf-8").splitlines()]
-    coding = [e for e in entries if e["agent_id"] == "coding"]
-    vectors = embedder.embed([e["text"] for e in coding])
+    coding = [Draft("coding", "semantic", e["text"], aliases=[e["id"]]) for e in entries if e["agent_id"] == "coding"]
 
-    def ask(question: str) -> Assessment[ScoredMemory]:
-        cosines = vectors @ embedder.embed([question])[0]
-        ranked = [
-            ScoredMemory(Memory(e["id"], "local", "coding", "semantic", e["text"]), float(c), float(c))
-            for c, e in sorted(zip(cosines, coding, strict=True), key=lambda pair: -pair[0])
-        ]
-        query = Query(("coding",), question)
-        reading = asyncio.run(read(judge, analyse(question), ranked[:20], query, embedder.name))
-        return assess(reading, ranked[:20], query)
+    async def scenario() -> None:
+        clock = FakeClock()
+        engine = await Engine.open(InMemory(clock), Encoder(), clock=clock)
+        engine.use_judge(MiniLMJudge)
+        await engine.remember_many(WHO, [BatchItem(draft) for draft in coding])
 
-    answered = ask("What happens to stored readings when the disk buffer on a gateway is full?")
-    assert answered.hits[0].found.memory.id == "cod-027"
-    assert (answered.hits[0].relevance or 0) > 0.5
-    assert ask("How tall is the Eiffel Tower?").hits == []
+        async def ask(question: str) -> list[Hit]:
+            return (await engine.recall(WHO, Query(("coding",), question))).hits
+
+        answered = await ask("What happens to stored readings when the disk buffer on a gateway is full?")
+        assert answered[0].memory.aliases == ["cod-027"]
+        assert (answered[0].relevance or 0) > 0.5
+        assert await ask("How tall is the Eiffel Tower?") == []
+        await engine.close()
+
+    asyncio.run(scenario())

@@ -131,9 +131,14 @@ class Session:
             self.warnings.append(warning)
         # One command asks one question: starting a thread per core for linear algebra costs more than it gives.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        from commonplace import config as configuration
         from commonplace.sdk import Memory
+        from commonplace.serve.shared_embedder import open_shared_embedder, running_server
 
-        return Memory(self.agent, data=data)
+        config = configuration.load(data=data, agent=self.agent)
+        # A server on the same data has the model in memory; loading it again takes most of what a command does.
+        beside = running_server(config.data) is not None
+        return Memory(self.agent, data=data, embedder=open_shared_embedder(config) if beside else None)
 
     @cached_property
     def engine(self) -> Engine:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from commonplace.engine.core import Core
@@ -25,16 +26,19 @@ _HASHED = tuple(name for name in Memory.__slots__ if name not in _UNHASHED)
 _TRIPLE = ("agent_id", "subject", "predicate", "object", "valid_from", "valid_to", "confidence", "provenance",
            "asserted_by", "memory_id")  # fmt: skip
 _REAL = ("confidence", "importance")  # whole numbers come back from a column of these as 1.0
+_hashed = attrgetter(*_HASHED)
+_row_json = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
 Document = dict[str, Any]
 
 
 def row_hash(memory: Memory) -> str | None:
     """Salted, so that it says nothing once the row is erased."""
-    row = {name: getattr(memory, name) for name in _HASHED}
-    row |= {name: float(row[name]) for name in _REAL if row[name] is not None}
-    text = json.dumps(row, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return sha256_hex(memory.salt, text.encode("utf-8", "surrogatepass"))
+    row = dict(zip(_HASHED, _hashed(memory), strict=True))
+    for name in _REAL:
+        if row[name] is not None:
+            row[name] = float(row[name])
+    return sha256_hex(memory.salt, _row_json(row).encode("utf-8", "surrogatepass"))
 
 
 def version_part(memory: Memory, **more: Any) -> AuditPart:

@@ -7,6 +7,7 @@ import logging
 from asyncio import gather
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from commonplace.engine import procedures
@@ -38,6 +39,7 @@ MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
 #: Fields that a memory takes from its draft as they are.
 _AS_DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("kind", "provenance", "expires_at", "embedding"))
+_as_drafted = attrgetter(*_AS_DRAFTED)
 #: Fields of which an audit entry says that they changed.
 _AUDITED = ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")
 _NO_MEMORY = "the memory written under this idempotency_key has been erased; use a new key to write again"
@@ -157,7 +159,7 @@ def new_memory(who: Principal, draft: Draft, now: int, id: str | None = None) ->
     """The memory a draft becomes; its sequence and times are given when it is committed."""
     salt = new_salt()
     expires_at = promised_end(draft.privacy, now, draft.expires_at)
-    fields = {name: getattr(draft, name) for name in _AS_DRAFTED}
+    fields = dict(zip(_AS_DRAFTED, _as_drafted(draft), strict=True))
     return Memory(
         id or mint_id(now),
         who.tenant,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,7 +65,7 @@ class Redactor:
     def document(self, value: Any, extra: Secrets | None = None) -> tuple[Any, Labels]:
         """As `text`, for every string in a JSON document, keys too; the document itself when nothing changes."""
         labels: Labels = []
-        if self.active and value and self._suspicious(strings(value), extra):
+        if self.active and value and self._suspicious("\n".join(strings(value)), extra):
             value = self._walk(value, extra, labels)
         return value, list(dict.fromkeys(labels))
 
@@ -97,6 +97,13 @@ class Redactor:
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:
         """A draft or a version as it may be kept. `before` is the version whose names are kept as they were."""
+        return self._redact_record(record, "\n".join(_other_texts(record)), extra, before)
+
+    def _redact_record(
+        self, record: Record, others: str, extra: Secrets | None, before: Memory | None
+    ) -> tuple[Record, Labels]:
+        """`others` is every text of it but the content: one look at them together, since what is in none of the parts
+        is seldom in their sum."""
         if not self.active:
             return record, []
         check_content_size(record.content)
@@ -104,7 +111,7 @@ class Redactor:
         content, labels = self.text(record.content, extra)
         if labels:
             changes["content"] = content
-        if self._suspicious(_other_texts(record), extra):
+        if self._suspicious(others, extra):
             self._check_names(record, extra, before)
             for name in (*_TEXTS, *_DOCUMENTS):
                 value = getattr(record, name)
@@ -125,9 +132,10 @@ class Redactor:
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:
         """As `redact_record`, off the event loop where there is much to search: megabytes can take seconds."""
-        if len(record.content) + sum(map(len, _other_texts(record))) <= _LARGE:
-            return self.redact_record(record, extra, before)
-        return await asyncio.to_thread(self.redact_record, record, extra, before)
+        others = "\n".join(_other_texts(record))
+        if len(record.content) + len(others) <= _LARGE:
+            return self._redact_record(record, others, extra, before)
+        return await asyncio.to_thread(self._redact_record, record, others, extra, before)
 
     def check_name(self, name: str, field: str, extra: Secrets | None = None) -> None:
         """Refuses a name that holds a secret: it cannot be replaced without naming something else."""
@@ -182,11 +190,10 @@ class Redactor:
     def _secrets_in_force(self, extra: Secrets | None) -> tuple[Secrets, ...]:
         return (self.secrets,) if extra is None else (extra, self.secrets)
 
-    def _suspicious(self, texts: Iterable[str], extra: Secrets | None) -> bool:
-        """One look at everything together: what is in none of the parts is seldom in their sum."""
+    def _suspicious(self, texts: str, extra: Secrets | None) -> bool:
         from commonplace.engine.redaction import scanner
 
-        return scanner.suspicious("\n".join(texts), self._secrets_in_force(extra))
+        return scanner.suspicious(texts, self._secrets_in_force(extra))
 
     def _walk(self, value: Any, extra: Secrets | None, labels: Labels) -> Any:
         if isinstance(value, str):

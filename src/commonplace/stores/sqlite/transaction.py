@@ -69,6 +69,9 @@ class TenantState:
     audit_hash: str
     changed: bool = False
 
+    def copy(self) -> TenantState:
+        return TenantState(self.id, self.seq, self.at, self.audit_n, self.audit_hash, self.changed)
+
 
 @dataclass(slots=True)
 class SqliteTransaction:
@@ -126,7 +129,8 @@ class SqliteTransaction:
         if entry.vectors is not None and entry.generation != self._generations[0]:
             raise StaleGeneration
         memory = entry.memory
-        current = self._current(memory.id)
+        # An id that was never written is looked for by the unique index alone, which the row is put into anyway.
+        current = self._current(memory.id) if memory.version else None
         seq = self._next_seq()
         memory = replace_fields(memory, seq=seq, version=(current[1] if current else 0) + 1, updated_at=self.now)
         scope = self._scope(memory.agent_id, create=True)
@@ -140,10 +144,13 @@ class SqliteTransaction:
         if current is None:
             try:
                 self._db.execute(_INSERT, row)
+                mid = self._db.last_insert_rowid()
             except apsw.ConstraintError as error:
-                raise Conflict(f"a memory with id {memory.id} exists already") from error
-            mid = self._db.last_insert_rowid()
-        else:
+                if (current := self._current(memory.id)) is None:  # another tenant's
+                    raise Conflict(f"a memory with id {memory.id} exists already") from error
+                memory = replace_fields(memory, version=current[1] + 1)
+                row = to_row(memory, entry.terms, vid, scope)
+        if current is not None:
             mid = current[0]
             self._db.execute(_KEEP, (seq, mid))
             self._db.execute(_UPDATE, (*row, mid))

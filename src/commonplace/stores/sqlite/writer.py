@@ -9,7 +9,7 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import apsw
@@ -88,6 +88,7 @@ class Writer:
         self._handover_lock = threading.Lock()  # nothing may be handed over after the order to stop
         self._closed = False
         self._stopping = False
+        self._idle = False  # the thread waits for work
         self._thread = threading.Thread(target=self._run, name="commonplace-writer", daemon=True)
         self._thread.start()
 
@@ -97,11 +98,15 @@ class Writer:
         with self._handover_lock:
             if self._closed:
                 raise Unavailable("this store is closed")
-            jobs = self._gathering.setdefault(loop, [])
-            if not jobs:
+            jobs = self._gathering.get(loop)
+            if jobs is not None:
+                jobs.append(job)
+            elif self._idle and self._inbox.empty():
+                self._inbox.put([job])  # nobody to share a commit with: a turn of the loop would be waited for in vain
+            else:
                 # Hand over only after every task that is ready now has run, so that they share one commit.
+                self._gathering[loop] = [job]
                 loop.call_soon(self._hand_over, loop)
-            jobs.append(job)
         return await job.future
 
     def close(self) -> None:
@@ -126,7 +131,9 @@ class Writer:
 
     def _run(self) -> None:
         while not self._stopping:
+            self._idle = True
             waiting = self._inbox.get()
+            self._idle = False
             if waiting is None:
                 return
             while waiting:
@@ -216,7 +223,7 @@ class Writer:
         group.jobs.append(job)
         shared = len(group.jobs) > 1
         state = group.states.get(job.tenant) or self._tenant_state(job.tenant)
-        before = replace(state)
+        before = state.copy()
         now = commit_time(self._clock(), state.at)
         if leapt := now < state.at:
             log.warning(
@@ -252,7 +259,7 @@ class Writer:
 
     def _tenant_state(self, tenant: str) -> TenantState:
         if tenant in self._committed.states:
-            return replace(self._committed.states[tenant])
+            return self._committed.states[tenant].copy()
         sql = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = ?"
         for row in self._db.execute(sql, (tenant,)):
             return TenantState(*_STATE.checked(row))
@@ -268,7 +275,8 @@ class Writer:
                 )
         self._db.execute("COMMIT")
         for tenant, state in group.states.items():
-            self._committed.states[tenant] = replace(state, changed=False)
+            self._committed.states[tenant] = state  # which is the group's alone, and it is done
+            state.changed = False
         self._committed.scopes.update(group.scopes)
 
     def _run_exclusive(self, job: Job) -> None:
