@@ -1,4 +1,4 @@
-"""python -m bench.quality [tune] [--shared FOLDER] [--locomo FILE] [--embedder SPEC] [--judge FILE] [--out FOLDER]"""
+"""python -m bench.quality [tune|multilingual] [--shared FOLDER] [--locomo FILE] [--embedder SPEC] [--judge FILE]"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from bench.quality import fitting, measuring
+from bench.quality import fitting, measuring, multilingual
 from bench.quality.judging import RememberedJudge
 from bench.quality.sources import Sources
 from commonplace.judges.minilm import MODEL
@@ -15,7 +15,7 @@ from commonplace.judges.minilm import MODEL
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.quality", description="Does recall find the right memories?")
-    parser.add_argument("what", nargs="?", choices=("measure", "tune"), default="measure")
+    parser.add_argument("what", nargs="?", choices=("measure", "tune", "multilingual"), default="measure")
     shared = os.environ.get("COMMONPLACE_BENCH_DATA")
     parser.add_argument(
         "--shared",
@@ -33,6 +33,8 @@ def main() -> None:
     sources = Sources.of(given.shared, given.locomo, given.embedder)
     if given.what == "tune":
         asyncio.run(fitting.tune(sources, RememberedJudge(given.judge), write=given.write))
+    elif given.what == "multilingual":
+        asyncio.run(multilingual.fit_multilingual(sources, write=given.write))
     else:
         asyncio.run(measuring.measure(sources, given.out, quick=given.quick))
 

@@ -37,3 +37,9 @@ class Sources:
                 for question in space.questions:
                     question.user_id = None
         return found
+
+    @property
+    def second(self) -> RememberedEmbedder:
+        second = open_embedder("multilingual")
+        assert second is not None
+        return RememberedEmbedder(second)

@@ -458,9 +458,10 @@ def test_status_says_what_needs_attention(cli) -> None:
 
 def test_model_list_and_verify(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "none here"))
-    encoder, minilm = cli("model", "list", "--json").json["models"]
+    encoder, minilm, multilingual = cli("model", "list", "--json").json["models"]
     assert (encoder["spec"], encoder["installed"], encoder["ok"], encoder["default"]) == ("encoder", True, True, True)
     assert (minilm["spec"], minilm["installed"], minilm["default"]) == ("minilm", False, False)
+    assert (multilingual["spec"], multilingual["installed"], multilingual["dimension"]) == ("multilingual", False, 512)
     assert "not installed" in cli("model", "list").out
     verified = cli("model", "verify", "--json")
     assert (verified.code, verified.json["ok"], verified.json["models"]) == (0, True, ["encoder", "judge"])
@@ -468,7 +469,9 @@ def test_model_list_and_verify(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     verified = cli("model", "verify", "minilm", "--json")
     assert (verified.code, verified.json["ok"]) == (2, False)
     assert "commonplace model build minilm" in cli("model", "verify", "minilm").out
-    assert "there is no model 'bert'; there are: encoder, minilm" in cli("model", "verify", "bert").err
+    assert (
+        "there is no model 'bert' here; there are: encoder, minilm, multilingual" in cli("model", "verify", "bert").err
+    )
 
 
 def test_looking_at_models_begins_no_store(cli, data: Path) -> None:

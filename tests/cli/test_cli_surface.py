@@ -21,7 +21,7 @@ EVERYWHERE = {"--json", "--data", "--agent"}
 SURFACE = {
     "remember", "recall", "forget", "merge", "expire", "get", "list", "history", "update", "status", "audit list",
     "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list",
-    "model switch",
+    "model add", "model remove", "model switch",
     "reviews list", "reviews show", "reviews approve", "reviews reject",
     "kg assert", "kg query", "kg history", "kg path", "kg neighbors", "kg retract", "kg erase",
 }  # fmt: skip

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.embedders import model_files
+from commonplace.embedders import model_files, multilingual_files
 from commonplace.embedders.minilm import MiniLM
+from commonplace.embedders.multilingual import MultilingualEmbedder
+from commonplace.wire.errors import Unavailable
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +25,13 @@ def minilm() -> MiniLM:
     if model_files.verify():
         pytest.skip("MiniLM is not on this machine: `commonplace model build minilm` puts it there")
     return MiniLM()
+
+
+@pytest.fixture(scope="session")
+def multilingual() -> MultilingualEmbedder:
+    """The optional model, fetched where it is absent; a machine that cannot fetch it shows less."""
+    try:
+        multilingual_files.install()
+    except Unavailable as fault:
+        pytest.skip(f"NOT SHOWN: {fault.message}")
+    return MultilingualEmbedder()

@@ -7,6 +7,7 @@ Example:
   commonplace model list
   commonplace model verify
   commonplace model switch encoder
+  commonplace model add multilingual
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import Annotated, Any
 
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
-from commonplace.cli.support.command import Answer, Commands, Session, argument
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Table, note, plural, size
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.config import DATABASE
 from commonplace.wire.errors import ValidationError
 
 _MODELS = ("encoder", "minilm")
+_BESIDE = ("multilingual",)  # what may make a second vector beside the store's own
+Beside = Annotated[str, argument("NAME", "Which: multilingual.")]
 
 commands = Commands(__doc__)
 
@@ -46,7 +49,8 @@ def list_models(run: Session) -> Answer:
 
 @commands.add("verify")
 def verify(
-    run: Session, name: Annotated[str | None, argument("NAME", "encoder or minilm; by default all there are.")] = None
+    run: Session,
+    name: Annotated[str | None, argument("NAME", "encoder, minilm or multilingual; by default all.")] = None,
 ) -> Answer:
     """Check that the models' files are whole; exits 2 when they are not.
 
@@ -59,7 +63,11 @@ def verify(
     from commonplace.judges.minilm import FILE as JUDGE
 
     by_name = {model["spec"]: model for model in _listing()}
-    chosen = [by_name[_known(name)]] if name else [m for m in by_name.values() if m["installed"] or m["default"]]
+    chosen = (
+        [by_name[_known(name, (*_MODELS, *_BESIDE))]]
+        if name
+        else [m for m in by_name.values() if m["installed"] or m["default"]]
+    )
     problems = [problem for model in chosen for problem in model["problems"]]
     names = [model["spec"] for model in chosen]
     if name is None:
@@ -133,16 +141,70 @@ def build(
     return Answer({"path": str(path), "ok": True}, f"the model is in {path}")
 
 
-def _known(name: str) -> str:
-    if name not in _MODELS:
-        raise ValidationError(f"there is no model {name!r}; there are: {', '.join(_MODELS)}", field="name")
+@commands.add("add")
+def add(run: Session, name: Beside) -> Answer:
+    """Have recall find other languages: fetch a second model, give every memory its vector.
+
+    \b
+    Example:
+      commonplace model add multilingual
+    """
+    from commonplace.embedders import multilingual_files
+    from commonplace.embedders.registry import open_embedder
+
+    _known(name, _BESIDE)
+    with ProgressBar("model") as progress:
+
+        def tell(what: str, step: int, steps: int) -> None:
+            progress(step, steps)
+            if not run.as_json:
+                note(what)
+
+        path = multilingual_files.install(tell)
+    embedder = open_embedder(name)
+    assert embedder is not None
+    with ProgressBar("embedding") as progress:
+        done = run(run.engine.upkeep.add_second(OPERATOR, embedder, progress))
+    resumed = " (went on where it had stopped)" if done["resumed"] and done["indexed"] else ""
+    said = f"{plural(done['indexed'], 'memory')} given a second vector by {done['embedder']}{resumed}"
+    return Answer({**done, "path": str(path)}, f"{said}; recall finds other languages from now on")
+
+
+@commands.add("remove")
+def remove(
+    run: Session,
+    name: Beside,
+    files: Annotated[bool, option("--files", "Delete the model's files from this machine as well.")] = False,
+) -> Answer:
+    """Take the second model's vectors out of the store again.
+
+    \b
+    Example:
+      commonplace model remove multilingual
+      commonplace model remove multilingual --files
+    """
+    from commonplace.embedders import multilingual_files
+
+    _known(name, _BESIDE)
+    removed = run(run.engine.upkeep.remove_second(OPERATOR))
+    deleted = files and multilingual_files.remove()
+    said = "the second vectors are gone" if removed else "this store had no second vectors"
+    if deleted:
+        said += "; the model's files are deleted"
+    return Answer({"removed": removed, "files_deleted": deleted}, said)
+
+
+def _known(name: str, among: tuple[str, ...] = _MODELS) -> str:
+    if name not in among:
+        raise ValidationError(f"there is no model {name!r} here; there are: {', '.join(among)}", field="name")
     return name
 
 
 def _listing() -> list[dict[str, Any]]:
-    from commonplace.embedders import model_files, packaged_files
+    from commonplace.embedders import model_files, multilingual_files, packaged_files
 
-    return [{**packaged_files.listing(), "default": True}, {**model_files.listing(), "default": False}]
+    others = (model_files.listing(), multilingual_files.listing())
+    return [{**packaged_files.listing(), "default": True}, *({**model, "default": False} for model in others)]
 
 
 def _embedder(run: Session) -> str | None:

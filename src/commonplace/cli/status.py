@@ -57,6 +57,7 @@ def _fields(found: Document) -> Document:
         "memories": f"{found['memories']:,}",
         "agents": ", ".join(f"{label(name)} ({count:,})" for name, count in found["agents"].items()),
         "embedder": f"{embedder['name']}, {embedder['dimension']} dimensions" if embedder else "none (keywords)",
+        "second embedder": _second(found.get("second_embedder")),
         "index": f"{plural(index['files'], 'file')}, {size(index['bytes'])}" if index.get("files") else None,
         "audit": plural(found["audit_entries"], "entry"),
         "redaction": _REDACTION[redaction["mode"]] + registered if redaction else None,
@@ -64,9 +65,17 @@ def _fields(found: Document) -> Document:
     }
 
 
+def _second(found: Document | None) -> str | None:
+    if found is None:
+        return None
+    return f"{found['name']}, {found['dimension']} dimensions{'' if found['ready'] else ', not complete yet'}"
+
+
 def _needed(found: Document) -> list[str]:
     """What a status says should be done, a sentence each."""
     said = [found["note"]] if found.get("note") else []
     if count := found.get("pending_reviews"):
         said.append(f"{plural(count, 'change')} waiting for approval; run `commonplace reviews list`")
+    if found.get("suggestion"):
+        said.append(found["suggestion"])
     return said

@@ -51,7 +51,7 @@ def quantise(weight: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int8], 
     return np.rint(weight / scale).astype(np.int8), scale.astype(np.float32)
 
 
-class _Graph:
+class Graph:
     def __init__(self) -> None:
         self.nodes: list[bytes] = []
         self.tensors: dict[str, bytes] = {}
@@ -92,7 +92,7 @@ def bert_to_onnx(weights: Weights, shape: Shape, *, late: bool = False, block: i
     """`late` adds what late interaction needs: a vector for every token (`token_head`) and its weight in a question
     (`weight_head`). With a `block` the layers multiply in int8: in three fifths of the time for a question, and a
     quarter of the memory, at a cosine of .999."""
-    g = _Graph()
+    g = Graph()
     head_width = shape.width // shape.heads
 
     def normalise(x: str, name: str) -> str:
@@ -151,7 +151,7 @@ def bert_to_onnx(weights: Weights, shape: Shape, *, late: bool = False, block: i
     )
 
 
-def _embeddings(g: _Graph, weights: Weights) -> str:
+def _embeddings(g: Graph, weights: Weights) -> str:
     # The vocabulary is half of the model: looking words up before multiplying by the scale keeps it int8 in
     # memory too, where a scaled table would be folded into 47 MB of floats.
     values, scale = quantise(weights["embeddings.word_embeddings.weight"], axis=1)

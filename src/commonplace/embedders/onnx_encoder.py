@@ -84,7 +84,7 @@ class OnnxEmbedder(BaseEmbedder):
 
     def unload(self) -> None:
         self._loaded = None
-        _return_freed_memory()
+        return_freed_memory()
 
     def _encode(self, texts: list[str]) -> list[Vectors]:
         ids, rows = self._pass(texts, None)
@@ -121,7 +121,7 @@ class OnnxEmbedder(BaseEmbedder):
                 model, tokenizer = self._files()
                 session = load_session(model, self.name, threads=1)
                 self._loaded = session, load_tokenizer(tokenizer, self._max_tokens, f"the tokenizer of {self.name}")
-                _return_freed_memory()
+                return_freed_memory()
             return self._loaded
 
 
@@ -163,7 +163,7 @@ def readable(text: str, limit: int) -> str:
     return text[:limit].encode("utf-8", "replace").decode()
 
 
-def _return_freed_memory() -> None:
+def return_freed_memory() -> None:
     """glibc keeps what is freed: 50 MB after loading, and after unloading nearly the whole model."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

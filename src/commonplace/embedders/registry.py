@@ -29,6 +29,7 @@ BUILT_IN = {
     "static": "static",
     "onnx": "onnx_file",
     "callable": "callable",
+    "multilingual": "multilingual",
 }
 
 # The names that stores record are specs too, so that a store can be opened with the embedder that made it.
@@ -36,6 +37,7 @@ _RECORDED = (
     (re.compile(r"commonplace-encoder-1/int8w\Z"), "encoder"),
     (re.compile(r"all-MiniLM-L6-v2/int8w\Z"), "minilm"),
     (re.compile(r"hashing-\d+\Z"), "hashing"),
+    (re.compile(r"use-multilingual-v3/int8w\Z"), "multilingual"),
 )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from commonplace.embedders.registry import open_recorded
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.redaction import Redactor, Secrets
+from commonplace.engine.second_leg import SecondLeg
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, LateVectors, Primary, StaleGeneration, Transaction
 from commonplace.stores.text import terms
@@ -73,6 +74,7 @@ class Core:
         self.embedding: CachedEmbedder | None = None
         self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None
+        self.second = SecondLeg(primary)
         self._chosen: Embedder | None = None  # the one last asked for, whether or not it made the store's vectors
         self._reading = asyncio.Lock()
         self.left_behind = 0  # entries made without the vectors they should have
@@ -182,6 +184,8 @@ class Core:
             if reads_speakers(embedding) == reads_speakers(self.embedding):
                 break  # otherwise another embedder took its place, which reads something else of them
         generation = info.generation if info else 0
+        second = await self._second_vectors(memories)
+        second_generation = self.second.info.generation if self.second.info else 0
         entries, start = [], 0
         for i, (memory, texts) in enumerate(zip(memories, parts, strict=True)):
             vectors: Vectors | None = None
@@ -192,8 +196,27 @@ class Core:
             elif encoded is not None:
                 vectors, tokens = memory_vectors(encoded[start : start + len(texts)])
                 start += len(texts)
-            entries.append(Entry(memory, vectors, words[i], generation, tokens))
+            entry = Entry(memory, vectors, words[i], generation, tokens)
+            if second is not None:
+                entry.second, entry.second_generation = second[i], second_generation
+            entries.append(entry)
         return entries
+
+    async def _second_vectors(self, memories: Sequence[Memory]) -> list[Vectors] | None:
+        """Of each memory; None where there are none, or they follow later."""
+        if self.second.embedding is None:
+            return None
+        vectors, behind = None, self.settings.embeds_behind
+        parts, tenant = [passages(memory) for memory in memories], memories[0].tenant
+        texts = [text for own in parts for text in own]
+        if not behind or sum(map(len, texts)) <= EMBEDDED_AT_ONCE_CHARS:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_EMBEDDING_SECONDS if behind else None):
+                    vectors = await self.second.embed(texts, tenant)
+        if vectors is None:
+            self.left_behind += behind
+            return None
+        return np.split(vectors, np.cumsum([len(own) for own in parts])[:-1])
 
     async def _read(self, memories: Sequence[Memory], speakers: bool) -> tuple[list[list[str]], list[bytes]]:
         """What is embedded of each, and its terms. Of what is long one batch at a time: whoever does something else
@@ -305,6 +328,8 @@ class Core:
 
     async def _follow_store(self) -> None:
         """Someone has replaced the embedder: use the one that made the vectors, if it can be had here."""
+        if await self.second.follow():
+            self.fill_vectors()
         info = await self.primary.embedder()
         if info is None or self._chosen is None or info == self.embedder_info:  # another caller has followed already
             return

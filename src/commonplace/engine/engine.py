@@ -93,6 +93,7 @@ class Engine:
     ) -> Engine:
         core = Core(primary, clock, settings)
         await core.use_embedder(embedder)
+        await core.second.follow()
         return cls(core)
 
     # what others may know of it
@@ -321,6 +322,7 @@ class Engine:
     async def warm_embedder(self) -> None:
         if self._core.embedding is not None:
             await self._core.encode_with_info([_FIRST_TEXT], SYSTEM, Lane.QUERY)
+        await self._core.second.embed([_FIRST_TEXT], SYSTEM, Lane.QUERY)
 
     def resume_embedding(self) -> None:
         """Make, in the background, the vectors that memories still lack: since this process or an earlier one."""
@@ -333,6 +335,7 @@ class Engine:
     async def release_idle_models(self) -> None:
         """Give back the memory of models that nobody has used for a while; the next use loads them again."""
         embedding, judge = self._core.embedding, self._core.judge
+        await asyncio.to_thread(self._core.second.unload_if_idle)
         if embedding is not None and await asyncio.to_thread(embedding.unload_if_idle):
             unload = getattr(judge, "unload", None)  # which is only ever asked after an embedding
             if unload is not None:
@@ -377,6 +380,7 @@ class Engine:
             await self._recall_log.close()
         finally:
             try:
+                self._core.second.close()
                 if self._core.embedding is not None:
                     self._core.embedding.close()
             finally:

@@ -44,6 +44,8 @@ class Entry:
     terms: bytes  # commonplace.stores.text.terms(); every store may recompute it
     generation: int = 0  # the embedder generation that made `vectors`
     tokens: Sequence[Codes] | None = None  # of each part, for late interaction; None when the embedder has none
+    second: Vectors | None = None  # the same of the second embedder, where there is one
+    second_generation: int = 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,6 +78,8 @@ class Search:
     generation: int | None = None  # of the embedder the caller knows; a store that has another raises StaleGeneration
     tokens: QuestionTokens | None = None  # with it, a third leg: the best `limit` by late interaction among
     depth: int = 60  # so many of the best by meaning and as many by keywords
+    second: Vectors | None = None  # the question by the second embedder: a leg of its own
+    second_generation: int | None = None  # likewise; 0 when the caller knows of none
 
 
 @dataclass(slots=True)
@@ -87,6 +91,7 @@ class Candidate:
     keyword: float | None = None  # BM25 within the scope
     matched: int | None = None  # bit i tells whether the question's term i (`text.query_terms`) occurs in it
     late: float | None = None  # late interaction of its best part
+    second: float | None = None  # cosine of its best part by the second embedder
 
 
 @dataclass(slots=True, frozen=True)
@@ -183,6 +188,13 @@ class EmbedderInfo:
     name: str
     dimension: int
     generation: int
+
+
+@dataclass(slots=True, frozen=True)
+class SecondEmbedderInfo(EmbedderInfo):
+    """The embedder of the second vectors; they are searched once every memory has its own."""
+
+    ready: bool
 
 
 class StaleGeneration(Exception):
@@ -400,3 +412,30 @@ class LateVectors(Reindexable, Protocol):
     ) -> None:
         """Of the version with that number (see `without_vectors`): searched from now on, without a version or an
         audit entry. Nothing happens to one that is gone; raises StaleGeneration when another embedder took over."""
+
+
+@runtime_checkable
+class SecondVectors(Protocol):
+    """A store that keeps the vectors of another embedder beside its own and searches by both."""
+
+    async def second_embedder(self) -> SecondEmbedderInfo | None: ...
+
+    async def begin_second(self, name: str, dimension: int) -> SecondEmbedderInfo:
+        """Begin, or take up again, the vectors of a second embedder; those of any other before it are gone."""
+
+    async def without_second(self, after: int, limit: int) -> list[tuple[int, Memory]]:
+        """Live versions that lack theirs, in order of their number, from `after` on."""
+
+    async def count_without_second(self) -> int: ...
+
+    async def fill_second(self, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None:
+        """Before they are searched; nothing happens to versions that are gone."""
+
+    async def finish_second(self, generation: int) -> bool:
+        """Search by them from now on, unless a memory still lacks its own: then False."""
+
+    async def add_second(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+        """As `LateVectors.add_vectors`, for what was written without while they are searched already."""
+
+    async def drop_second(self) -> bool:
+        """Remove them all, from every file; whether there were any."""

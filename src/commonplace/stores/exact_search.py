@@ -32,12 +32,18 @@ class LateLeg(NamedTuple):
 
 
 def rank(
-    rows: Sequence[Row], terms: Sequence[int], vector: Vectors | None, limit: int, late: LateLeg | None = None
+    rows: Sequence[Row],
+    terms: Sequence[int],
+    vector: Vectors | None,
+    limit: int,
+    late: LateLeg | None = None,
+    also: Scores | None = None,
 ) -> list[Ranked]:
     """The best `limit` by each leg, in order of row, all scores given for every one.
 
     The cosine is None when the row or the question has no vector; the keyword score is None when the question
-    has no words, and 0.0 when none of them occurs. Statistics are those of `rows`.
+    has no words, and 0.0 when none of them occurs. Statistics are those of `rows`. `also` are another leg's scores of
+    the same rows: its best are among what is found.
     """
     if not rows or limit <= 0:
         return []
@@ -49,16 +55,18 @@ def rank(
         legs.append(top(cosines, depth, above=-np.inf).tolist())
     if scores is not None:
         legs.append(top(scores, depth, above=0.0).tolist())
+    if also is not None:
+        legs.append(top(also, depth, above=-np.inf).tolist())
     read: dict[int, float] = {}
     if late is not None:
         places = sorted({row for leg in legs for row in leg})
         read = {row: score for row, score in zip(places, late.scores(places), strict=True) if score is not None}
         legs.append(sorted(read, key=lambda row: (-read[row], row)))
     chosen = sorted({row for leg in legs for row in leg[:limit]})
-    return [Ranked(row, _given(cosines, row), _given(scores, row), read.get(row)) for row in chosen]
+    return [Ranked(row, given(cosines, row), given(scores, row), read.get(row)) for row in chosen]
 
 
-def _given(scores: Scores | None, row: int) -> float | None:
+def given(scores: Scores | None, row: int) -> float | None:
     return None if scores is None or scores[row] == -np.inf else float(scores[row])
 
 

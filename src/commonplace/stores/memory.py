@@ -9,7 +9,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from commonplace.stores import base, exact_search
-from commonplace.stores.base import AuditEntry, Candidate, EmbedderInfo, Entry, Page, Reach, Record, Search
+from commonplace.stores.base import (
+    AuditEntry,
+    Candidate,
+    EmbedderInfo,
+    Entry,
+    Page,
+    Reach,
+    Record,
+    Search,
+    SecondEmbedderInfo,
+    StaleGeneration,
+    Vectors,
+)
 from commonplace.stores.graph import Instant, Triple, commit_time
 from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
@@ -157,6 +169,7 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
         self._clock = clock
         self._tenants: dict[str, _Tenant] = {}
         self._embedder: EmbedderInfo | None = None
+        self._second: SecondEmbedderInfo | None = None
         self._lock = threading.Lock()
 
     def _of(self, tenant: str) -> _Tenant:
@@ -176,10 +189,22 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
         found = self._of(search.reach.tenant).visible(search.reach)
         terms = query_terms(search.text or "")
         wanted = packed_terms(terms)
+        second = None
+        if search.second_generation is not None and search.second_generation != self._ready_second():
+            raise StaleGeneration
+        if search.second is not None:
+            second = exact_search.dense_scores([e.second for e in found], search.second)
         rows = [(e.terms, e.vectors) for e in found]
-        ranked = exact_search.rank(rows, terms, search.vector, search.limit, _late_leg(search, found))
+        ranked = exact_search.rank(rows, terms, search.vector, search.limit, _late_leg(search, found), second)
         return [
-            Candidate(found[row].memory, dense, keyword, matched_terms(found[row].terms, wanted), late)
+            Candidate(
+                found[row].memory,
+                dense,
+                keyword,
+                matched_terms(found[row].terms, wanted),
+                late,
+                exact_search.given(second, row),
+            )
             for row, dense, keyword, late in ranked
         ]
 
@@ -244,6 +269,69 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
     async def adopt_embedder(self, name: str, dimension: int) -> EmbedderInfo:
         self._embedder = self._embedder or EmbedderInfo(name, dimension, 1)
         return self._embedder
+
+    # the vectors of a second embedder
+
+    def _ready_second(self) -> int:
+        return self._second.generation if self._second and self._second.ready else 0
+
+    def _lacking_second(self) -> list[tuple[int, Memory]]:
+        """Numbered by their sequence, which each tenant has of its own, and by the tenant."""
+        numbered = [
+            (entry.memory.seq << 16 | place, entry.memory)
+            for place, tenant in enumerate(self._tenants.values())
+            for versions in tenant.versions.values()
+            for entry in versions
+            if entry.second is None and entry.memory.status == "live"
+        ]
+        return sorted(numbered, key=lambda pair: pair[0])
+
+    def _set_second(self, of: Callable[[int, Entry], Vectors | None]) -> None:
+        for place, (name, tenant) in enumerate(self._tenants.items()):
+            draft = tenant.copy(tenant.now)
+            for id, versions in tenant.versions.items():
+                made = [(e, of(e.memory.seq << 16 | place, e)) for e in versions]
+                draft.versions[id] = tuple(replace(e, second=second) for e, second in made)
+            self._tenants[name] = draft
+
+    async def second_embedder(self) -> SecondEmbedderInfo | None:
+        return self._second
+
+    async def begin_second(self, name: str, dimension: int) -> SecondEmbedderInfo:
+        held = self._second
+        if held is None or (held.name, held.dimension) != (name, dimension):
+            await self.drop_second()
+            self._second = SecondEmbedderInfo(name, dimension, held.generation + 1 if held else 1, ready=False)
+        assert self._second is not None
+        return self._second
+
+    async def without_second(self, after: int, limit: int) -> list[tuple[int, Memory]]:
+        return [(number, memory) for number, memory in self._lacking_second() if number > after][:limit]
+
+    async def count_without_second(self) -> int:
+        return len(self._lacking_second())
+
+    async def fill_second(self, generation: int, vectors: Sequence[tuple[int, Vectors]]) -> None:
+        made = dict(vectors)
+        if self._second is not None and self._second.generation == generation:
+            with self._lock:
+                self._set_second(lambda number, entry: made.get(number, entry.second))
+
+    async def add_second(self, memory: Memory, number: int, generation: int, vectors: Vectors) -> None:
+        await self.fill_second(generation, [(number, vectors)])
+
+    async def finish_second(self, generation: int) -> bool:
+        with self._lock:
+            if self._second is None or self._second.generation != generation or self._lacking_second():
+                return False
+            self._second = replace(self._second, ready=True)
+            return True
+
+    async def drop_second(self) -> bool:
+        with self._lock:
+            there, self._second = self._second is not None, None
+            self._set_second(lambda number, entry: None)
+            return there
 
     async def tenants(self) -> list[str]:
         return sorted(filter(None, self._tenants))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.languages import language
+from commonplace.engine.recall.languages import language, likely_language
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,20 @@ def test_a_guess_is_two_letters_or_none(text: str) -> None:
     guess = language(text)
     assert guess is None or (len(guess) == 2 and guess.isascii())
     assert language(text) == guess
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Alice trinkt jeden Morgen grünen Tee.", "de"),
+        ("Mañana llega Bob", "es"),
+        ("Łódź", "pl"),
+        ("Schlüssel", "de"),
+        ("Zoë is at the café", "en"),  # words tell before letters do
+        ("Fahrrad kaputt", None),
+        ("🔑", None),
+        ("", None),
+    ],
+)
+def test_where_no_word_tells_letters_do(text: str, expected: str | None) -> None:
+    assert likely_language(text) == expected

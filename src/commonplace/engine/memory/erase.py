@@ -31,6 +31,7 @@ def erase(tx: Transaction, core: Core, memory: Memory) -> list[AuditPart]:
     derived = apply_erase(tx, [triple.id for triple in tx.triples_from(memory.id)])
     if core.embedding is not None:
         core.embedding.clear()  # earlier versions and questions that quoted it are in there, too
+    core.second.clear()
     if memory.merged_into is not None:
         # What had been merged into it stays tied to where its text is now, for whoever erases that one.
         merged = (Condition(("merged_into",), "eq", memory.id),)

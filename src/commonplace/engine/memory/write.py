@@ -193,8 +193,7 @@ def write(tx: Transaction, who: Principal, entry: Entry, operation: str, **more:
                 audit.append(tx, who, "forget", gone.agent_id, [version_part(gone)])
             elif holder is not None:
                 raise Conflict(f"the id {alias!r} already names another memory of {entry.memory.agent_id}", alias=alias)
-        memory = replace_fields(entry.memory, created_at=tx.now)
-        entry = Entry(memory, entry.vectors, entry.terms, entry.generation, entry.tokens)
+        entry = replace(entry, memory=replace_fields(entry.memory, created_at=tx.now))
     memory = tx.put(entry)
     audit.append(tx, who, operation, memory.agent_id, [version_part(memory, **more)])
     return memory

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from commonplace.engine.recall import literals, times
-from commonplace.engine.recall.languages import language
+from commonplace.engine.recall.languages import language, likely_language
 from commonplace.engine.recall.understanding import Question, RecallParts, has_kind
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
@@ -35,6 +35,9 @@ class FeatureExtractor:
         # One that was given its vector has no tokens: it is taken to be as much above its cosine as the others are.
         above = [c.late - c.dense for c in candidates if c.late is not None and c.dense is not None]
         self._late_above = sum(above) / len(above) if above else None
+        self._asked_in = asked.language  # of which a second embedder needs the best guess there is
+        if parts.languages and asked.language is None and any(c.second is not None for c in candidates):
+            self._asked_in = likely_language(asked.text)
         moments = [event_moment(c.memory) for c in candidates] if parts.recency else []
         self._oldest = min(moments, default=0)
         self._age = max(moments, default=0) - self._oldest
@@ -51,6 +54,8 @@ class FeatureExtractor:
         features = {"dense": c.dense or 0.0, "keyword": min((c.keyword or 0.0) / self._best, 1.0), "coverage": covered}
         if (late := self._late(c)) is not None:
             features["late"] = late
+        if c.second is not None:
+            self._add_multilingual(features, c.second, memory)
         if size > _LONG:
             features["long"] = math.log(size / _LONG)
             features["long_coverage"] = covered * features["long"]
@@ -76,6 +81,16 @@ class FeatureExtractor:
         if memory.importance is not None:
             features["importance"] = memory.importance - 0.5
         return features
+
+    def _add_multilingual(self, own: Features, cosine: float, memory: Memory) -> None:
+        """Read for every candidate, not only for the best: what is in another language has no chance otherwise."""
+        own["multilingual"] = cosine
+        if self._asked_in and likely_language(memory.content) not in (self._asked_in, None):
+            own["foreign"] = 1.0
+            own["multilingual_foreign"] = cosine
+            own["dense_foreign"] = own["dense"]
+            if "late" in own:
+                own["late_foreign"] = own["late"]
 
     def add_word_features(self, own: Features, memory: Memory) -> None:
         """Adds what only its words tell."""

@@ -61,3 +61,16 @@ def language(text: str, words: Collection[str] | None = None) -> str | None:
         for name in _BY_WORD.get(word, ()):
             votes[name] = votes.get(name, 0) + 1
     return max(sorted(votes), key=lambda name: votes[name]) if votes else None
+
+
+# Letters that English has only in names and loans; of several languages the likeliest.
+_LETTERS = {"de": "äöüß", "es": "ñ¿¡", "fr": "çèêëîïôœùû", "pt": "ãõ", "it": "ìò", "pl": "ąćęłńśźż", "tr": "ğış"}
+_BY_LETTER = {letter: name for name, letters in _LETTERS.items() for letter in letters}
+
+
+def likely_language(text: str) -> str | None:
+    """As `language`; where no word tells, what its letters say."""
+    found = language(text)
+    if found is not None or text.isascii():
+        return found
+    return next((_BY_LETTER[c] for c in text[:_LOOKED_AT].casefold() if c in _BY_LETTER), None)

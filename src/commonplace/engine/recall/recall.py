@@ -12,7 +12,7 @@ from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.ranking import Blend, RankedCandidate, fitted_blend, with_verdicts
+from commonplace.engine.recall.ranking import Blend, RankedCandidate, with_verdicts
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, RecallParts
@@ -42,7 +42,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
     found = await search(core, reach, text, query.k, parts=parts, snapshot=query.snapshot)
     store = core.primary.name
-    blend = fitted_blend(found.fit_name)
+    blend = found.blend
     reading = await relevance.read(core.judge, found.question, found.ranked, query, found.fit_name)
     ranked = with_verdicts(found.ranked, reading.logits, blend)
     lists = {store: [(r.memory.id, r.score) for r in ranked]}
@@ -75,7 +75,8 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     latency = (time.perf_counter() - started) * 1000
     keywords_only = core.note if not found.dense and found.question.telling else None
     # Whoever asked for a least relevance must hear that it was not applied, whatever else there is to say.
-    note: str | None = "; ".join(filter(None, (keywords_only, assessed.note)))
+    beside = core.second.note if core.second.ready else None
+    note: str | None = "; ".join(filter(None, (keywords_only, beside, assessed.note)))
     note = note or (assessed.reason if not hits else None) or hops.hops_unavailable(core, query)
     return RecallResult(hits, [store], latency, note=note, explain=explain)
 

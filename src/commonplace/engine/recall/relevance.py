@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from commonplace.engine.recall import evidence, judging
+from commonplace.engine.recall import evidence, judging, multilingual
 from commonplace.engine.recall.evidence import Background, Evidence
 from commonplace.engine.recall.understanding import Question
 from commonplace.engine.types import Query
@@ -102,6 +102,7 @@ class Reading:
     cut: float = 0.0
     judge: str | None = None  # its name, where it read any
     logits: Mapping[str, float] = field(default_factory=dict)  # by id, of those it read
+    foreign: Mapping[str, float] = field(default_factory=dict)  # by id, how likely what is in another language answers
     note: str | None = None  # what did not work as configured
 
 
@@ -123,14 +124,19 @@ async def read(
     seen = {r.memory.id: e for r, e in zip(ranked, found, strict=False) if e is not None}
     cheap = answer_features(list(seen.values()), background, fit.near)
     unjudged = answerable = fit.whole(cheap)
-    wanted = judge_count(mode, unjudged, fit) if judge is not None else 0
+    # No judge reads other languages: of a memory in one only the second embedder can tell, and nobody contradicts it.
+    foreign = multilingual.relevance(ranked, max(_LOOKED_AT, query.k), fit_name)
+    abroad = max((r for r in foreign.values() if r >= multilingual.CERTAIN), default=0.0)
+    asks_judge = judge is not None and (not abroad or mode == "always")
+    wanted = judge_count(mode, unjudged, fit) if asks_judge else 0
     logits: dict[str, float] = {}
     note = None
     if judge is not None and wanted:
-        texts = [evidence.text_for_judge(question, r.memory) for r in ranked[:wanted]]
+        readable = [r for r in ranked[:wanted] if r.memory.id not in foreign]
+        texts = [evidence.text_for_judge(question, r.memory) for r in readable]
         seconds = None if mode == "always" else judging.SECONDS
         verdicts, note = await judging.read_best(judge, question.text, texts, seconds=seconds, timer=timer)
-        logits = {r.memory.id: logit for r, logit in zip(ranked, verdicts, strict=False)}
+        logits = {r.memory.id: logit for r, logit in zip(readable, verdicts, strict=False)}
     if logits:
         answerable = fit.whole_judged(cheap | {"judge": max(logits.values())})
         cut = fit.cut_always if mode == "always" else fit.cut_judged
@@ -144,10 +150,11 @@ async def read(
         seen,
         {r.memory.id: r.score for r in ranked},
         unjudged,
-        answerable,
+        max(answerable, abroad),
         cut,
         judge.name if judge is not None and logits else None,
         logits,
+        foreign,
         note,
     )
 
@@ -245,7 +252,7 @@ def _hit(reading: Reading, fit: Fit, found: F, place: int, explain: bool) -> Ass
     blend = reading.scores.get(id, 0.0)
     features = hit_features(seen, logit, blend=blend, answerable=reading.answerable)
     features["place"] = math.log1p(place)  # where it stands now, whatever it was when it was looked at
-    relevance = (fit.hit if logit is None else fit.hit_judged)(features)
+    relevance = max((fit.hit if logit is None else fit.hit_judged)(features), reading.foreign.get(id, 0.0))
     if not explain:
         return AssessedHit(found, found.score, relevance)
     del features["blend"]  # shown as ranking has it

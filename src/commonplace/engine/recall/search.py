@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 
+from commonplace.embedders.base import Encoding
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core, question_tokens, reads_speakers
+from commonplace.engine.recall import multilingual
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, Blend, RankedCandidate, Shortlist, fit_name, fitted_blend
 from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
 from commonplace.engine.types import Snapshot
-from commonplace.stores.base import AgentContext, Reach, Search
+from commonplace.stores.base import AgentContext, EmbedderInfo, Reach, Search, Vectors
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 20
@@ -24,6 +27,7 @@ class SearchOutcome:
     question: Question
     ranked: list[RankedCandidate]
     embedder: str | None  # the one that made the question's vector; None when only words were searched
+    blend: Blend  # what it was ranked by
     fit_name: str | None = None  # under which name weights and relevance were fitted for what it found
 
     @property
@@ -48,6 +52,19 @@ async def search(
     return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, blend, asked_at))
 
 
+async def _encoded(
+    core: Core, question: Question, tenant: str
+) -> tuple[list[Encoding] | None, EmbedderInfo | None, Vectors | None]:
+    """The question by the store's embedder, what that is, and the question by the second one, if there is one."""
+    # An embedder that reads who said something wants to read who is asked about.
+    asked = question.text if reads_speakers(core.embedding) else question.sought
+    first = core.encode_with_info([asked], tenant, Lane.QUERY, bounded=True)
+    if not core.second.ready:
+        return *await first, None
+    (encoded, info), second = await asyncio.gather(first, core.second.embed([question.sought], tenant, Lane.QUERY))
+    return encoded, info, second
+
+
 async def _search_once(
     core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int
 ) -> SearchOutcome:
@@ -56,11 +73,11 @@ async def _search_once(
     wants_context = now or parts.names
     context = await core.primary.context(reach.tenant, reach.agents, reach.now) if wants_context else AgentContext()
     question = analyse(text, context, asked_at, parts)
-    encoded, info = None, core.embedder_info
+    core.second.foreign_questions += question.language not in (None, "en")
+    encoded, info, second = None, core.embedder_info, None
+    known = core.second.known_generation
     if question.telling:
-        # An embedder that reads who said something wants to read who is asked about.
-        asked = question.text if reads_speakers(core.embedding) else question.sought
-        encoded, info = await core.encode_with_info([asked], reach.tenant, Lane.QUERY, bounded=True)
+        encoded, info, second = await _encoded(core, question, reach.tenant)
     wanted = Search(
         reach,
         question.sought,
@@ -68,14 +85,19 @@ async def _search_once(
         max(FEWEST, OVERFETCH * k // 2),  # four times as many as are wanted, over both legs
         info.generation if info else None,
         question_tokens(encoded[0]) if encoded else None,
+        second=None if second is None else second[0],
+        second_generation=known,
     )
     candidates = await core.primary.search(wanted)
     if not question.telling:
         candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
     embedder = info.name if info and encoded else None
     fitted_as = None if embedder is None else fit_name(embedder, candidates)
-    blend = blend or fitted_blend(fitted_as)
+    if blend is None:
+        blend = fitted_blend(fitted_as)
+        if second is not None:
+            blend = blend._replace(weights=multilingual.extended(blend.weights, fitted_as))
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, blend=blend)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
-    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, fitted_as)
+    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, blend, fitted_as)

@@ -52,16 +52,32 @@ class EmbeddingBacklog:
     async def _run(self) -> None:
         while self._again:
             self._again = False
-            store, info = self._core.primary, self._core.embedder_info
-            if info is None or self._core.embedding is None or not isinstance(store, LateVectors):
-                return
-            try:
-                await self._fill(store, info)
-            except StaleGeneration:  # a reindex has made all of them
-                return
-            except Fault as fault:
-                log.warning("the vectors that memories lack could not be made: %s", fault.message)
-                return
+            for fill in (self._fill_first, self._fill_second):
+                try:
+                    await fill()
+                except StaleGeneration:  # a reindex has made all of them
+                    pass
+                except Fault as fault:
+                    log.warning("the vectors that memories lack could not be made: %s", fault.message)
+
+    async def _fill_first(self) -> None:
+        store, info = self._core.primary, self._core.embedder_info
+        if info is not None and self._core.embedding is not None and isinstance(store, LateVectors):
+            await self._fill(store, info)
+
+    async def _fill_second(self) -> None:
+        """Of the second embedder only once it is searched: until then `model add` is at it."""
+        second = self._core.second
+        store, info, after = second.store, second.info, 0
+        if store is None or info is None or not info.ready or second.embedding is None:
+            return
+        while found := await store.without_second(after, _AT_ONCE):
+            after = found[-1][0]
+            for number, memory in round_robin(found):
+                vectors = await second.embed(passages(memory), memory.tenant, Lane.BACKGROUND)
+                if vectors is None or second.info != info:
+                    return
+                await store.add_second(memory, number, info.generation, vectors)
 
     async def _fill(self, store: LateVectors, info: EmbedderInfo) -> None:
         after = 0

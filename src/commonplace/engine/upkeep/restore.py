@@ -62,7 +62,8 @@ async def restore_backup(
         if exists:
             require_unused(files)
             found["kept"] = str(_set_aside(files.database, files.wal, files.backups))
-        shutil.rmtree(files.segments, ignore_errors=True)  # made anew from the rows
+        for derived in (files.segments, files.second_segments):  # made anew from the rows
+            shutil.rmtree(derived, ignore_errors=True)
         for left in (files.wal, Path(f"{files.database}-shm")):
             left.unlink(missing_ok=True)
         os.replace(copy, files.database)

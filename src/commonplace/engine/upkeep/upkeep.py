@@ -4,27 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from commonplace.embedders.base import Embedder, LocalModel
 from commonplace.embedders.cache import CachedEmbedder
+from commonplace.embedders.model_files import NAME as MINILM_NAME
+from commonplace.embedders.packaged_files import ENCODER_NAME
 from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, memory_vectors, require_operator
 from commonplace.engine.governance.reviews import may_see
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
+from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.upkeep import clock_leap
-from commonplace.stores.base import FileUpkeep, Finding, Progress, Record, Reindexable, Transaction
+from commonplace.stores.base import (
+    EmbedderInfo,
+    FileUpkeep,
+    Finding,
+    Progress,
+    Reach,
+    Record,
+    Reindexable,
+    SecondVectors,
+    Transaction,
+)
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
 
 KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
+_ENGLISH = (ENCODER_NAME, MINILM_NAME)  # embedders that were trained on English
+_LATEST = 200  # memories whose language is looked at
+_FOREIGN_ENOUGH = 3  # of those, or questions since the start, in another language than English
 _AT_ONCE = 64  # memories embedded and stored together while reindexing
 
 
@@ -74,7 +93,41 @@ class Upkeep:
                 found["note"] = (
                     f"{waits} found by keywords until then; a running server makes them, or `commonplace reindex`"
                 )
+        found |= await self._second_status(found["note"])
+        if suggestion := await self._suggest_languages(who, list(agents), info):
+            found["suggestion"] = suggestion
         return found
+
+    async def _suggest_languages(self, who: Principal, agents: list[str], info: EmbedderInfo | None) -> str | None:
+        """What to do when the latest memories, or questions, are in languages that our embedder does not read."""
+        second = self._core.second
+        if second.store is None or second.info is not None or info is None or info.name not in _ENGLISH:
+            return None
+        latest = await self._core.primary.scan(Reach(who.tenant, tuple(agents)), limit=_LATEST)
+        foreign = Counter(found for m in latest.memories if (found := language(m.content)) not in (None, "en"))
+        if sum(foreign.values()) < _FOREIGN_ENOUGH and second.foreign_questions < _FOREIGN_ENOUGH:
+            return None
+        which = f" ({', '.join(name for name, _ in foreign.most_common(3) if name)})" if foreign else ""
+        return (
+            f"memories or questions are in other languages than English{which}: `commonplace model add multilingual` "
+            "finds them across languages (45 MB to fetch, once)"
+        )
+
+    async def _second_status(self, note: str | None) -> dict[str, Any]:
+        """What is said of the second embedder, where there is one: it waits for the first to be in order."""
+        second = self._core.second
+        if second.store is None or (info := await second.store.second_embedder()) is None:
+            return {}
+        lacking = await second.store.count_without_second()
+        told: dict[str, Any] = {
+            "second_embedder": {"name": info.name, "dimension": info.dimension, "ready": info.ready},
+            "without_second_vectors": lacking,
+        }
+        if note is None and second.note:
+            told["note"] = second.note
+        elif note is None and not info.ready:
+            told["note"] = "a second vector is being made for every memory; `commonplace model add` goes on with it"
+        return told
 
     async def doctor(self, who: Principal, repair: bool = True, progress: Progress | None = None) -> list[Finding]:
         """Check everything; what can be derived again is repaired."""
@@ -196,6 +249,53 @@ class Upkeep:
         if isinstance(store, FileUpkeep):
             await store.warm()
         return {"embedder": embedder.name, "reindexed": done, "resumed": resumed, "generation": generation}
+
+    async def add_second(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
+        """Give every memory a second vector, by which it is then found as well. Stopped halfway, it goes on from where
+        it was; what was found before is found meanwhile."""
+        store = self._second_store(who)
+        maker = CachedEmbedder(embedder, entries=0)
+        try:
+            await maker.embed_async(["a first text, so that a missing model is found before anything is begun"])
+            before = await store.second_embedder()
+            info = await store.begin_second(embedder.name, embedder.dimension)
+            total, done = await store.count_without_second(), 0
+            while True:
+                after = 0
+                while batch := await store.without_second(after, _AT_ONCE):
+                    after = batch[-1][0]
+                    parts = [passages(memory) for _, memory in batch]
+                    vectors = await maker.embed_async([text for texts in parts for text in texts])
+                    own = np.split(vectors, np.cumsum([len(texts) for texts in parts])[:-1])
+                    if info.ready:  # searched already: the segments have to hear of each
+                        for (number, memory), made in zip(batch, own, strict=True):
+                            await store.add_second(memory, number, info.generation, made)
+                    else:
+                        numbers = [number for number, _ in batch]
+                        await store.fill_second(info.generation, list(zip(numbers, own, strict=True)))
+                    done += len(batch)
+                    if progress is not None:
+                        progress(done, max(total, done))
+                if info.ready or await store.finish_second(info.generation):
+                    break
+        finally:
+            maker.close()
+        await self._core.second.follow(embedder)
+        if isinstance(self._core.primary, FileUpkeep):
+            await self._core.primary.warm()
+        return {"embedder": info.name, "dimension": info.dimension, "indexed": done, "resumed": info == before}
+
+    async def remove_second(self, who: Principal) -> bool:
+        """Take those vectors away again; whether there were any."""
+        removed = await self._second_store(who).drop_second()
+        await self._core.second.follow()
+        return removed
+
+    def _second_store(self, who: Principal) -> SecondVectors:
+        require_operator(who, "maintain the store")
+        if self._core.second.store is None:
+            raise Unavailable(f"the store {self._core.primary.name} cannot keep a second vector for each memory")
+        return self._core.second.store
 
 
 def _drop(tx: Transaction, *, kind: str, keys: list[str]) -> None:

@@ -17,7 +17,7 @@ from commonplace.wire.record import MEMORY_TYPES
 
 _TABLES = (
     "meta", "tenants", "scopes", "memories", "versions", "erasures", "aliases", "recalls", "audit", "audit_parts",
-    "records", "record_subjects", "triples", "links",
+    "records", "record_subjects", "triples", "links", "second_vectors",
 )  # fmt: skip
 _STORAGE = {"INTEGER": "'integer'", "REAL": "'real'", "TEXT": "'text'", "BLOB": "'blob'"}
 _LISTS, _DOCUMENTS = ("tags", "supersedes", "aliases"), ("metadata", "provenance", "privacy")
@@ -76,7 +76,8 @@ def _wrong_cells(db: apsw.Connection) -> Iterator[str]:
             yield from _found(db, table, condition, sentence)
         texts = [name for name, kind, _ in columns if kind == "TEXT"]
         yield from _undecodable(db, table, texts)
-    yield from vector_rows.wrong_cells(db, meta["generation"], meta.get("dimension"))
+    yield from vector_rows.wrong_cells(db, f"vectors_{meta['generation']}", meta.get("dimension"))
+    yield from vector_rows.wrong_cells(db, "second_vectors", meta.get("second_dimension"))
 
 
 def _wrong_meta(meta: dict[str, Any], tables: set[str]) -> Iterator[str]:

@@ -39,6 +39,10 @@ class StoreFiles:
         return self._beside(".segments")
 
     @property
+    def second_segments(self) -> Path:
+        return self._beside(".second-segments")
+
+    @property
     def backups(self) -> Path:
         return self._beside(".backups")
 

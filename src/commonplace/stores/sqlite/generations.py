@@ -95,7 +95,9 @@ class SqliteReindex(StorePart):
             (generation, meta["next_embedder"], meta["next_dimension"]),
         )
         db.execute("DELETE FROM meta WHERE key IN ('next_generation', 'next_embedder', 'next_dimension')")
-        db.execute(f"DROP TABLE vectors_{old}; DELETE FROM late_vectors; {_DROP_INDEXES}")
+        db.execute(f"DROP TABLE vectors_{old}; {_DROP_INDEXES}")
+        if "second_generation" not in meta:  # its segments may still have to hear of them
+            db.execute("DELETE FROM late_vectors")
         db.execute("COMMIT")
         return True
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from apsw import Connection
 
-from commonplace.stores.base import EmbedderInfo, Reach, Record
+from commonplace.stores.base import EmbedderInfo, Reach, Record, SecondEmbedderInfo
 from commonplace.stores.sqlite.cells import DamagedCell, RowTypes
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
@@ -121,6 +121,14 @@ def embedder_of(db: Connection) -> EmbedderInfo | None:
     if "embedder" not in meta:
         return None
     return EmbedderInfo(meta["embedder"], meta["dimension"], meta["generation"])
+
+
+def second_embedder_of(db: Connection) -> SecondEmbedderInfo | None:
+    meta = dict(db.execute("SELECT key, value FROM meta WHERE key >= 'second_' AND key < 'second`'"))
+    if "second_embedder" not in meta:
+        return None
+    generation, ready = meta["second_generation"], bool(meta["second_ready"])
+    return SecondEmbedderInfo(meta["second_embedder"], meta["second_dimension"], generation, ready)
 
 
 def mids_in_reach(db: Connection, reach: Reach, scope: int) -> Iterator[int]:

@@ -131,6 +131,12 @@ def m007_add_tokens(db: apsw.Connection) -> None:
         db.execute(f"ALTER TABLE {table} ADD COLUMN tokens BLOB")
 
 
+def m008_add_second_vectors(db: apsw.Connection) -> None:
+    # Of an embedder beside the store's own, by the same numbers. Empty unless someone has asked for one. It has no
+    # tokens: the column is there so that both kinds of tables are read alike.
+    db.execute("CREATE TABLE second_vectors(vid INTEGER PRIMARY KEY, data BLOB NOT NULL, tokens BLOB)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_create_tables,
     m002_add_graph,
@@ -139,5 +145,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     m005_note_late_vectors,
     m006_index_merged,
     m007_add_tokens,
+    m008_add_second_vectors,
 )
 VERSION = len(MIGRATIONS)

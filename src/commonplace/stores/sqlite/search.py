@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from apsw import Connection
@@ -16,11 +16,15 @@ from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
+from commonplace.stores.sqlite.second_rows import scores_by_number
 from commonplace.stores.sqlite.vector_rows import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.stores.token_vectors import Codes, QuestionTokens, best_late_scores
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
+
+if TYPE_CHECKING:
+    from commonplace.stores.sqlite.second_vectors import SecondIndex
 
 _TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}
 _INDEXED = (
@@ -29,11 +33,11 @@ _INDEXED = (
 )
 #: Rows as they were written, and those whose vector came later, which counts as the change.
 _CHANGES = (
-    f"{_INDEXED.format('m.seq')} FROM memories m LEFT JOIN vectors_{{0}} v ON v.vid = m.vid "
+    f"{_INDEXED.format('m.seq')} FROM memories m LEFT JOIN {{0}} v ON v.vid = m.vid "
     "WHERE m.scope_id = ?1 AND m.seq > ?2 "
     "AND NOT EXISTS (SELECT 1 FROM late_vectors l WHERE l.mid = m.mid AND l.seq > m.seq) "
     f"UNION ALL {_INDEXED.format('l.seq')} FROM late_vectors l JOIN memories m ON m.mid = l.mid AND m.seq < l.seq "
-    "LEFT JOIN vectors_{0} v ON v.vid = m.vid WHERE l.scope_id = ?1 AND l.seq > ?2 ORDER BY change"
+    "LEFT JOIN {0} v ON v.vid = m.vid WHERE l.scope_id = ?1 AND l.seq > ?2 ORDER BY change"
 )
 _Scores = dict[int, IndexHit]  # by mid
 
@@ -46,9 +50,10 @@ class RowSource:
         self._db = db
         self.generation = info.generation if info else 1
         self.dimension = info.dimension if info else None
+        self._table = f"vectors_{self.generation}"
 
     def changes(self, scope: int, after_seq: int) -> Iterator[IndexRow]:
-        found = self._db.execute(_CHANGES.format(self.generation), (scope, after_seq))
+        found = self._db.execute(_CHANGES.format(self._table), (scope, after_seq))
         for mid, seq, live, type, user_id, created, expires, terms, data, tokens in found:
             vectors = fixed_point_bytes(data)
             of = (mid, seq, bool(live), _TYPES[type], _user_code(user_id), created, expires or 0)
@@ -65,6 +70,7 @@ class RowSource:
 
 class SqliteSearch(StorePart):
     index: SegmentIndex
+    second: SecondIndex
     _indexer: Indexer
 
     async def search(self, search: Search) -> list[Candidate]:
@@ -75,6 +81,8 @@ class SqliteSearch(StorePart):
             scopes.extend(queries.scope_ids(db, search.reach.tenant, search.reach.agents))
             for scope in scopes:
                 self.index.prefetch(scope)
+                if search.second is not None:
+                    self.second.index.prefetch(scope)
 
         def find(db: Connection) -> list[Candidate]:
             return self._search(db, search, scopes)
@@ -84,7 +92,7 @@ class SqliteSearch(StorePart):
         else:
             found = await self._readers.run_scan(search.reach.tenant, find, before=prefetch)
         for scope in scopes:
-            if self.index.maintenance_due(scope):
+            if self.index.maintenance_due(scope) or self.second.index.maintenance_due(scope):
                 self._indexer.schedule(scope)
         return found
 
@@ -95,12 +103,20 @@ class SqliteSearch(StorePart):
             return _search_exactly(db, source, search, terms)
         masks, rest = _index_masks(reach)
         scores: _Scores = {}
+        only_second: list[int] = []
         for scope in scopes:
             allowed = np.fromiter(queries.mids_in_reach(db, reach, scope), np.int64) if rest else None
             wanted = (terms, search.vector, search.limit, reach.now)
             query = IndexQuery(*wanted, allowed=allowed, tokens=search.tokens, depth=search.depth, **masks)
             scores.update((hit.mid, hit) for hit in self.index.search(source, scope, query))
-        return list(_candidates(db, reach, scopes, scores, terms).values())
+            if search.second is not None:
+                only_second += self.second.nearest(db, scope, query, search.second)
+        only_second = [mid for mid in only_second if mid not in scores]
+        scores.update((mid, IndexHit(mid, None, None)) for mid in only_second)
+        by_mid = _candidates(db, reach, scopes, scores, terms)
+        _score_by_rows(db, source, search, {mid: by_mid[mid] for mid in only_second if mid in by_mid})
+        self.second.score_by_rows(db, search, by_mid)
+        return list(by_mid.values())
 
     @read
     def neighbours_in_session(
@@ -113,8 +129,8 @@ class SqliteSearch(StorePart):
         terms = query_terms(search.text) if search.text else []
         unknown = {mid: IndexHit(mid, None, None) for mids in runs for mid in mids}
         by_mid = _candidates(db, reach, scopes, unknown, terms)
-        if by_mid and (search.vector is not None or search.tokens is not None):
-            _score_by_rows(db, source, search, by_mid)
+        _score_by_rows(db, source, search, by_mid)
+        self.second.score_by_rows(db, search, by_mid)
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
 
 
@@ -126,6 +142,10 @@ def _checked_source(db: Connection, search: Search) -> RowSource:
     source = RowSource(db)
     if search.generation is not None and search.generation != source.generation:
         raise StaleGeneration
+    if search.second_generation is not None:
+        second = queries.second_embedder_of(db)
+        if search.second_generation != (second.generation if second and second.ready else 0):
+            raise StaleGeneration
     return source
 
 
@@ -144,6 +164,8 @@ def _candidates(
 
 def _score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dict[int, Candidate]) -> None:
     """Fill in the cosine and late interaction of these candidates."""
+    if not by_mid or (search.vector is None and search.tokens is None):
+        return
     sql = (
         f"SELECT m.mid, v.data, v.tokens FROM memories m JOIN vectors_{source.generation} v ON v.vid = m.vid "
         f"WHERE m.mid IN ({queries.marks(by_mid)})"
@@ -202,11 +224,19 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
             return _late_scores(question, [tokens_of(kept.get(found[row][-3]), derived[row][1]) for row in rows])
 
         late = exact_search.LateLeg(search.depth, scores)
-    ranked = exact_search.rank(derived, terms, search.vector, search.limit, late)
+    second = None if search.second is None else scores_by_number(db, [row[-3] for row in found], search.second)
+    ranked = exact_search.rank(derived, terms, search.vector, search.limit, late, second)
     wanted = packed_terms(terms)
     # Only the best are made memories: of an agent with many, that is what takes the time.
     return [
-        Candidate(queries.to_memory(found[row]), dense, keyword, matched_terms(found[row][-2], wanted), by_tokens)
+        Candidate(
+            queries.to_memory(found[row]),
+            dense,
+            keyword,
+            matched_terms(found[row][-2], wanted),
+            by_tokens,
+            exact_search.given(second, row),
+        )
         for row, dense, keyword, by_tokens in ranked
     ]
 

@@ -25,7 +25,8 @@ from commonplace.stores.sqlite.indexer import Indexer
 from commonplace.stores.sqlite.queries import embedder_of
 from commonplace.stores.sqlite.reads import SqliteReads
 from commonplace.stores.sqlite.scope_caches import ContextCache, ImportanceCache, SqliteScopeReads
-from commonplace.stores.sqlite.search import RowSource, SqliteSearch
+from commonplace.stores.sqlite.search import SqliteSearch
+from commonplace.stores.sqlite.second_vectors import SecondIndex, SqliteSecondVectors
 from commonplace.stores.sqlite.upkeep import SqliteUpkeep
 from commonplace.stores.sqlite.writer import Writer
 from commonplace.wire.errors import ValidationError
@@ -36,9 +37,16 @@ log = logging.getLogger("commonplace.sqlite")
 
 
 class SqliteStore(
-    SqliteReads, SqliteSearch, SqliteScopeReads, SqliteGraphReads, SqliteUpkeep, SqliteReindex, TransactVerbs
+    SqliteReads,
+    SqliteSearch,
+    SqliteScopeReads,
+    SqliteGraphReads,
+    SqliteUpkeep,
+    SqliteReindex,
+    SqliteSecondVectors,
+    TransactVerbs,
 ):
-    """The protocols `Primary`, `FileUpkeep` and `Reindexable`; see `stores.base` for what each verb means."""
+    """The protocols `Primary`, `FileUpkeep`, `Reindexable` and `SecondVectors` of `stores.base`."""
 
     name = "sqlite"
     capabilities = CAPABILITIES
@@ -56,12 +64,13 @@ class SqliteStore(
             raise
         budget = (settings or StoreSettings()).index_mb << 20
         self.index = SegmentIndex(self.files.segments, self.store_id, budget)
+        self.second = SecondIndex(self.files, self.store_id, budget, self.index)
         self._contexts = ContextCache()
         self._importance = ImportanceCache()
         self._indexer = Indexer(
             self._readers,
-            maintain=lambda db, scope: self.index.maintain(RowSource(db), scope),
-            purge=lambda db, scope: self.index.purge_erased(RowSource(db), scope),
+            maintain=lambda db, scope: self.maintain_index(db, scope),
+            purge=lambda db, scope: self.purge_index(db, scope),
         )
         self._writer = Writer(self._db, self.files, clock, self._indexer.note_commit)
         self._closing = threading.Lock()
@@ -94,6 +103,7 @@ class SqliteStore(
         self._indexer.close()
         self._readers.close()
         self.index.close()
+        self.second.index.close()
         try:
             if page_scrub.scrub_pages(self._db, self.files):
                 upkeep.truncate_log(self._db)  # what another process's reading keeps, it clears when it closes

@@ -81,6 +81,7 @@ class SqliteTransaction:
     _state: TenantState
     now: int
     _generations: Sequence[int]  # the current one, then one being filled by a reindex, if any
+    _second: int  # the generation of the second vectors, 0 where there are none
     _scopes: MutableMapping[tuple[int, str], int]  # the number of each (tenant, agent) met so far
     _savepoint_due: bool
     _leapt: bool = False  # whether this commit is dated before the last, which no search by time may walk past
@@ -137,6 +138,8 @@ class SqliteTransaction:
         cells = to_cells(entry.vectors, entry.tokens)
         self._db.execute(f"INSERT INTO vectors_{self._generations[0]}(data, tokens) VALUES(?, ?)", cells)
         vid = self._db.last_insert_rowid()
+        if self._second and entry.second is not None and entry.second_generation == self._second:
+            self._db.execute("INSERT INTO second_vectors VALUES(?, ?, ?)", (vid, *to_cells(entry.second, None)))
         row = to_row(memory, entry.terms, vid, scope)
         if current is None:
             try:
@@ -172,16 +175,26 @@ class SqliteTransaction:
         """Those of a version that was written without; nothing happens when it is gone."""
         if generation != self._generations[0]:
             raise StaleGeneration
-        current = self._current(id)
-        if current is None or (number,) not in self._db.execute(_VECTOR_NUMBERS, (current[0],)).fetchall():
-            return
-        mid, _, scope = current
-        seq = self._next_seq()
-        self._db.execute(
+        self._add_late(
+            id,
             f"INSERT INTO vectors_{generation}(vid, data, tokens) VALUES(?, ?, ?) "
             "ON CONFLICT(vid) DO UPDATE SET data = excluded.data, tokens = excluded.tokens WHERE data IS NULL",
             (number, *to_cells(vectors, tokens)),
         )
+
+    def add_second(self, id: str, number: int, generation: int, vectors: Vectors) -> None:
+        """As `add_vectors`, by the second embedder."""
+        if generation != self._second:
+            raise StaleGeneration
+        self._add_late(id, "INSERT OR IGNORE INTO second_vectors VALUES(?, ?, ?)", (number, *to_cells(vectors, None)))
+
+    def _add_late(self, id: str, insert: str, row: tuple[int, bytes | None, bytes | None]) -> None:
+        current = self._current(id)
+        if current is None or (row[0],) not in self._db.execute(_VECTOR_NUMBERS, (current[0],)).fetchall():
+            return
+        mid, _, scope = current
+        seq = self._next_seq()
+        self._db.execute(insert, row)
         self._db.execute("INSERT OR REPLACE INTO late_vectors VALUES(?, ?, ?)", (mid, scope, seq))
         self.touched[scope] = self.touched.get(scope, 0) + 1
 
@@ -212,6 +225,7 @@ class SqliteTransaction:
         vids = self._db.execute(_VECTOR_NUMBERS, (mid,)).fetchall()
         for generation in self._generations:
             self._db.executemany(f"DELETE FROM vectors_{generation} WHERE vid = ?", vids)
+        self._db.executemany("DELETE FROM second_vectors WHERE vid = ?", vids)
         for table in ("aliases", "links", "recalls", "late_vectors", "versions", "memories"):
             self._db.execute(f"DELETE FROM {table} WHERE mid = ?", (mid,))
         self._erase_audit_parts(id)

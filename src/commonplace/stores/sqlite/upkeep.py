@@ -22,6 +22,7 @@ from commonplace.stores.sqlite.index import SegmentIndex
 from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.schema import MIGRATIONS
 from commonplace.stores.sqlite.search import RowSource
+from commonplace.stores.sqlite.second_vectors import SecondIndex, SecondSource
 from commonplace.wire.canonical import content_hash
 from commonplace.wire.errors import Conflict, Fault, Unavailable
 from commonplace.wire.words import plural
@@ -34,14 +35,25 @@ class SqliteUpkeep(StorePart):
     """The protocol `FileUpkeep`."""
 
     index: SegmentIndex
+    second: SecondIndex
+
+    def maintain_index(self, db: apsw.Connection, scope: int) -> None:
+        self.index.maintain(RowSource(db), scope)
+        self.second.maintain(db, scope)
+
+    def purge_index(self, db: apsw.Connection, scope: int) -> None:
+        self.index.purge_erased(RowSource(db), scope)
+        self.second.purge_erased(db, scope)
 
     async def sizes(self) -> dict[str, Any]:
         database = 0
         for path in (self.files.database, self.files.wal):
             with contextlib.suppress(FileNotFoundError):
                 database += path.stat().st_size
-        index = self.index.sizes()
-        return {"database": str(self.files.database), "size_bytes": database + index["bytes"], "index": index}
+        index, second = self.index.sizes(), self.second.index.sizes()
+        size = database + index["bytes"] + second["bytes"]
+        found = {"database": str(self.files.database), "size_bytes": size, "index": index}
+        return found | ({"second_index": second} if second["files"] else {})
 
     @read
     def backup(self, db: apsw.Connection, target: Path, progress: Progress | None = None) -> int:
@@ -80,7 +92,7 @@ class SqliteUpkeep(StorePart):
     def warm(self, db: apsw.Connection, progress: Progress | None = None) -> None:
         scopes = _scopes(db)
         for i, scope in enumerate(scopes):
-            self.index.maintain(RowSource(db), scope)
+            self.maintain_index(db, scope)
             if progress:
                 progress(i + 1, len(scopes))
 
@@ -88,7 +100,7 @@ class SqliteUpkeep(StorePart):
     def _purge_segments(self, db: apsw.Connection) -> int:
         scopes = erased_scopes(db)
         for scope in scopes:
-            self.index.purge_erased(RowSource(db), scope)
+            self.purge_index(db, scope)
         return len(scopes)
 
     @exclusive
@@ -116,23 +128,28 @@ class SqliteUpkeep(StorePart):
             scopes, source = _scopes(db), RowSource(db)
         except Exception as error:
             return [*findings, _unchecked("indexes", error)]
-        for scope in scopes:
-            findings.append(_checked(f"index of scope {scope}", partial(self._examine_index, source, scope, repair)))
+        indexes = [("index", self.index, source)]
+        if (second := SecondSource.ready(db)) is not None:
+            indexes.append(("second index", self.second.index, second))
+        for name, index, rows in indexes:
+            for scope in scopes:
+                findings.append(_checked(f"{name} of scope {scope}", _examine_index, index, rows, scope, repair))
         return findings
-
-    def _examine_index(self, source: RowSource, scope: int, repair: bool) -> tuple[str | None, bool]:
-        """What is wrong, and whether it was repaired."""
-        problems = self.index.verify(source, scope)
-        if problems and repair:
-            self.index.rebuild(source, scope)
-            return f"{problems[0]}; rebuilt from the rows", True
-        return (problems[0] if problems else None), False
 
     @exclusive
     def _rebuild_links(self, db: apsw.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         rebuild_links(db)
         db.execute("COMMIT")
+
+
+def _examine_index(index: SegmentIndex, source: RowSource, scope: int, repair: bool) -> tuple[str | None, bool]:
+    """What is wrong, and whether it was repaired."""
+    problems = index.verify(source, scope)
+    if problems and repair:
+        index.rebuild(source, scope)
+        return f"{problems[0]}; rebuilt from the rows", True
+    return (problems[0] if problems else None), False
 
 
 @contextlib.contextmanager

@@ -67,9 +67,8 @@ def _in_fixed_point(found: Iterable[Sequence[Any]]) -> Iterator[tuple[int, bytes
         yield vid, fixed_point_bytes(data) + _FIXED_POINT, tokens
 
 
-def wrong_cells(db: apsw.Connection, generation: int, dimension: int | None) -> Iterator[str]:
+def wrong_cells(db: apsw.Connection, table: str, dimension: int | None) -> Iterator[str]:
     """What is said of a cell that nothing of ours writes."""
-    table = f"vectors_{generation}"
     if dimension is not None:
         wrong = f"length(data) % {4 * dimension} <> 0 AND length(data) % {2 * dimension} <> 1"
         if db.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchall():

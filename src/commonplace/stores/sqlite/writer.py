@@ -70,6 +70,7 @@ class _CommittedState:
 
     data_version: int = -1
     generations: list[int] = field(default_factory=list)
+    second: int = 0  # the generation of the second vectors
     states: dict[str, TenantState] = field(default_factory=dict)
     scopes: dict[tuple[int, str], int] = field(default_factory=dict)
 
@@ -210,9 +211,10 @@ class Writer:
             (there,) = fetch_one(self._db, "PRAGMA user_version")
             if there > schema.VERSION:  # a newer program has been here: what it derives from rows we would not
                 raise newer_schema(self._files.database, there)
-            meta = dict(self._db.execute("SELECT key, value FROM meta WHERE key IN ('generation', 'next_generation')"))
+            keys = "'generation', 'next_generation', 'second_generation'"
+            meta = dict(self._db.execute(f"SELECT key, value FROM meta WHERE key IN ({keys})"))
             generations = [meta["generation"], *([meta["next_generation"]] if "next_generation" in meta else [])]
-            self._committed = _CommittedState(version, generations)
+            self._committed = _CommittedState(version, generations, meta.get("second_generation", 0))
 
     def _perform(self, job: Job, group: _Group) -> None:
         if job.future.cancelled():
@@ -229,7 +231,8 @@ class Writer:
                 "`commonplace doctor` finds and repairs what was dated so", job.tenant, iso(state.at), iso(now),
             )  # fmt: skip
         scopes: ChainMap[tuple[int, str], int] = ChainMap({}, group.scopes, self._committed.scopes)
-        tx = SqliteTransaction(self._db, state, now, self._committed.generations, scopes, shared, leapt)
+        held = self._committed
+        tx = SqliteTransaction(self._db, state, now, held.generations, held.second, scopes, shared, leapt)
         try:
             job.result = job.work(tx)
         except apsw.Error:

@@ -49,7 +49,16 @@ class SegmentIndex:
         self._budget = budget_bytes
         self._lock = threading.Lock()
         self._open_scopes: OrderedDict[int, _OpenScope] = OrderedDict()
+        self._beside: SegmentIndex | None = None
         self.rebuilds = 0
+
+    def share_budget(self, other: SegmentIndex) -> None:
+        """Have the two together stay within the budget that each was given."""
+        self._beside, other._beside = other, self
+
+    @property
+    def cost(self) -> int:
+        return sum(one.cost for one in list(self._open_scopes.values()))
 
     def prefetch(self, scope: int) -> None:
         """Read what is on disk; to be called before the transaction that the search will read in."""
@@ -285,7 +294,7 @@ class SegmentIndex:
         """Let go of the least used while all together are over the budget; the one in use stays."""
         held.cost = held.rows.nbytes
         with self._lock:
-            total = sum(one.cost for one in self._open_scopes.values())
+            total = self.cost + (self._beside.cost if self._beside else 0)
             for scope in list(self._open_scopes):
                 if total <= self._budget:
                     break

