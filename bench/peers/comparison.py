@@ -60,6 +60,8 @@ QUALITY = (
     Measure("mrr", "MRR", lambda row: row.get("mrr"), higher_is_better=True),
     Measure("no-match", "unanswerable questions answered with nothing", lambda row: row.get("rightly_empty"),
             higher_is_better=True),
+    Measure("no-match cut", "the same, theirs with a cut-off of the caller's", lambda row: row.get("rightly_empty"),
+            higher_is_better=True, theirs=lambda row: row.get("rightly_empty_cut")),
     Measure("auc", "AUC of the best score", lambda row: row.get("auc"), higher_is_better=True),
 )  # fmt: skip
 

@@ -50,6 +50,10 @@ _MORE_KEPT = (
     "Commonplace keeps versions, audit entries, terms for the search by words and what its ranking derives from a "
     "text beside text and vector, so that a memory can be found, traced and taken back; the peer keeps less."
 )
+_NEVER_ANYTHING = (
+    "The MCP memory server finds nothing for nearly every question, whether a memory answers it or not; the column of "
+    "answerable questions shows it."
+)
 
 REASONS: dict[tuple[str, str], str] = {
     ("recall_given", ANY): _ENGINE,
@@ -76,6 +80,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("memory", ANY): _ENGINE_AND_MODELS,
     ("memory", "mcp-memory"): _NO_MODEL,
     ("disk", ANY): _MORE_KEPT,
+    ("no-match", "mcp-memory"): _NEVER_ANYTHING,
 }
 
 

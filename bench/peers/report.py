@@ -86,7 +86,16 @@ def quality_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
     shares = {"rightly_empty", "wrongly_empty", "rightly_empty_cut", "wrongly_empty_cut"}
     made = []
     for name, row in rows.items():
-        cells = ["–" if key not in row else f"{row[key]:.0%}" if key in shares else f"{row[key]:.3f}" for key in keys]
+        # Ours decides for itself when nothing answers; a cut-off is for those that do not.
+        own = SYSTEMS[name.partition(", ")[0]].ours
+        cells = [
+            "–"
+            if key not in row or (own and key.endswith("_cut"))
+            else f"{row[key]:.0%}"
+            if key in shares
+            else f"{row[key]:.3f}"
+            for key in keys
+        ]
         made.append([title(name), *cells])
     return table(head, made)
 

@@ -283,6 +283,17 @@ def test_every_question_of_the_corpus_is_asked_and_every_memory_kept() -> None:
     assert all(not row.fields and row.vector is None for row in plain)
 
 
+def test_a_cut_off_is_for_those_that_do_not_decide_themselves_and_stands_beside_our_decision() -> None:
+    row = {"recall@5": 0.5, "mrr": 0.5, "rightly_empty": 0.0, "wrongly_empty": 0.0, "auc": 0.5}
+    row |= {"rightly_empty_cut": 0.25, "wrongly_empty_cut": 0.03}
+    found = results()
+    found.quality = {"sdk": {**row, "rightly_empty": 0.5}, "chromadb": row}
+    shown = report.quality_table(found.quality)
+    assert "| Commonplace, SDK | 0.500 | 0.500 | 50% | 0% | 0.500 | – | – |" in shown
+    assert "| Chroma | 0.500 | 0.500 | 0% | 0% | 0.500 | 25% | 3% |" in shown
+    assert ratio(found, "no-match cut", "chromadb") == 2.0
+
+
 # the page and its plots
 
 
