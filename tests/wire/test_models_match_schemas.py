@@ -64,7 +64,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "memorywire/types/episodic": {**_MEMORY, "type": "episodic"},
     "memorywire/types/procedural": {**_MEMORY, "type": "procedural"},
     "memorywire/types/emotional": {**_MEMORY, "type": "emotional"},
-    "memorywire/types/fsm": {"states": ["idle"]},
+    "memorywire/types/fsm": {"name": "x", "states": ["idle"]},
     "memorywire/types/memory": _READ,
     "memorywire/operations/update.response": _READ,
     "memorywire/operations/list.response": {"memories": [_READ]},
