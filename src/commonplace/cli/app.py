@@ -19,7 +19,7 @@ from commonplace.cli.support.command import option
 _HEADINGS = {
     "Start here": ("demo", "serve", "mcp", "install"),
     "Remember and recall": ("remember", "recall"),
-    "Single memories": ("get", "list", "history", "update"),
+    "Single memories": ("get", "list", "history", "update", "procedure"),
     "Forget, merge, expire": ("forget", "merge", "expire"),
     "Knowledge graph": ("kg",),
     "Governance": ("reviews", "audit", "token"),

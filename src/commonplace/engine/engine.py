@@ -17,6 +17,7 @@ from commonplace.engine.memory import expire, forget, merge, read, undelete, ups
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
+from commonplace.engine.procedures.procedures import Procedures
 from commonplace.engine.recall import relevance
 from commonplace.engine.recall.recall import Recaller
 from commonplace.engine.recall.recall_log import RecallLog
@@ -73,6 +74,7 @@ class Engine:
         self.ledger = Ledger(core, self._recall_log)
         self.palaces = Palaces(core, self._recaller, self._recall_log, self.graph)
         self.peers = Peers(core, self._recaller)
+        self.procedures = Procedures(core, self.update)
         self.refs = Refs(core)
         self.reviews = Reviews(core)
         self.runs = Runs(core)

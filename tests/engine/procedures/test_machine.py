@@ -136,7 +136,8 @@ def test_where_it_starts_and_stands_when_that_is_not_said(missing: set[str], ini
     assert (parsed.initial, parsed.current) == (initial, current)
     moved = machine.parse(parsed.at("paid"))
     assert moved is not None
-    assert (moved.current, moved.document) == ("paid", {**parsed.document, "current": "paid"})
+    assert (moved.initial, moved.current) == (initial, "paid")
+    assert moved.document == {**parsed.document, "initial": initial, "current": "paid"}
 
 
 def refusal(content: str) -> str | None:

@@ -48,8 +48,8 @@ class StateMachine:
         return wild | {t.trigger: t for t in self.transitions if state in t.sources}
 
     def at(self, state: str) -> str:
-        """Its content when it stands there."""
-        return json.dumps({**self.document, "current": state}, ensure_ascii=False)
+        """Its content when it stands there. Where it starts is said, too: left out, it would be where it stands now."""
+        return json.dumps({**self.document, "initial": self.initial, "current": state}, ensure_ascii=False)
 
 
 def is_machine(content: str) -> bool:
