@@ -16,6 +16,7 @@ ODD = {
     "history": (("{}",),),
     "update": (("{}", "--content", "x"), ("x", "--content", "{}")),
     "procedure": (("show", "{}"), ("fire", "{}", "go"), ("reset", "{}"), ("draw", "{}")),
+    "lifecycle": (("run", "{}"), ("pause", "{}")),
     "forget": (("{}",), ("--where", "k={}"), ("x", "--reason", "{}")),
     "merge": (("{}", "x"), ("x", "{}")),
     "expire": (("--older-than-days", "1", "--agent", "{}"), ("--type", "{}")),

@@ -110,6 +110,8 @@ ATTEMPTS: dict[str, Make] = {
     "verify_audit": lambda own, agent, at: Attempt(),
     "health": lambda own, agent, at: Attempt(),
     "status": lambda own, agent, at: Attempt(),
+    "lifecycle": lambda own, agent, at: Attempt(),
+    "lifecycle_run": lambda own, agent, at: Attempt({"id": "expire"}, body={"dry_run": True}),
     "kg_assert": posted(subject=word, predicate="is_under", object="the planted"),
     "kg_query": lambda own, agent, at: Attempt(query={"agent_id": agent, "subject": at.word}),
     "kg_history": lambda own, agent, at: Attempt(query={"agent_id": agent, "subject": at.word}),

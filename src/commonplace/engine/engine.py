@@ -13,6 +13,9 @@ from commonplace.engine.governance import staging
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.lifecycle.expire_job import ExpireJob, parse_policy
+from commonplace.engine.lifecycle.retain_job import RetainJob
+from commonplace.engine.lifecycle.scheduler import Lifecycle
 from commonplace.engine.memory import expire, forget, merge, read, undelete, upsert, write
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
@@ -80,6 +83,12 @@ class Engine:
         self.runs = Runs(core)
         self.run_notes = RunNotes(core)
         self.tokens = Tokens(core)
+        lifecycle = core.settings.lifecycle
+        jobs = (
+            ExpireJob(core, self._recall_log, self.runs, [parse_policy(text) for text in lifecycle.expire]),
+            RetainJob(core),
+        )
+        self.lifecycle = Lifecycle(core, jobs, lifecycle.paused)
         self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs)
 
     @classmethod
@@ -317,6 +326,11 @@ class Engine:
         if self._core.embedding is not None:
             await self._core.embed_with_info([_FIRST_TEXT], SYSTEM, Lane.QUERY)
 
+    def start_lifecycle(self) -> None:
+        """Do in the background what is due, as processes that live on do; `close` ends it."""
+        if seconds := self._core.settings.lifecycle.interval:
+            self.lifecycle.start(seconds)
+
     def resume_embedding(self) -> None:
         """Make, in the background, the vectors that memories still lack: since this process or an earlier one."""
         self._backlog.wake()
@@ -367,6 +381,7 @@ class Engine:
         await self._recall_log.flush()
 
     async def close(self) -> None:
+        await self.lifecycle.stop()
         await self._backlog.close()
         try:
             await self._recall_log.close()

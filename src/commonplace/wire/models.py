@@ -333,6 +333,14 @@ class ResetRequest(Request):
     reasoning: str | None = None
 
 
+class LifecycleRunRequest(Request):
+    """The body of POST /v0/lifecycle/{job}/run."""
+
+    schema_name = "memorywire/operations/lifecycle.run"
+
+    dry_run: bool = False
+
+
 class ReviewApply(Message):
     """What else happens when a new memory is approved: it joins another, or takes the place of others."""
 

@@ -14,6 +14,7 @@ from commonplace.wire.models import (
     ExpireRequest,
     FireRequest,
     ForgetRequest,
+    LifecycleRunRequest,
     MergeRequest,
     Message,
     RecallRequest,
@@ -59,6 +60,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "verify_audit": Operation(Memorywire.verify_audit),
     "health": Operation(Memorywire.health),
     "status": Operation(Memorywire.status),
+    "lifecycle": Operation(Memorywire.lifecycle),
     "kg_assert": Operation(Memorywire.graph_assert, AssertRequest),
     "kg_query": Operation(Memorywire.graph_query, "graph_query"),
     "kg_history": Operation(Memorywire.graph_history, "kg.history"),
@@ -70,11 +72,12 @@ OPERATIONS: Mapping[str, Operation] = {
 }
 
 
-#: Those that change the one memory or procedure whose id stands beside the request.
+#: Those that are about one thing, whose id or name stands beside the request.
 BY_ID: Mapping[str, tuple[Callable[..., Awaitable[Document]], type[Message]]] = {
     "update": (Memorywire.update, UpdateRequest),
     "procedure_fire": (Memorywire.procedure_fire, FireRequest),
     "procedure_reset": (Memorywire.procedure_reset, ResetRequest),
+    "lifecycle_run": (Memorywire.lifecycle_run, LifecycleRunRequest),
 }
 
 

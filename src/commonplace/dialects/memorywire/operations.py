@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from commonplace.__about__ import __version__
@@ -50,6 +51,7 @@ from commonplace.wire.models import (
     FireRequest,
     ForgetRequest,
     ForgetResponse,
+    LifecycleRunRequest,
     MergeRequest,
     MergeResponse,
     RecallRequest,
@@ -337,6 +339,14 @@ class Memorywire:
         if self._engine.note:
             answer["note"] = self._engine.note
         return answer
+
+    # the lifecycle
+
+    async def lifecycle(self) -> Document:
+        return {"jobs": await self._engine.lifecycle.status(self._who)}
+
+    async def lifecycle_run(self, job: str, request: LifecycleRunRequest) -> Document:
+        return asdict(await self._engine.lifecycle.run(self._who, job, dry_run=request.dry_run))
 
     # the knowledge graph
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, require_operator
+from commonplace.engine.core import BACKUP, REVIEW, SYSTEM, Core, require_operator
 from commonplace.engine.governance.reviews import may_see
 from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.lifecycle.expire_job import drop_old_keys
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.recall.recall_log import RecallLog
@@ -21,9 +22,7 @@ from commonplace.engine.upkeep import clock_leap
 from commonplace.stores.base import FileUpkeep, Finding, Progress, Record, Reindexable, Transaction
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.record import Principal
-from commonplace.wire.times import DAY_MS
 
-KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
 _AT_ONCE = 64  # memories embedded and stored together while reindexing
 
 
@@ -141,19 +140,13 @@ class Upkeep:
         before = (await store.sizes())["size_bytes"]
         for tenant in await self._core.primary.tenants():
             await self._runs.sweep(tenant)  # so that what idle runs noted is gone from the files, too
-            await self._drop_old_keys(tenant)
+            await drop_old_keys(self._core, tenant)
             await expire.sweep(self._core, replace(who, tenant=tenant))
         for record in await self._core.primary.records(SYSTEM, BACKUP):
             if not os.path.exists(record.value["path"]):
                 await self._core.transact(SYSTEM, partial(_drop, kind=BACKUP, keys=[record.key]))
         purged = await store.compact(progress)
         return {"before_bytes": before, "after_bytes": (await store.sizes())["size_bytes"], "erased_purged": purged}
-
-    async def _drop_old_keys(self, tenant: str) -> None:
-        old = self._core.clock() - KEEP_IDEMPOTENCY_MS
-        kept = await self._core.primary.records(tenant, IDEMPOTENCY)
-        if keys := [r.key for r in kept if r.value.get("at", 0) < old]:
-            await self._core.transact(tenant, partial(_drop, kind=IDEMPOTENCY, keys=keys))
 
     async def reindex(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
         """Embed everything anew beside what is there, then switch. Stopped halfway, it goes on from where it was."""
