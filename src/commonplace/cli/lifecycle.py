@@ -14,7 +14,8 @@ from typing import Annotated
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument
-from commonplace.cli.support.output import Document, Table, minute
+from commonplace.cli.support.output import Document, Table, minute, plural
+from commonplace.wire.errors import NotFound
 
 JobName = Annotated[str, argument("JOB", "The job, as `lifecycle status` lists it.")]
 
@@ -78,6 +79,26 @@ def resume(run: Session, job: JobName) -> Answer:
     """
     run(run.engine.lifecycle.pause(OPERATOR, job, False))
     return Answer({"job": job, "paused": False}, f"{job} runs when it is due")
+
+
+@commands.add("undo")
+def undo(
+    run: Session,
+    ids: Annotated[list[str], argument("ID", "A memory's whole id, as the audit or its history names it.")],
+) -> Answer:
+    """Bring back what was merged into another memory, archived or forgotten.
+
+    \b
+    Example:
+      commonplace lifecycle undo 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --agent my-project
+    """
+    agent, back = run.memory.agent_id, []
+    for id in ids:
+        try:
+            back.append(run(run.engine.unmerge(OPERATOR, agent, id)))
+        except NotFound:
+            back.append(run(run.engine.undelete(OPERATOR, agent, id)))
+    return Answer({"ids": [memory.id for memory in back]}, f"brought back {plural(len(back), 'memory')}")
 
 
 def _said(report: Document) -> str:

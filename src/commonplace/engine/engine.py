@@ -13,10 +13,11 @@ from commonplace.engine.governance import staging
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.lifecycle.dream_job import DreamJob
 from commonplace.engine.lifecycle.expire_job import ExpireJob, parse_policy
 from commonplace.engine.lifecycle.retain_job import RetainJob
 from commonplace.engine.lifecycle.scheduler import Lifecycle
-from commonplace.engine.memory import expire, forget, merge, read, undelete, upsert, write
+from commonplace.engine.memory import expire, forget, merge, read, undelete, unmerge, upsert, write
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
@@ -87,6 +88,7 @@ class Engine:
         jobs = (
             ExpireJob(core, self._recall_log, self.runs, [parse_policy(text) for text in lifecycle.expire]),
             RetainJob(core),
+            DreamJob(core),
         )
         self.lifecycle = Lifecycle(core, jobs, lifecycle.paused)
         self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs)
@@ -218,6 +220,10 @@ class Engine:
     async def undelete(self, who: Principal, agent_id: str, id: str, *, reason: str | None = None) -> Memory:
         """Bring back what was forgotten or archived, and not erased, as its next version."""
         return await undelete.undelete(self._core, who, agent_id, id, reason)
+
+    async def unmerge(self, who: Principal, agent_id: str, id: str) -> Memory:
+        """Make what became part of another memory one of its own again, as its next version."""
+        return await unmerge.unmerge(self._core, who, agent_id, id)
 
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:

@@ -21,7 +21,7 @@ class Count:
         self.seen: list[tuple[str, bool]] = []
         self.meanwhile: Any = None
 
-    async def run(self, who: Principal, *, dry_run: bool) -> dict[str, int]:
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool) -> dict[str, int]:
         self.seen.append((f"{who.tenant}/{who.name}", dry_run))
         if self.meanwhile is not None:
             await self.meanwhile()
@@ -161,4 +161,4 @@ def test_it_stops_in_the_middle_of_a_job(subject: Subject, run: Any, job: Count)
 
 def test_an_engine_has_its_jobs_and_starts_none_by_itself(subject: Subject, run: Any) -> None:
     assert subject.engine.lifecycle._task is None
-    assert [job["job"] for job in run(subject.engine.lifecycle.status(WHO))] == ["expire", "retain"]
+    assert [job["job"] for job in run(subject.engine.lifecycle.status(WHO))] == ["expire", "retain", "dream"]

@@ -33,7 +33,7 @@ class ExpireJob:
     every: int = 60_000
     name: str = "expire"
 
-    async def run(self, who: Principal, *, dry_run: bool) -> dict[str, int]:
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool = True) -> dict[str, int]:
         counts = {"expired": 0, "by_policy": 0, "keys": 0, "runs": 0}
         counts["keys"] = await drop_old_keys(self.core, who.tenant, dry_run=dry_run)
         if not dry_run:

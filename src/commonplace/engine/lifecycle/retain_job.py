@@ -15,7 +15,7 @@ class RetainJob:
     every: int = 60_000
     name: str = "retain"
 
-    async def run(self, who: Principal, *, dry_run: bool) -> dict[str, int]:
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool = True) -> dict[str, int]:
         """`late_ms` is how long the first of them had been due: the deadline is met within a minute of a running
         server; `overdue` is what is due and still there."""
         due = await expire.overdue(self.core, who)

@@ -33,8 +33,9 @@ class Job(Protocol):
     name: str
     every: int  # ms from one run to the next
 
-    async def run(self, who: Principal, *, dry_run: bool) -> dict[str, int]:
-        """One pass over what `who` may use: how many of what were or would be done. To run it twice changes no more."""
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool) -> dict[str, int]:
+        """One pass over what `who` may use: how many of what were or would be done. To run it twice changes no more.
+        `asked` is whether someone waits for it, and not only its time has come."""
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ class Lifecycle:
             try:
                 for job in due:
                     for tenant in await self._core.primary.tenants():
-                        reports.append(await self._perform(job, Principal(NAME, tenant), dry_run=False))
+                        reports.append(await self._perform(job, Principal(NAME, tenant), asked=False))
                     ran = {**ran, job.name: now}
                     await self._core.transact(SYSTEM, lambda tx: _hold(tx, self._me, ran))  # noqa: B023
             finally:
@@ -117,7 +118,7 @@ class Lifecycle:
             if not await self._acquire():
                 raise Conflict("another process is at this; try again in a minute")
             try:
-                return await self._perform(job, who, dry_run=False)
+                return await self._perform(job, who)
             finally:
                 await self._release()
 
@@ -174,11 +175,11 @@ class Lifecycle:
         with suppress(Fault):  # then it runs out by itself
             await self._core.transact(SYSTEM, work)
 
-    async def _perform(self, job: Job, who: Principal, *, dry_run: bool) -> JobReport:
+    async def _perform(self, job: Job, who: Principal, *, dry_run: bool = False, asked: bool = True) -> JobReport:
         started, self.running = self._core.clock(), job.name
         report = JobReport(job.name, started, 0, dry_run=dry_run)
         try:
-            report.counts = await job.run(who, dry_run=dry_run)
+            report.counts = await job.run(who, dry_run=dry_run, asked=asked)
         except Fault as fault:
             report.error = fault.message
         except Exception:

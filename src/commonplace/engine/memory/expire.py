@@ -66,7 +66,7 @@ async def expire(core: Core, who: Principal, request: Expire) -> ExpireResult:
     memories = await select_expired(core, who, request)
 
     def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
-        return _apply(tx, core, who, request, batch)
+        return apply_expire(tx, core, who, request, batch)
 
     done, why = await core.transact_in_chunks(who.tenant, memories, CHUNK, work)
     gone = set(done)
@@ -76,7 +76,7 @@ async def expire(core: Core, who: Principal, request: Expire) -> ExpireResult:
     return ExpireResult(done, remaining, why)
 
 
-def _apply(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
+def apply_expire(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
     if request.action == "forget":
         return apply_forget(
             tx, core, who, request.agent_id, batch, hard=False, because="expired by policy", unchanged=True
