@@ -247,7 +247,7 @@ class Engine:
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
         now = self._core.clock()
         # A preview waits for nobody's write lock, so what the log has not written yet is counted here.
-        recalled = {id: r.at for r in self._recall_log.unwritten(who.tenant) if r.counted for id in r.ids}
+        recalled = {id: r.at for r in self._recall_log.unwritten(who.tenant) for id in r.recalled}
         found = await expire.select_expired(self._core, who, request, recalled)
         return [forget.preview_of(m, now) for m in found]
 
