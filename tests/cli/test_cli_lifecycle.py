@@ -14,12 +14,13 @@ def test_jobs_are_listed_run_paused_and_resumed(cli: Any, remember: Any) -> None
         ["expire", "every 60 s", "never"],
         ["retain", "every 60 s", "never"],
         ["dream", "every 300 s", "never"],
+        ["consolidate", "every 60 s", "never"],
     ]
     dry = cli("lifecycle", "run", "expire", "--dry-run")
     assert dry.out == "expire would do: expired 0, by_policy 0, keys 0, runs 0\n"
     assert cli("lifecycle", "run", "retain", "--json").json["counts"] == {"erased": 0, "overdue": 0, "late_ms": 0}
     jobs = cli("lifecycle", "status", "--json").json["jobs"]
-    assert [job["last_run"] is None for job in jobs] == [True, False, True]
+    assert [job["last_run"] is None for job in jobs] == [True, False, True, True]
     cli("lifecycle", "pause", "expire")
     assert cli("lifecycle", "status").out.split("\t")[1] == "paused"
     cli("lifecycle", "resume", "expire")
@@ -31,7 +32,7 @@ def test_an_unknown_job_is_named_with_those_there_are(cli: Any, remember: Any, v
     remember("tea")
     refused = cli("lifecycle", verb, "dance", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "not_found")
-    assert "expire, retain, dream" in refused.json["error"]["message"]
+    assert "expire, retain, dream, consolidate" in refused.json["error"]["message"]
 
 
 def test_a_standing_policy_comes_from_the_settings(cli: Any, remember: Any, data: Path) -> None:

@@ -13,6 +13,7 @@ from commonplace.engine.governance import staging
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
 from commonplace.engine.lifecycle.dream_job import DreamJob
 from commonplace.engine.lifecycle.expire_job import ExpireJob, parse_policy
 from commonplace.engine.lifecycle.retain_job import RetainJob
@@ -89,6 +90,7 @@ class Engine:
             ExpireJob(core, self._recall_log, self.runs, [parse_policy(text) for text in lifecycle.expire]),
             RetainJob(core),
             DreamJob(core),
+            ConsolidateJob(core),
         )
         self.lifecycle = Lifecycle(core, jobs, lifecycle.paused)
         self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs)

@@ -159,6 +159,17 @@ def test_it_stops_in_the_middle_of_a_job(subject: Subject, run: Any, job: Count)
     run(story())
 
 
+def test_a_job_can_be_replaced_by_ones_own(subject: Subject, run: Any, job: Count) -> None:
+    mine = Count("expire")
+    subject.engine.lifecycle.use(mine)
+    assert run(subject.engine.lifecycle.run(WHO, "expire")).counts == {"runs": 1}
+
+
 def test_an_engine_has_its_jobs_and_starts_none_by_itself(subject: Subject, run: Any) -> None:
     assert subject.engine.lifecycle._task is None
-    assert [job["job"] for job in run(subject.engine.lifecycle.status(WHO))] == ["expire", "retain", "dream"]
+    assert [job["job"] for job in run(subject.engine.lifecycle.status(WHO))] == [
+        "expire",
+        "retain",
+        "dream",
+        "consolidate",
+    ]

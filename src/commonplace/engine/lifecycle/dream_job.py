@@ -142,10 +142,10 @@ def is_duplicate(one: Memory, other: Memory) -> bool:
         return False
     if UNMERGED in one.provenance or UNMERGED in other.provenance:  # someone has said that it is not
         return False
-    return _statement(one.content) == _statement(other.content)
+    return statement(one.content) == statement(other.content)
 
 
-def _statement(text: str) -> list[str]:
+def statement(text: str) -> list[str]:
     """Its words in their order, whatever their case and the signs between them. A number, a negation, a tense or who
     did it to whom may make the opposite of a sentence at the same cosine."""
     return [word for word in _words(text) if word not in _FILLERS]

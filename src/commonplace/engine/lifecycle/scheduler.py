@@ -58,6 +58,10 @@ class Lifecycle:
         self._task: asyncio.Task[None] | None = None
         self.running: str | None = None
 
+    def use(self, job: Job) -> None:
+        """Another job in place of the one of its name, such as a consolidator of one's own, or beside the others."""
+        self._jobs = {**self._jobs, job.name: job}
+
     # in the background
 
     def start(self, seconds: float) -> None:
