@@ -74,6 +74,8 @@ class BlockingMemory:
     update = blocking(MemoryInterface.update)
     history = blocking(MemoryInterface.history)
 
+    session = MemoryInterface.session
+
     procedure_show = blocking(MemoryInterface.procedure_show)
     procedure_fire = blocking(MemoryInterface.procedure_fire)
     procedure_reset = blocking(MemoryInterface.procedure_reset)

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
 
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.models import ExpireResponse, ForgetResponse, MergeResponse, RecallResponse, RememberResponse
+from commonplace.working_memory import WorkingMemory
 
 if TYPE_CHECKING:
     from commonplace.embedders.base import Embedder
@@ -334,6 +336,21 @@ class MemoryInterface:
         [1]
         """
         return await self._call(Documents, "history", self._request(locals()))
+
+    # working memory
+
+    def session(self, session_id: str | None = None, *, user_id: str | None = None) -> WorkingMemory:
+        """A short-term window for one conversation, whose notes are found at once and consolidated later.
+
+        Args:
+            session_id: Of a window that was begun before, which goes on; a new one where nothing is said.
+
+        >>> session = memory.session(user_id="alice")
+        >>> noted = await session.remember("Alice is in Lisbon until Friday")
+        >>> [note["content"] for note in (await session.window())["memories"]]
+        ['Alice is in Lisbon until Friday']
+        """
+        return WorkingMemory(self, session_id or uuid4().hex, user_id)
 
     # procedures
 
