@@ -17,8 +17,10 @@ import pytest
 from commonplace import Memory, RemoteMemory, SyncMemory, SyncRemoteMemory
 from commonplace.embedders.hashing import open_embedder
 from commonplace.interface import MemoryInterface
+from commonplace.testing.subject import START, FakeClock
 from commonplace.wire.errors import NotFound, RateLimited, Unavailable, ValidationError
 from commonplace.wire.models import RememberResponse
+from commonplace.wire.record import Principal
 
 DAY = 86_400_000
 
@@ -274,3 +276,38 @@ def test_the_budget_of_recalls_holds_without_a_server(tmp_path: Path, monkeypatc
         memory.recall("tea")
         with pytest.raises(RateLimited, match="has used up its 1 recalls a minute"):
             memory.recall("tea")
+
+
+def test_a_session_is_a_window_that_outlives_the_process_and_is_consolidated(tmp_path: Path) -> None:
+    clock = FakeClock(START)
+
+    async def opened() -> Memory:
+        return Memory("assistant", data=tmp_path, embedder=open_embedder("hashing"), clock=clock)
+
+    async def story() -> None:
+        async with await opened() as memory:
+            session = memory.session(user_id="alice")
+            kept = await session.remember("Alice is allergic to peanuts", keep=True, metadata={"place": "kitchen"})
+            await memory.session(user_id="bob").remember("Bob keeps bees")
+            found = await session.recall("peanuts")
+            assert [hit.id for hit in found.results] == [kept.id], "at once, and of this person only"
+        async with await opened() as memory:  # as after a crash: what was acknowledged is there
+            session = memory.session(session.session_id, user_id="alice")
+            (note,) = (await session.window())["memories"]
+            assert (note["id"], note["type"], note["metadata"]["place"]) == (kept.id, "episodic", "kitchen")
+            clock.advance(600_000)
+            engine = await memory.engine()
+            assert (await engine.lifecycle.run(Principal(), "consolidate")).counts["promoted"] == 1
+            assert (await session.window())["memories"] == []
+            (promoted,) = (await session.recall("peanuts")).results
+            assert (promoted.type, promoted.content) == ("semantic", "Alice is allergic to peanuts")
+
+    asyncio.run(story())
+
+
+def test_a_session_of_a_memory_that_waits_waits_too(tmp_path: Path) -> None:
+    with SyncMemory("assistant", data=tmp_path, embedder="hashing") as memory:
+        session = memory.session("s1")
+        session.remember("tea")
+        assert [note["content"] for note in session.window()["memories"]] == ["tea"]
+        assert session.session_id == "s1"

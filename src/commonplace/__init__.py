@@ -6,10 +6,11 @@ from commonplace.__about__ import __version__
 
 TYPE_CHECKING = False  # checkers and editors take it for true; importing it from typing would double the cost of this
 if TYPE_CHECKING:
+    from commonplace.procedure import Procedure
     from commonplace.remote import RemoteMemory, SyncRemoteMemory
     from commonplace.sdk import Memory, SyncMemory
 
-__all__ = ["Memory", "RemoteMemory", "SyncMemory", "SyncRemoteMemory", "__version__"]
+__all__ = ["Memory", "Procedure", "RemoteMemory", "SyncMemory", "SyncRemoteMemory", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -22,4 +23,8 @@ def __getattr__(name: str) -> object:
         from commonplace import remote
 
         return getattr(remote, name)
+    if name == "Procedure":
+        from commonplace.procedure import Procedure
+
+        return Procedure
     raise AttributeError(f"module 'commonplace' has no attribute {name!r}")

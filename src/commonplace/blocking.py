@@ -74,6 +74,13 @@ class BlockingMemory:
     update = blocking(MemoryInterface.update)
     history = blocking(MemoryInterface.history)
 
+    session = MemoryInterface.session
+
+    procedure_show = blocking(MemoryInterface.procedure_show)
+    procedure_fire = blocking(MemoryInterface.procedure_fire)
+    procedure_reset = blocking(MemoryInterface.procedure_reset)
+    procedure_draw = blocking(MemoryInterface.procedure_draw)
+
     graph_assert = blocking(MemoryInterface.graph_assert)
     graph_query = blocking(MemoryInterface.graph_query)
     graph_history = blocking(MemoryInterface.graph_history)

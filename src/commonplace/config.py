@@ -15,7 +15,7 @@ DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
 _LAST_PORT = 65_535
 _LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
-_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget"}
+_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "lifecycle.interval"}
 _UNITS = {
     "index_mb": "of megabytes",
     "max_body": "of bytes",
@@ -64,7 +64,21 @@ class LimitsConfig:
     connections_per_address: int = 500
 
 
-_TABLES: dict[str, type[Any]] = {"redaction": RedactionConfig, "mrp": MrpConfig, "limits": LimitsConfig}
+@dataclass(slots=True, frozen=True)
+class LifecycleConfig:
+    """The table [lifecycle]: what happens to memories without anyone's asking, in servers."""
+
+    interval: int = 60  # seconds from one look at what is due to the next; 0 never looks
+    paused: tuple[str, ...] = ()  # jobs that only run when someone says so
+    expire: tuple[str, ...] = ()  # standing policies, such as "agent=* type=episodic older_than_days=90 action=archive"
+
+
+_TABLES: dict[str, type[Any]] = {
+    "redaction": RedactionConfig,
+    "mrp": MrpConfig,
+    "limits": LimitsConfig,
+    "lifecycle": LifecycleConfig,
+}
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
     "mrp": {"decline": ("none", "strangers", "all")},
@@ -92,6 +106,7 @@ class Config:
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
 
     @property
     def store_url(self) -> str:

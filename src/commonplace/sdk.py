@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from commonplace import config as configuration, plugins
 from commonplace.__about__ import __version__
@@ -19,7 +19,7 @@ from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.models import DecideRequest, RememberResponse, UpdateRequest
+from commonplace.wire.models import DecideRequest, RememberResponse
 from commonplace.wire.record import Clock, Principal, system_clock
 from commonplace.wire.validate import parse
 
@@ -35,6 +35,7 @@ async def open_engine(
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
+    settings.lifecycle = config.lifecycle
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb))
     try:
@@ -113,13 +114,12 @@ class Memory(MemoryInterface):
         return self._engine
 
     async def _call(self, answer: type[T], operation: str, request: Document) -> T:
-        if operation == "update":
-            id, change = request.pop("id"), parse(UpdateRequest, request)
-            found: Any = await Memorywire(await self.engine(), self._who).update(id, change)
+        # First: what is wrong opens no store.
+        if operation in dispatch.BY_ID:
+            call = dispatch.prepare_by_id(operation, request.pop("id"), request)
         else:
-            call = dispatch.prepare(operation, request, typed=True)  # first: what is wrong opens no store
-            found = await call(Memorywire(await self.engine(), self._who))
-        return cast("T", found)
+            call = dispatch.prepare(operation, request, typed=True)
+        return cast("T", await call(Memorywire(await self.engine(), self._who)))
 
     async def _remember_batch(self, requests: Documents) -> list[RememberResponse | Fault]:
         return list(await Memorywire(await self.engine(), self._who).remember_batch(requests))

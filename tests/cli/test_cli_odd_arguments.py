@@ -15,6 +15,8 @@ ODD = {
     "get": (("{}",), ("x", "--agent", "{}")),
     "history": (("{}",),),
     "update": (("{}", "--content", "x"), ("x", "--content", "{}")),
+    "procedure": (("show", "{}"), ("fire", "{}", "go"), ("reset", "{}"), ("draw", "{}")),
+    "lifecycle": (("run", "{}"), ("pause", "{}")),
     "forget": (("{}",), ("--where", "k={}"), ("x", "--reason", "{}")),
     "merge": (("{}", "x"), ("x", "{}")),
     "expire": (("--older-than-days", "1", "--agent", "{}"), ("--type", "{}")),

@@ -147,6 +147,8 @@ def _beyond_the_wall(id: str) -> dict[str, dict[str, Any]]:
         "remember": {"content": "x", **cid}, "recall": {"query": "rain", **cid}, "forget": {"ids": [id], **cid},
         "merge": {"canonical": id, "duplicates": ["x"], **cid}, "expire": {"policy": {"type": "semantic"}, **cid},
         "get": theirs, "list": cid, "update": {"content": "x", **theirs}, "history": theirs,
+        "procedure_show": theirs, "procedure_draw": theirs, "procedure_reset": theirs,
+        "procedure_fire": {"trigger": "push", **theirs},
         "graph_assert": {**fact, **cid}, "graph_query": {"subject": "auth", **cid}, "review_pending": cid,
         "amp_store": {"record": {"type": "lesson", "title": "x", "content": "x", "agent": "cid"}},
         "amp_search": {"query": "rain", "agent": "cid"}, "amp_get": {"id": id}, "amp_delete": {"id": id},

@@ -68,6 +68,18 @@ ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("nothing", {}),
     ],
 }
+ASKED["full"] = [
+    ("remember", {"type": "procedural", "content": '{"name": "tea", "states": ["cold", "hot"], "transitions": '
+                  '[{"trigger": "boil", "source": "cold", "dest": "hot", "conditions": "has_water"}]}'}),
+    ("procedure_show", {"id": "{0}"}),
+    ("procedure_fire", {"id": "{0}", "trigger": "boil"}),
+    ("procedure_fire", {"id": "{0}", "trigger": "boil", "facts": {"has_water": True}}),
+    ("procedure_fire", {"id": "{0}", "trigger": "boil", "facts": {"has_water": True}}),
+    ("procedure_draw", {"id": "{0}"}),
+    ("procedure_reset", {"id": "{0}", "approval_required": True}),
+    ("procedure_reset", {"id": "{0}"}),
+    ("nothing", {}),
+]  # fmt: skip
 ASKED["all"] = [*ASKED["commonplace"][:-1], *ASKED["amp"][:-1], *ASKED["trusty"][1:]]
 OTHERS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "commonplace": [

@@ -176,6 +176,8 @@ CLI: dict[str, list[str]] = {
     "list --agent": ["list", "--agent", "$"],
     "get": ["get", "$"],
     "history": ["history", "$"],
+    "procedure show": ["procedure", "show", "$"],
+    "procedure fire": ["procedure", "fire", "$", "go"],
     "forget": ["forget", "$", "--yes"],
     "palace create": ["palace", "create", "$"],
     "trust add": ["trust", "add", "$", "--level", "1"],

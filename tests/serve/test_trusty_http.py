@@ -215,14 +215,26 @@ def test_facts_are_stated_and_read(companion: Companion) -> None:
     assert companion.get("/api/v1/palaces/home/kg?subject=plain")[0]["confidence"] == 1.0
 
 
-def test_dreaming_says_that_it_never_ran_and_cannot(companion: Companion) -> None:
+def test_dreaming_merges_what_lies_twice_and_says_when_it_ran(companion: Companion) -> None:
     never = {
-        "last_run_at": None, "merged": 0, "pruned": 0, "compacted": 0, "closets_updated": 0, "duration_ms": 0,
+        "running": False, "last_run_at": None, "merged": 0, "decayed": 0, "pruned": 0, "compacted": 0,
+        "closets_updated": 0, "duration_ms": 0,
     }  # fmt: skip
     assert companion.get("/api/v1/dream/status") == companion.get("/api/v1/palaces/home/dream/status") == never
-    refused = companion("POST", "/api/v1/dream/run")
-    assert refused.status == 501
-    assert "nothing was changed" in refused.json["error"]
+    companion("POST", "/api/v1/palaces", {"name": "dreams"})
+    texts = ("The gateway validates tokens", "the gateway validates tokens.", "The gateway does not validate tokens")
+    first, second, third = (
+        companion("POST", "/api/v1/palaces/dreams/drawers", {"content": text}).json["id"] for text in texts
+    )
+    ran = companion("POST", "/api/v1/dream/run")
+    assert (ran.status, set(ran.json)) == (200, {"merged", "decayed", "pruned", "duration_ms"})
+    assert (ran.json["merged"], ran.json["pruned"]) == (1, 0)
+    left = companion.get("/api/v1/palaces/dreams/drawers")
+    assert {drawer["id"] for drawer in left} == {first, third}
+    status = companion.get("/api/v1/dream/status")
+    assert (status["running"], status["merged"], status["last_run_at"][-1]) == (False, 1, "Z")
+    assert companion("POST", "/api/v1/dream/run").json["merged"] == 0
+    assert second
 
 
 @pytest.mark.parametrize(

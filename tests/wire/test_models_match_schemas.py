@@ -54,6 +54,31 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "memorywire/operations/expire": {"agent_id": "alice", "policy": {"type": "semantic"}},
     "memorywire/operations/expire.response": {"matched_count": 0, "action_taken": "forget", "stores": []},
     "memorywire/operations/update": {"agent_id": "alice"},
+    "memorywire/operations/lifecycle.run": {},
+    "memorywire/operations/lifecycle.run.response": {
+        "job": "expire",
+        "dry_run": False,
+        "at": 0,
+        "duration_ms": 0,
+        "counts": {},
+        "error": None,
+    },
+    "memorywire/operations/lifecycle.response": {"jobs": []},
+    "memorywire/operations/procedure.show": {"id": "m1"},
+    "memorywire/operations/procedure.draw": {"id": "m1"},
+    "memorywire/operations/procedure.fire": {"trigger": "push"},
+    "memorywire/operations/procedure.reset": {},
+    "memorywire/operations/procedure.response": {
+        "id": "m1",
+        "agent_id": "alice",
+        "version": 1,
+        "name": "door",
+        "state": "shut",
+        "initial": "shut",
+        "states": ["shut"],
+        "possible": [],
+    },
+    "memorywire/operations/procedure.draw.response": {"id": "m1", "format": "svg", "drawing": ""},
     "memorywire/operations/governance.review": {
         "operation": "merge",
         "agent_id": "alice",
@@ -64,7 +89,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "memorywire/types/episodic": {**_MEMORY, "type": "episodic"},
     "memorywire/types/procedural": {**_MEMORY, "type": "procedural"},
     "memorywire/types/emotional": {**_MEMORY, "type": "emotional"},
-    "memorywire/types/fsm": {"states": ["idle"]},
+    "memorywire/types/fsm": {"name": "x", "states": ["idle"]},
     "memorywire/types/memory": _READ,
     "memorywire/operations/update.response": _READ,
     "memorywire/operations/list.response": {"memories": [_READ]},
@@ -156,6 +181,8 @@ def documents(rules: dict[str, Any]) -> st.SearchStrategy[Any]:
             return st.lists(items, min_size=rules.get("minItems", 0), max_size=3, **unique)
         case "object" if rules.get("additionalProperties", True) is True:
             return st.dictionaries(st.text(max_size=5), JSON, min_size=rules.get("minProperties", 0), max_size=3)
+        case "object" if isinstance(rules["additionalProperties"], dict):
+            return st.dictionaries(st.text(max_size=5), documents(rules["additionalProperties"]), max_size=3)
     return objects(rules)
 
 

@@ -186,19 +186,19 @@ CASES: list[tuple[str, Any, str, str]] = [
     ("types/procedural", {**PROCEDURE, "content": {"name": "tea"}}, "content.states is required", "content.states"),
     (
         "types/procedural",
-        {**PROCEDURE, "content": {"states": ["a", "b"], "transitions": [{**STEP, "before": "os.system"}]}},
+        {**PROCEDURE, "content": {"name": "t", "states": ["a", "b"], "transitions": [{**STEP, "before": "os.system"}]}},
         "unknown field 'before' in content.transitions[0]; allowed are trigger, source, dest, conditions, unless",
         "content.transitions[0].before",
     ),
     (
         "types/procedural",
-        {**PROCEDURE, "content": {"states": ["a", "b"], "transitions": [{**STEP, "unless": "os.system"}]}},
+        {**PROCEDURE, "content": {"name": "t", "states": ["a", "b"], "transitions": [{**STEP, "unless": "os.system"}]}},
         "content.transitions[0].unless must be text matching ^[A-Za-z_][A-Za-z0-9_]*$, not 'os.system'",
         "content.transitions[0].unless",
     ),
     (
         "types/procedural",
-        {**PROCEDURE, "content": {"states": ["a", "a"]}},
+        {**PROCEDURE, "content": {"name": "tea", "states": ["a", "a"]}},
         "content.states must not repeat an entry",
         "content.states",
     ),

@@ -29,6 +29,9 @@ def test_all_operations_types_and_the_error_are_there() -> None:
     expected = operations | {f"{name}.response" for name in operations}
     expected |= {"update", "governance.review", "governance.decision", "decide", "remember.batch"}
     expected |= {"get", "list", "history", "audit", "reviews", "review_pending", "graph_query"}
+    expected |= {"procedure.show", "procedure.fire", "procedure.reset", "procedure.draw"}
+    expected |= {"lifecycle.response", "lifecycle.run", "lifecycle.run.response"}
+    expected |= {"procedure.response", "procedure.draw.response"}
     expected |= {"kg.history", "kg.path", "kg.neighbors"}
     answers = ["list", "history", "preview", "preview.merge", "remember.batch", "reviews", "decide", "audit"]
     expected |= {f"{name}.response" for name in [*answers, "audit.verify", "health", "status"]}

@@ -19,12 +19,12 @@ from commonplace.cli.support.command import option
 _HEADINGS = {
     "Start here": ("demo", "serve", "mcp", "install"),
     "Remember and recall": ("remember", "recall"),
-    "Single memories": ("get", "list", "history", "update"),
+    "Single memories": ("get", "list", "history", "update", "procedure"),
     "Forget, merge, expire": ("forget", "merge", "expire"),
     "Knowledge graph": ("kg",),
     "Governance": ("reviews", "audit", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
-    "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "palace", "model"),
+    "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "lifecycle", "palace", "model"),
 }
 #: Each command, which is a module of this package, with its heading, in the order of the help.
 COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}

@@ -30,6 +30,7 @@ from commonplace.engine.peers.peers import (
 from commonplace.engine.peers.request_dedup import RequestIdReused as RequestIdReused
 from commonplace.engine.peers.trust import Peer as Peer, author_level as author_level
 from commonplace.engine.peers.vouches import VouchedTrust as VouchedTrust
+from commonplace.engine.procedures.procedures import ProcedureResult as ProcedureResult
 from commonplace.engine.rate_limit import TokenBucket as TokenBucket, rate_limited as rate_limited
 from commonplace.engine.recall.recall import shown_score as shown_score
 from commonplace.engine.redaction import Redactor as Redactor
@@ -41,6 +42,7 @@ from commonplace.engine.types import (
     BatchItem as BatchItem,
     Draft as Draft,
     Expire as Expire,
+    Fire as Fire,
     Forget as Forget,
     ForgetResult as ForgetResult,
     Hit as Hit,

@@ -15,10 +15,16 @@ from commonplace.engine.governance import staging
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
-from commonplace.engine.memory import expire, forget, merge, read, undelete, upsert, write
+from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
+from commonplace.engine.lifecycle.dream_job import DreamJob
+from commonplace.engine.lifecycle.expire_job import ExpireJob, parse_policy
+from commonplace.engine.lifecycle.retain_job import RetainJob
+from commonplace.engine.lifecycle.scheduler import Lifecycle
+from commonplace.engine.memory import expire, forget, merge, read, undelete, unmerge, upsert, write
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
+from commonplace.engine.procedures.procedures import Procedures
 from commonplace.engine.recall import relevance
 from commonplace.engine.recall.recall import Recaller
 from commonplace.engine.recall.recall_log import RecallLog
@@ -75,11 +81,20 @@ class Engine:
         self.ledger = Ledger(core, self._recall_log)
         self.palaces = Palaces(core, self._recaller, self._recall_log, self.graph)
         self.peers = Peers(core, self._recaller)
+        self.procedures = Procedures(core, self.update)
         self.refs = Refs(core)
         self.reviews = Reviews(core)
         self.runs = Runs(core)
         self.run_notes = RunNotes(core)
         self.tokens = Tokens(core)
+        lifecycle = core.settings.lifecycle
+        jobs = (
+            ExpireJob(core, self._recall_log, self.runs, [parse_policy(text) for text in lifecycle.expire]),
+            RetainJob(core),
+            DreamJob(core),
+            ConsolidateJob(core),
+        )
+        self.lifecycle = Lifecycle(core, jobs, lifecycle.paused)
         self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs)
 
     @classmethod
@@ -211,6 +226,10 @@ class Engine:
         """Bring back what was forgotten or archived, and not erased, as its next version."""
         return await undelete.undelete(self._core, who, agent_id, id, reason)
 
+    async def unmerge(self, who: Principal, agent_id: str, id: str) -> Memory:
+        """Make what became part of another memory one of its own again, as its next version."""
+        return await unmerge.unmerge(self._core, who, agent_id, id)
+
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:
             return await staging.stage_merge(self._core, who, request)
@@ -233,7 +252,7 @@ class Engine:
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
         now = self._core.clock()
         # A preview waits for nobody's write lock, so what the log has not written yet is counted here.
-        recalled = {id: r.at for r in self._recall_log.unwritten(who.tenant) if r.counted for id in r.ids}
+        recalled = {id: r.at for r in self._recall_log.unwritten(who.tenant) for id in r.recalled}
         found = await expire.select_expired(self._core, who, request, recalled)
         return [forget.preview_of(m, now) for m in found]
 
@@ -324,6 +343,11 @@ class Engine:
             await self._core.encode_with_info([_FIRST_TEXT], SYSTEM, Lane.QUERY)
         await self._core.second.embed([_FIRST_TEXT], SYSTEM, Lane.QUERY)
 
+    def start_lifecycle(self) -> None:
+        """Do in the background what is due, as processes that live on do; `close` ends it."""
+        if seconds := self._core.settings.lifecycle.interval:
+            self.lifecycle.start(seconds)
+
     def resume_embedding(self) -> None:
         """Make, in the background, the vectors that memories still lack: since this process or an earlier one."""
         self._backlog.wake()
@@ -375,6 +399,7 @@ class Engine:
         await self._recall_log.flush()
 
     async def close(self) -> None:
+        await self.lifecycle.stop()
         await self._backlog.close()
         try:
             await self._recall_log.close()

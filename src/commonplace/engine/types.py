@@ -224,6 +224,20 @@ class UpdateResult:
 
 
 @dataclass(slots=True, frozen=True)
+class Fire:
+    """A trigger for one procedure, named by id or alias, and the facts that its guards ask for; of every agent the
+    caller may use where none is named. It is governed as the update that it is."""
+
+    id: str
+    trigger: str = ""
+    facts: Mapping[str, bool] = field(default_factory=dict)
+    agent_id: str | None = None
+    expected_version: int | None = None
+    approval_required: bool = False
+    reasoning: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
 class Statement:
     """Something to state in the graph; it holds from now where `valid_from` (ms) is not given."""
 

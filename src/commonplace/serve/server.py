@@ -95,6 +95,7 @@ async def serve(config: Config, announce: Announce) -> None:
             context.tracer, end_traces = telemetry.open_tracer(config.traces, engine.store_name)
             server = _server(context, config.limits, advertisement)
             ready = asyncio.create_task(make_ready(context))
+            engine.start_lifecycle()
             announce(url, context.authenticator.is_open)
             # The address by which this machine reaches a server that listens on all of its addresses.
             advertisement.publish(url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:"))

@@ -309,6 +309,38 @@ class UpdateRequest(Request):
     reasoning: str | None = None
 
 
+class FireRequest(Request):
+    """The body of POST /v0/procedures/{id}/fire."""
+
+    schema_name = "memorywire/operations/procedure.fire"
+
+    agent_id: str | None = None
+    trigger: str
+    facts: dict[str, bool] | None = None
+    expected_version: int | None = None
+    approval_required: bool = False
+    reasoning: str | None = None
+
+
+class ResetRequest(Request):
+    """The body of POST /v0/procedures/{id}/reset."""
+
+    schema_name = "memorywire/operations/procedure.reset"
+
+    agent_id: str | None = None
+    expected_version: int | None = None
+    approval_required: bool = False
+    reasoning: str | None = None
+
+
+class LifecycleRunRequest(Request):
+    """The body of POST /v0/lifecycle/{job}/run."""
+
+    schema_name = "memorywire/operations/lifecycle.run"
+
+    dry_run: bool = False
+
+
 class ReviewApply(Message):
     """What else happens when a new memory is approved: it joins another, or takes the place of others."""
 

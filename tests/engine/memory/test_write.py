@@ -280,7 +280,7 @@ def test_an_alias_of_what_has_expired_is_free_and_the_old_one_is_forgotten(subje
         ({"content": " \n"}, ValidationError, "content"),
         ({"content": "x" * (MAX_CONTENT_CHARS + 1)}, PayloadTooLarge, "content"),
         ({"expires_at": 1}, ValidationError, "expires_at"),
-        ({"type": "procedural", "content": '{"states": []}'}, ValidationError, "content.states"),
+        ({"type": "procedural", "content": '{"name": "x", "states": []}'}, ValidationError, "content.states"),
     ],
 )
 def test_an_update_that_is_refused_changes_nothing(

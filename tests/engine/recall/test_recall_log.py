@@ -12,14 +12,15 @@ import pytest
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
-from commonplace.engine.recall import recall_log
+from commonplace.engine.recall import recall as recalling, recall_log
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
-from commonplace.engine.types import Query
+from commonplace.engine.types import Expire, Query
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import START, WHO, FakeClock, Subject
 from commonplace.wire.canonical import sha256_hex
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Principal
+from commonplace.wire.times import DAY_MS
 
 QUESTION = "what does Alice play?"
 
@@ -228,3 +229,31 @@ def test_a_recall_that_is_being_written_is_still_known(subject: Subject, run: An
     run(log.note(entry([])))
     run(log.flush())
     assert (seen, log.unwritten("local")) == ([1], [])
+
+
+@pytest.mark.parametrize("way", ["recall", "search"])
+def test_a_tail_that_is_only_shown_does_not_count_as_recalled(
+    subject: Subject, run: Any, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ("Alice plays the violin", "Alice plays chess", "Alice plays")
+    answer, edge, tail = (run(subject.remember(text)) for text in texts)
+    relevance = {answer: 0.9, edge: recalling.ANSWERS, tail: recalling.ANSWERS - 0.01}
+    found_by = recalling.recall
+
+    async def calibrated(core: Any, who: Principal, query: Query) -> Any:
+        result = await found_by(core, who, query)
+        for hit in result.hits:
+            hit.relevance = relevance[hit.memory.id]
+        return result
+
+    monkeypatch.setattr(recalling, "recall", calibrated)
+    subject.clock.advance(31 * DAY_MS)
+    run(WAYS[way](subject.engine))
+    stale = Expire("agent", no_recall_in_days=30, action="archive")
+    assert [m.id for m in run(subject.engine.preview_expire(WHO, stale))] == [tail], "before it is written, too"
+    run(subject.engine.flush())
+    counts = {id: run(subject.get(id)).recalls for id in relevance}
+    assert counts == {answer: 1, edge: 1, tail: 0}
+    (told,) = recalls(subject, run)
+    assert set(told["ids"]) == set(relevance), "what was shown is in the audit all the same"
+    assert run(subject.engine.expire(WHO, stale)).ids == [tail]

@@ -12,12 +12,16 @@ from commonplace.wire.models import (
     AssertRequest,
     EraseRequest,
     ExpireRequest,
+    FireRequest,
     ForgetRequest,
+    LifecycleRunRequest,
     MergeRequest,
     Message,
     RecallRequest,
     RememberRequest,
+    ResetRequest,
     RetractRequest,
+    UpdateRequest,
     dump,
 )
 from commonplace.wire.record import Principal
@@ -47,6 +51,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "list": Operation(Memorywire.list, "list"),
     "get": Operation(Memorywire.get, "get"),
     "history": Operation(Memorywire.history, "history", "versions"),
+    "procedure_show": Operation(Memorywire.procedure_show, "procedure.show"),
+    "procedure_draw": Operation(Memorywire.procedure_draw, "procedure.draw"),
     "reviews": Operation(Memorywire.reviews, "reviews", "reviews"),
     "review_pending": Operation(Memorywire.reviews, "review_pending", "reviews"),
     "review": Operation(Memorywire.review),
@@ -54,6 +60,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "verify_audit": Operation(Memorywire.verify_audit),
     "health": Operation(Memorywire.health),
     "status": Operation(Memorywire.status),
+    "lifecycle": Operation(Memorywire.lifecycle),
     "kg_assert": Operation(Memorywire.graph_assert, AssertRequest),
     "kg_query": Operation(Memorywire.graph_query, "graph_query"),
     "kg_history": Operation(Memorywire.graph_history, "kg.history"),
@@ -63,6 +70,22 @@ OPERATIONS: Mapping[str, Operation] = {
     "kg_erase": Operation(Memorywire.graph_erase, EraseRequest),
     "preview_kg_erase": Operation(Memorywire.preview_graph_erase, EraseRequest),
 }
+
+
+#: Those that are about one thing, whose id or name stands beside the request.
+BY_ID: Mapping[str, tuple[Callable[..., Awaitable[Document]], type[Message]]] = {
+    "update": (Memorywire.update, UpdateRequest),
+    "procedure_fire": (Memorywire.procedure_fire, FireRequest),
+    "procedure_reset": (Memorywire.procedure_reset, ResetRequest),
+    "lifecycle_run": (Memorywire.lifecycle_run, LifecycleRunRequest),
+}
+
+
+def prepare_by_id(operation: str, id: str, request: Any) -> Callable[[Memorywire], Awaitable[Document]]:
+    """As `prepare`, for an operation of `BY_ID`."""
+    method, takes = BY_ID[operation]
+    message = parse(takes, request)
+    return lambda memorywire: method(memorywire, id, message)
 
 
 def prepare(operation: str, request: Any, *, typed: bool = False) -> Callable[[Memorywire], Awaitable[Any]]:

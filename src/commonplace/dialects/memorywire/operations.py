@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.dialects.memorywire.records import entry_to_wire, to_draft, to_hit, to_update, to_wire, triple_to_wire
+from commonplace.dialects.memorywire.records import (
+    entry_to_wire,
+    to_draft,
+    to_hit,
+    to_procedure,
+    to_update,
+    to_wire,
+    triple_to_wire,
+)
 from commonplace.engine import (
     AssertResult,
     BatchItem,
@@ -14,10 +23,12 @@ from commonplace.engine import (
     Draft,
     Engine,
     Expire,
+    Fire,
     Forget,
     ForgetResult,
     Merge,
     MergeResult,
+    ProcedureResult,
     Progress,
     Query,
     Receipt,
@@ -37,14 +48,17 @@ from commonplace.wire.models import (
     ErasureReport,
     ExpireRequest,
     ExpireResponse,
+    FireRequest,
     ForgetRequest,
     ForgetResponse,
+    LifecycleRunRequest,
     MergeRequest,
     MergeResponse,
     RecallRequest,
     RecallResponse,
     RememberRequest,
     RememberResponse,
+    ResetRequest,
     RetractRequest,
     ReviewApply,
     StoreOutcome,
@@ -221,6 +235,23 @@ class Memorywire:
         page = await self._engine.list(self._who, (agent_id,), where, limit=limit, cursor=cursor, as_of=as_of)
         return {"memories": [to_wire(m) for m in page.memories], "next_cursor": page.next_cursor}
 
+    # procedures
+
+    async def procedure_show(self, id: str, *, agent_id: str | None = None) -> Document:
+        return to_procedure(await self._engine.procedures.show(self._who, id, agent_id))
+
+    async def procedure_draw(self, id: str, *, agent_id: str | None = None, format: str = "svg") -> Document:
+        drawing = await self._engine.procedures.draw(self._who, id, agent_id, format)
+        return {"id": id, "format": format, "drawing": drawing}
+
+    async def procedure_fire(self, ref: str, request: FireRequest) -> Document:
+        """The procedure as it is now, and whether the change waits for approval."""
+        fire = Fire(ref, **{**dict(request), "facts": request.facts or {}})
+        return self._moved(await self._engine.procedures.fire(self._who, fire))
+
+    async def procedure_reset(self, ref: str, request: ResetRequest) -> Document:
+        return self._moved(await self._engine.procedures.reset(self._who, Fire(ref, **dict(request))))
+
     # reviews
 
     async def reviews(self, status: str = "pending", agent_id: str | None = None) -> Sequence[Document]:
@@ -309,6 +340,14 @@ class Memorywire:
             answer["note"] = self._engine.note
         return answer
 
+    # the lifecycle
+
+    async def lifecycle(self) -> Document:
+        return {"jobs": await self._engine.lifecycle.status(self._who)}
+
+    async def lifecycle_run(self, job: str, request: LifecycleRunRequest) -> Document:
+        return asdict(await self._engine.lifecycle.run(self._who, job, dry_run=request.dry_run))
+
     # the knowledge graph
 
     async def graph_assert(self, request: AssertRequest) -> Document:
@@ -367,6 +406,9 @@ class Memorywire:
             return {}
         url = self._review_url(review_id)
         return {"pending_approval": True} | ({} if url is None else {"approval_url": url})
+
+    def _moved(self, result: ProcedureResult) -> Document:
+        return {**to_procedure(result), **self._pending(result.review_id)}
 
     def _remembered(self, receipt: Receipt) -> RememberResponse:
         return RememberResponse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from commonplace.engine import AuditEntry, Draft, Hit, Triple, Update
+from commonplace.engine import AuditEntry, Draft, Hit, ProcedureResult, Triple, Update
 from commonplace.wire.metadata_fields import fields_from_metadata, metadata_with_fields
 from commonplace.wire.models import RecallHit, RememberRequest, UpdateRequest
 from commonplace.wire.record import Memory
@@ -77,6 +77,18 @@ def to_wire(memory: Memory) -> dict[str, Any]:
     if memory.demotion != 1.0:
         document["demotion"] = memory.demotion
     return document
+
+
+def to_procedure(result: ProcedureResult) -> dict[str, Any]:
+    memory, machine = result.memory, result.machine
+    possible = []
+    for trigger, move in machine.moves(machine.current).items():
+        guards = {"conditions": list(move.conditions), "unless": list(move.unless)}
+        dest = machine.current if move.dest is None else move.dest
+        possible.append({"trigger": trigger, "dest": dest} | {name: names for name, names in guards.items() if names})
+    document = {name: getattr(memory, name) for name in ("id", "agent_id", "version")}
+    document |= {"name": machine.name, "state": machine.current, "initial": machine.initial}
+    return document | {"states": list(machine.states), "possible": possible}
 
 
 def triple_to_wire(triple: Triple) -> dict[str, Any]:

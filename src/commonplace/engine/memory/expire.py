@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from commonplace.engine.core import REVIEW, Core
@@ -66,7 +66,7 @@ async def expire(core: Core, who: Principal, request: Expire) -> ExpireResult:
     memories = await select_expired(core, who, request)
 
     def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
-        return _apply(tx, core, who, request, batch)
+        return apply_expire(tx, core, who, request, batch)
 
     done, why = await core.transact_in_chunks(who.tenant, memories, CHUNK, work)
     gone = set(done)
@@ -76,7 +76,7 @@ async def expire(core: Core, who: Principal, request: Expire) -> ExpireResult:
     return ExpireResult(done, remaining, why)
 
 
-def _apply(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
+def apply_expire(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
     if request.action == "forget":
         return apply_forget(
             tx, core, who, request.agent_id, batch, hard=False, because="expired by policy", unchanged=True
@@ -95,13 +95,43 @@ def _apply(tx: Transaction, core: Core, who: Principal, request: Expire, batch: 
     return [m.id for m in unchanged]
 
 
+@dataclass(slots=True)
+class Overdue:
+    """What was promised to be gone by now and is still there, by agent: memories, and drafts that reviews quote."""
+
+    memories: dict[str, list[Memory]] = field(default_factory=dict)
+    drafts: dict[str, list[str]] = field(default_factory=dict)
+    since: int | None = None  # when the first of them was due
+
+    def __len__(self) -> int:
+        return sum(map(len, self.memories.values())) + sum(map(len, self.drafts.values()))
+
+    def _add(self, due: int | None) -> None:
+        self.since = min((at for at in (self.since, due) if at is not None), default=None)
+
+
+async def overdue(core: Core, who: Principal) -> Overdue:
+    found = Overdue()
+    over = (Condition(("expires_at",), "lte", core.clock()),)
+    for agent in filter(who.may_use, await core.primary.agent_names(who.tenant)):
+        reach = Reach(who.tenant, (agent,), over, statuses=("live", "archived", "deleted"))
+        if memories := [m for m in await read_all(core, reach) if must_erase(m)]:
+            found.memories[agent] = memories
+            found._add(min(m.expires_at or 0 for m in memories))
+    # A write that waits, or was turned down, became no memory, but its review quotes it and the promise was made.
+    for record in await core.primary.records(who.tenant, REVIEW):
+        due = retention_end(record.value)
+        if due is not None and due <= core.clock() and who.may_use(record.value["agent_id"]):
+            found.drafts.setdefault(record.value["agent_id"], []).append(record.value["memory_id"])
+            found._add(due)
+    return found
+
+
 async def sweep(core: Core, who: Principal) -> int:
     """Erase what was kept under a retention promise that has run out; it has been invisible since."""
-    overdue = (Condition(("expires_at",), "lte", core.clock()),)
+    found = await overdue(core, who)
     erased = 0
-    for agent in await core.primary.agent_names(who.tenant):
-        reach = Reach(who.tenant, (agent,), overdue, statuses=("live", "archived", "deleted"))
-        memories = [m for m in await read_all(core, reach) if must_erase(m)]
+    for agent, memories in found.memories.items():
 
         def work(tx: Transaction, batch: Sequence[Memory], agent: str = agent) -> list[str]:
             return apply_forget(tx, core, who, agent, batch, hard=True, because="retention ended")
@@ -109,32 +139,20 @@ async def sweep(core: Core, who: Principal) -> int:
         # What fails is due again at the next sweep.
         done, _ = await core.transact_in_chunks(who.tenant, memories, CHUNK, work, begun=erased > 0)
         erased += len(done)
-    erased += await _sweep_rejected(core, who)
+    for agent, ids in found.drafts.items():
+        done = await core.transact(
+            who.tenant,
+            lambda tx, agent=agent, ids=ids: erase_drafts(tx, core, who, agent, ids, waiting=True),  # type: ignore[misc]
+        )
+        erased += len(done)
     if erased:
         await core.delete_copies()
     return erased
 
 
-async def _sweep_rejected(core: Core, who: Principal) -> int:
-    """A write that was turned down became no memory, but its review quotes it and the promise was made."""
-    overdue: dict[str, list[str]] = {}
-    for record in await core.primary.records(who.tenant, REVIEW):
-        if retention_over(record.value, core.clock()):
-            overdue.setdefault(record.value["agent_id"], []).append(record.value["memory_id"])
-    erased = 0
-    for agent, ids in overdue.items():
-        done = await core.transact(
-            who.tenant,
-            lambda tx, agent=agent, ids=ids: erase_drafts(tx, core, who, agent, ids),  # type: ignore[misc]
-        )
-        erased += len(done)
-    return erased
-
-
-def retention_over(review: Mapping[str, Any], now: int) -> bool:
-    """Whether a rejected review still quotes what was to be kept no longer than until now."""
+def retention_end(review: Mapping[str, Any]) -> int | None:
+    """Until when a review may quote a draft that no memory was made of; None is without end."""
     draft = review.get("draft")
-    if draft is None or review["status"] != "rejected" or "retain" not in draft["privacy"]:
-        return False
-    end = promised_end(draft["privacy"], review["created_at"], draft["expires_at"])
-    return end is not None and end <= now
+    if draft is None or review["status"] == "approved" or "retain" not in draft["privacy"]:
+        return None
+    return promised_end(draft["privacy"], review["created_at"], draft["expires_at"])

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine import procedures
 from commonplace.engine.core import Core, StaleRead, memory_not_found
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import readable
 from commonplace.engine.memory.retention import inherit_retention
 from commonplace.engine.memory.write import check_change
+from commonplace.engine.procedures import machine
 from commonplace.engine.types import Merge, MergeResult, MergeStrategy
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
@@ -143,7 +143,7 @@ def merge_preview(core: Core, canonical: Memory, duplicates: Sequence[Memory], r
         # Neither text may hold a secret that only shows when they stand together, or that was registered since.
         merged.survivor, _ = core.redactor.redact_record(merged.survivor, before=before)
         joined = merged.survivor
-        machines = any(procedures.is_machine(m.content) for m in (canonical, *duplicates))
+        machines = any(machine.is_machine(m.content) for m in (canonical, *duplicates))
         if machines and joined.type == "procedural" and joined.content != canonical.content:
             raise ValidationError(
                 "state machines cannot be joined into one text; merge with keep_canonical", field="strategy"

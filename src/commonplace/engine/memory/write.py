@@ -10,7 +10,6 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from commonplace.engine import procedures
 from commonplace.engine.core import (
     IDEMPOTENCY,
     Core,
@@ -24,6 +23,7 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.memory.retention import inherit_retention, promised_end
+from commonplace.engine.procedures import machine
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import BatchItem, Draft, Receipt
 from commonplace.stores.base import Entry, Record, Transaction
@@ -135,7 +135,7 @@ def check_draft(core: Core, draft: Draft) -> None:
     for event_time in (draft.event_time, draft.metadata.get("event_time")):
         check_event_time(event_time)
     if draft.type == "procedural":
-        procedures.check(draft.content)
+        machine.check(draft.content)
     if len(set(draft.aliases)) != len(draft.aliases):
         raise ValidationError("aliases must differ from each other", field="aliases")
     if draft.embedding:
@@ -309,8 +309,9 @@ def check_change(core: Core, current: Memory, changed: Memory) -> None:
         check_expiry(changed.expires_at, core.clock())
     if (event_time := changed.metadata.get("event_time")) != current.metadata.get("event_time"):
         check_event_time(event_time)
-    if changed.type == "procedural":
-        procedures.check(changed.content)
+    # Only what is new: one kept by earlier rules stays changeable in everything else.
+    if changed.type == "procedural" and (changed.type, changed.content) != (current.type, current.content):
+        machine.check(changed.content)
 
 
 def _check_content(content: str) -> None:

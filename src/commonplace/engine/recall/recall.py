@@ -23,6 +23,8 @@ from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import ALL_AGENTS, Memory, Principal
 
 MAX_QUERY_CHARS = 32_768
+#: From this relevance on a hit is taken to answer: our tools tell models so, and only such hits count as recalled.
+ANSWERS = 0.1
 MAX_COUNTED = 1000  # hits of one counted search
 _WIDER = 8
 
@@ -129,6 +131,11 @@ async def counted(core: Core, who: Principal, query: Query, limit: int, at_least
     return SearchResult(best, min(total, MAX_COUNTED), found.note)
 
 
+def _tail(hits: Sequence[Hit]) -> frozenset[str]:
+    """What was shown and is no answer; where relevance is not calibrated nobody can tell, and all of it counts."""
+    return frozenset(hit.memory.id for hit in hits if hit.relevance is not None and hit.relevance < ANSWERS)
+
+
 class Recaller:
     """Every way in which callers search: what it costs the agent's budget, and what the log says of it."""
 
@@ -143,7 +150,7 @@ class Recaller:
         self.spend(who, query.agents)
         result = await recall(self._core, who, query)
         ids = [hit.memory.id for hit in result.hits]
-        await self.log(who, query.agents, query.text, ids, counted=query.snapshot is None)
+        await self.log(who, query.agents, query.text, ids, counted=query.snapshot is None, tail=_tail(result.hits))
         return result
 
     async def search(self, who: Principal, query: Query, limit: int, at_least: float | None) -> SearchResult:
@@ -152,7 +159,7 @@ class Recaller:
             return SearchResult([], 0)
         self.spend(who, query.agents)
         found = await counted(self._core, who, query, limit, at_least)
-        await self.log(who, query.agents, query.text, [hit.memory.id for hit in found.hits])
+        await self.log(who, query.agents, query.text, [hit.memory.id for hit in found.hits], tail=_tail(found.hits))
         return found
 
     def _with_shared(self, who: Principal, query: Query) -> Query:
@@ -173,9 +180,17 @@ class Recaller:
             self._budget.spend((who.tenant, agent))
 
     async def log(
-        self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], *, counted: bool = True
+        self,
+        who: Principal,
+        agents: tuple[str, ...],
+        text: str,
+        ids: Sequence[str],
+        *,
+        counted: bool = True,
+        tail: frozenset[str] = frozenset(),
     ) -> None:
-        await self._log.note(self._entry(who, agents, text, ids, counted))
+        """`tail` are those of the ids that were shown and do not answer."""
+        await self._log.note(replace(self._entry(who, agents, text, ids, counted), tail=tail))
 
     def log_with_next_write(self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str]) -> None:
         """As `log`, for whoever writes something of its own before it answers: `flush_with`."""

@@ -31,6 +31,12 @@ class RecallEntry:
     ids: list[str]
     at: int
     counted: bool = True  # what is read within a run is told in the audit and counts for nothing
+    tail: frozenset[str] = frozenset()  # of `ids`, those that were shown and do not answer
+
+    @property
+    def recalled(self) -> list[str]:
+        """What counts as recalled: a tail that is only shown must not raise importance, nor keep what is stale."""
+        return [id for id in self.ids if id not in self.tail] if self.counted else []
 
 
 class RecallLog:
@@ -105,8 +111,8 @@ class RecallLog:
 
 def _write(tx: Transaction, recalls: list[RecallEntry]) -> None:
     for r in recalls:
-        if r.counted:
-            tx.count_recalls(r.ids, r.at)
+        if r.recalled:
+            tx.count_recalls(r.recalled, r.at)
         salt = new_salt()
         hashed = sha256_hex(salt, r.query.encode("utf-8", "surrogatepass"))
         payload = {"query_hash": hashed, "salt": salt.hex(), "results": len(r.ids), "ids": r.ids[:_IDS_SHOWN]}

@@ -125,7 +125,7 @@ async def read(
     cheap = answer_features(list(seen.values()), background, fit.near)
     unjudged = answerable = fit.whole(cheap)
     # No judge reads other languages: of a memory in one only the second embedder can tell, and nobody contradicts it.
-    foreign = multilingual.relevance(ranked, max(_LOOKED_AT, query.k), fit_name)
+    foreign = multilingual.relevance(ranked, max(LOOKED_AT, query.k), fit_name)
     abroad = max((r for r in foreign.values() if r >= multilingual.CERTAIN), default=0.0)
     asks_judge = judge is not None and (not abroad or mode == "always")
     wanted = judge_count(mode, unjudged, fit) if asks_judge else 0

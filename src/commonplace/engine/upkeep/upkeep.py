@@ -16,9 +16,10 @@ from commonplace.embedders.base import Embedder, LocalModel
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.model_files import NAME as MINILM_NAME
 from commonplace.embedders.packaged_files import ENCODER_NAME
-from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, memory_vectors, require_operator
+from commonplace.engine.core import BACKUP, REVIEW, SYSTEM, Core, memory_vectors, require_operator
 from commonplace.engine.governance.reviews import may_see
 from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.lifecycle.expire_job import drop_old_keys
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.recall.languages import language
@@ -38,9 +39,7 @@ from commonplace.stores.base import (
 )
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.record import Principal
-from commonplace.wire.times import DAY_MS
 
-KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
 _ENGLISH = (ENCODER_NAME, MINILM_NAME)  # embedders that were trained on English
 _LATEST = 200  # memories whose language is looked at
 _FOREIGN_ENOUGH = 3  # of those, or questions since the start, in another language than English
@@ -204,19 +203,13 @@ class Upkeep:
         before = (await store.sizes())["size_bytes"]
         for tenant in await self._core.primary.tenants():
             await self._runs.sweep(tenant)  # so that what idle runs noted is gone from the files, too
-            await self._drop_old_keys(tenant)
+            await drop_old_keys(self._core, tenant)
             await expire.sweep(self._core, replace(who, tenant=tenant))
         for record in await self._core.primary.records(SYSTEM, BACKUP):
             if not os.path.exists(record.value["path"]):
                 await self._core.transact(SYSTEM, partial(_drop, kind=BACKUP, keys=[record.key]))
         purged = await store.compact(progress)
         return {"before_bytes": before, "after_bytes": (await store.sizes())["size_bytes"], "erased_purged": purged}
-
-    async def _drop_old_keys(self, tenant: str) -> None:
-        old = self._core.clock() - KEEP_IDEMPOTENCY_MS
-        kept = await self._core.primary.records(tenant, IDEMPOTENCY)
-        if keys := [r.key for r in kept if r.value.get("at", 0) < old]:
-            await self._core.transact(tenant, partial(_drop, kind=IDEMPOTENCY, keys=keys))
 
     async def reindex(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:
         """Embed everything anew beside what is there, then switch. Stopped halfway, it goes on from where it was."""

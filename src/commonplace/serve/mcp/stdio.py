@@ -215,7 +215,7 @@ class StdioServer:
 
         configure_logs("warning")
         try:
-            await self._session.engine()
+            (await self._session.engine()).start_lifecycle()
         except Exception as error:  # said again, in words, to whoever calls a tool
             report("opening", error)
 

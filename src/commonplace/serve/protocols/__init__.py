@@ -34,9 +34,9 @@ def tool_set_names() -> tuple[str, ...]:
 
 def load_tool_set(name: str) -> ToolSet:
     """By the name that `--tools` takes; of the files only the one it is in is loaded."""
-    if name == "all":  # no two sets share a tool's name, so each keeps its own
-        every = tuple(tool for tool_set in _tool_sets() for tool in tool_set.tools)
-        return load_tool_set(DEFAULT_TOOLS)._replace(name=name, tools=every)
+    if name == "all":  # what has the same name in two sets is the same tool
+        every = {tool.name: tool for tool_set in _tool_sets() for tool in tool_set.tools}
+        return load_tool_set(DEFAULT_TOOLS)._replace(name=name, tools=tuple(every.values()))
     file = _DEFAULT_FILE if name == DEFAULT_TOOLS else name
     if file in _file_names():
         tool_set: ToolSet | None = getattr(import_module(f"{__name__}.{file}"), "TOOLS", None)

@@ -11,7 +11,7 @@ from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.prompts import PROMPTS
 from commonplace.serve.mcp.tools import ADDS, CHANGES, READS, Document, McpSession, Resource, without_nulls
 from commonplace.serve.query import parameters
-from commonplace.serve.routes import NOTHING, Call, NdjsonLines, ProtocolRoutes, Reply, Route, dialect_handler
+from commonplace.serve.routes import NOTHING, Call, Handler, NdjsonLines, ProtocolRoutes, Reply, Route, dialect_handler
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check, parse
 
@@ -31,11 +31,10 @@ async def perform(engine: Engine, who: Principal, operation: str, request: Any) 
     return await dispatch.perform(engine, who, operation, request)
 
 
-async def _update(engine: Engine, who: Principal, id: str, change: Any) -> Document:
-    from commonplace.dialects.memorywire import Memorywire
-    from commonplace.wire.models import UpdateRequest
+async def _perform_by_id(engine: Engine, who: Principal, operation: str, id: str, request: Any) -> Document:
+    from commonplace.dialects.memorywire import Memorywire, dispatch
 
-    return await Memorywire(engine, who).update(id, parse(UpdateRequest, change))
+    return await dispatch.prepare_by_id(operation, id, request)(Memorywire(engine, who))
 
 
 # routes that are more than one operation
@@ -51,8 +50,12 @@ def _hits_then_rest(found: RecallResponse) -> Iterable[Any]:
     yield found.model_dump(exclude_none=True, exclude={"results"})
 
 
-async def _change(call: Call) -> Reply:
-    return Reply(await _update(call.engine, call.who, call.path["id"], call.document))
+def _by_id(operation: str) -> Handler:
+    async def handle(call: Call) -> Reply:
+        request = {} if call.document is None else call.document  # a reset needs no more than the id
+        return Reply(await _perform_by_id(call.engine, call.who, operation, call.path["id"], request))
+
+    return handle
 
 
 async def _decide(call: Call) -> Reply:
@@ -101,8 +104,15 @@ ROUTES = (
     _route("GET", "memories", "list", "A page of an agent's memories, newest first.", "list"),
     _route("GET", "memories/{id:path}", "get", "One memory.", "get", "types/memory"),
     _route("PATCH", "memories/{id:path}", "update", "Change a memory; the version before is kept.", "update",
-           role="writer", handler=_change),
+           role="writer", handler=_by_id("update")),
     _route("GET", "memories/{id:path}/history", "history", "Every version of a memory, oldest first.", "history"),
+    _route("GET", "procedures/{id:path}", "procedure_show", "Where a procedure stands and what can be fired.",
+           "procedure.show", "operations/procedure.response"),
+    _route("GET", "procedures/{id:path}/draw", "procedure_draw", "A procedure as SVG or Mermaid.", "procedure.draw"),
+    _route("POST", "procedures/{id:path}/fire", "procedure_fire", "Move a procedure by a trigger.", "procedure.fire",
+           "operations/procedure.response", role="writer", handler=_by_id("procedure_fire")),
+    _route("POST", "procedures/{id:path}/reset", "procedure_reset", "Put a procedure back to where it starts.",
+           "procedure.reset", "operations/procedure.response", role="writer", handler=_by_id("procedure_reset")),
     _route("GET", "reviews", "reviews", "Requests that wait for a person, or waited.", "reviews"),
     _route("GET", "reviews/{id}", "review", "One review.", response="types/review"),
     _route("POST", "reviews/{id}", "decide", "Approve, reject, or approve as edited.", "decide", role="reviewer",
@@ -112,6 +122,10 @@ ROUTES = (
            response="operations/audit.verify.response", role="reviewer"),
     _route("GET", "health", "health", "Whether the server can work.", response="operations/health.response"),
     _route("GET", "status", "status", "What the caller may see of the store.", response="operations/status.response"),
+    _route("GET", "lifecycle", "lifecycle", "The jobs that look after memories, and what they did last.",
+           response="operations/lifecycle.response"),
+    _route("POST", "lifecycle/{id}/run", "lifecycle_run", "Run one of these jobs now, or say what it would do.",
+           "lifecycle.run", role="writer", handler=_by_id("lifecycle_run")),
     _write("kg/assert", "kg_assert", "State something; what held until then ends.", "kg.assert"),
     _route("GET", "kg", "kg_query", "What is stated about a subject, now or at an instant.", "graph_query",
            "operations/kg.response"),
@@ -149,10 +163,13 @@ def _call(operation: str, agent: bool = True, defaults: Mapping[str, Any] = NOTH
 _get, _find, _query = _call("get"), _call("recall"), _call("kg_query")
 
 
-async def _update_tool(session: McpSession, arguments: Document) -> Document:
-    given = {"agent_id": session.agent, **without_nulls(arguments)}
-    check(f"{_OPERATIONS}history", {name: given[name] for name in ("agent_id", "id") if name in given})
-    return await _update(await session.engine(), session.who, given.pop("id"), given)
+def _call_by_id(operation: str) -> mcp.Handler:
+    async def call(session: McpSession, arguments: Document) -> Document:
+        given = {"agent_id": session.agent, **without_nulls(arguments)}
+        check(f"{_OPERATIONS}history", {name: given[name] for name in ("agent_id", "id") if name in given})
+        return await _perform_by_id(await session.engine(), session.who, operation, given.pop("id"), given)
+
+    return call
 
 
 async def _query_tool(session: McpSession, arguments: Document) -> Document:
@@ -228,7 +245,7 @@ _TOOLS = (
         "out stays; metadata and tags replace all of the old ones; earlier versions are kept. Prefer it to remembering "
         "a second, contradicting memory. Comes back: the memory as it is now; pending_approval is true when a person "
         "has to agree first, and nothing has changed yet.",
-        handler=_update_tool, also={"id": _MEMORY_ID},
+        handler=_call_by_id("update"), also={"id": _MEMORY_ID},
     ),
     _tool(
         "history", "See how a memory changed", "history", READS,
@@ -315,6 +332,35 @@ _RESOURCES = (
 )  # fmt: skip
 
 
+#: For those who ask for every tool of ours: each costs every conversation some of its room.
+_MORE_TOOLS = (
+    _tool(
+        "procedure_show", "See where a procedure stands", "procedure.show", READS,
+        "Read a procedure that is a state machine, by its id from recall, list or remember: where it stands and what "
+        "can be fired from there. Comes back: name, state, states, version, and as possible each trigger with its "
+        "dest and guards.",
+        response="operations/procedure.response",
+    ),
+    _tool(
+        "procedure_fire", "Move a procedure on", "procedure.fire", CHANGES,
+        "Fire a trigger of a procedure, which moves it to its next state and keeps the state before in its history. "
+        "Give a fact, true or false, for every guard of the trigger. What is not possible from here is refused with "
+        "what is. Comes back: the procedure as it stands now; pending_approval is true when a person has to agree "
+        "first.",
+        handler=_call_by_id("procedure_fire"), also={"id": _MEMORY_ID}, response="operations/procedure.response",
+    ),
+    _tool(
+        "procedure_reset", "Start a procedure again", "procedure.reset", CHANGES,
+        "Put a procedure back to where it starts, to go through it once more. Comes back: the procedure as it stands "
+        "now.",
+        handler=_call_by_id("procedure_reset"), also={"id": _MEMORY_ID}, response="operations/procedure.response",
+    ),
+    _tool(
+        "procedure_draw", "Draw a procedure", "procedure.draw", READS,
+        "Draw a procedure as a Mermaid state diagram or as SVG. Comes back: drawing.", defaults={"format": "mermaid"},
+    ),
+)  # fmt: skip
+
 TOOLS = mcp.ToolSet(
     "commonplace",
     _TOOLS,
@@ -329,3 +375,5 @@ TOOLS = mcp.ToolSet(
     PROMPTS,
     _complete,
 )
+#: The set `full`: `protocols/full.py` offers it.
+FULL_TOOLS = TOOLS._replace(name="full", tools=(*_TOOLS, *_MORE_TOOLS))

@@ -14,7 +14,7 @@ from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document,
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.query import Parameter
 from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route
-from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import LOCAL_TENANT, Principal
 from commonplace.wire.validate import check
@@ -69,12 +69,6 @@ TOOLS = mcp.ToolSet(
 # the companion server
 
 
-class NotSupported(Fault):
-    """A background task of trusty-memory that has no counterpart here."""
-
-    code = "not_implemented"
-
-
 class _Handlers:
     """Every handler of the companion server; `palace` is the one that need not be there before it is written to."""
 
@@ -111,16 +105,22 @@ class _Handlers:
         return Reply({"openrouter_configured": False, "model": "", "data_root": self._trusty(call).data_dir})
 
     async def dream_status(self, call: Call) -> Reply:
+        from commonplace.dialects.trusty.records import timestamp
+
         if "id" in call.path:
             await self._trusty(call).open(call.path["id"])
-        idle = dict.fromkeys(("merged", "pruned", "compacted", "closets_updated", "duration_ms"), 0)
-        return Reply({"last_run_at": None, **idle})
+        (dream,) = [job for job in await call.engine.lifecycle.status(call.who) if job["job"] == "dream"]
+        last = dream["last_run"] or {"at": None, "counts": {}, "duration_ms": 0}
+        answer = {"running": dream["running"], "last_run_at": None if last["at"] is None else timestamp(last["at"])}
+        done = {name: last["counts"].get(name, 0) for name in ("merged", "decayed", "pruned")}
+        # There is no closet, nor anything to compact: what is derived from drawers is made when it is read.
+        return Reply({**answer, **done, "compacted": 0, "closets_updated": 0, "duration_ms": last["duration_ms"]})
 
     async def dream_run(self, call: Call) -> Reply:
-        raise NotSupported(
-            "there is no background consolidation to run: importance fades by itself, and duplicates are merged with "
-            "`commonplace merge`; nothing was changed"
-        )
+        report = await call.engine.lifecycle.run(call.who, "dream")
+        if report.error is not None:
+            raise Unavailable(report.error)
+        return Reply({**report.counts, "duration_ms": report.duration_ms})
 
     # palaces
 

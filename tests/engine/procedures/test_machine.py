@@ -6,39 +6,31 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hostile_procedures import HOSTILE, MACHINE, changed, with_transition, without
+from hypothesis import given, settings, strategies as st
 
-from commonplace.engine import procedures
+from commonplace.engine.procedures import machine
 from commonplace.wire.errors import ValidationError
-
-MACHINE: dict[str, Any] = {
-    "name": "book", "initial": "idle", "current": "idle", "states": ["idle", {"name": "paid"}], "metadata": {"x": 1},
-    "transitions": [{"trigger": "pay", "source": "idle", "dest": "paid", "conditions": "is_ok", "unless": ["a", "b"]}],
-}  # fmt: skip
-
-
-def changed(**fields: Any) -> str:
-    return json.dumps({**MACHINE, **fields})
-
-
-def with_transition(**fields: Any) -> str:
-    return changed(transitions=[{**MACHINE["transitions"][0], **fields}])
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        json.dumps(MACHINE), "  " + json.dumps(MACHINE), json.dumps({"states": ["a"]}),
+        json.dumps(MACHINE), "  " + json.dumps(MACHINE), json.dumps({"name": "x", "states": ["a"]}),
         "First open the lid, then {carefully} pour.", "{not json} but prose", "[ ] a checkbox list", '"quoted"', "42",
+        "[NaN] is not a number", '{"a": 1} and so on', "\ufeff{}", changed(name="book-a-flight: the 2nd time"),
+        with_transition(conditions=["ist_fällig", "a" * 128], unless=[]), changed(states=["idle", "paid", "оплачено"]),
+        changed(transitions=[{"trigger": "x", "source": s, "dest": "idle"} for s in ("*", "idle", "paid")]),
+        changed(states=["idle", "paid", *(f"s{i}" for i in range(198))]), without("initial", "current", "transitions"),
         with_transition(source="*", dest="="), with_transition(source=["idle", "paid"]), with_transition(dest=None),
         changed(transitions=[]),
     ],
 )  # fmt: skip
 def test_procedures_that_are_kept(content: str) -> None:
-    procedures.check(content)
+    machine.check(content)
 
 
-@pytest.mark.parametrize("callback", sorted(procedures.CALLBACKS))
+@pytest.mark.parametrize("callback", sorted(machine.CALLBACKS))
 def test_every_callback_is_refused_by_name(callback: str) -> None:
     for content in (
         changed(**{callback: "os.system"}),
@@ -46,7 +38,7 @@ def test_every_callback_is_refused_by_name(callback: str) -> None:
         changed(states=["idle", {"name": "paid", callback: "x"}]),
     ):
         with pytest.raises(ValidationError) as refused:
-            procedures.check(content)
+            machine.check(content)
         assert f".{callback} is a callback" in refused.value.message
 
 
@@ -60,38 +52,57 @@ def test_every_callback_is_refused_by_name(callback: str) -> None:
         (with_transition(conditions=""), "must be bare names"),
         (with_transition(source="nowhere"), "source names 'nowhere', which is not one of the states"),
         (with_transition(dest="nowhere"), "dest names 'nowhere'"),
-        (with_transition(trigger=""), "trigger must be a name"),
+        (with_transition(trigger=""), "trigger must be a name such as"),
         (with_transition(shell="x"), "transitions[0].shell is not allowed; only conditions, dest, "),
         (changed(transitions=[{"trigger": "x"}]), "transitions[0].source is required"),
         (changed(transitions={}), "transitions must be a list"),
         (changed(transitions=["pay"]), "transitions[0] must be an object"),
         (changed(states=[]), "states must be a list of at least one"),
-        (changed(states=[1]), "states[0] must be a state name"),
+        (changed(states=[1]), "states[0] must be a state name such as"),
         (changed(states={"idle": 1}), "states must be a list"),
         (changed(initial="nowhere"), "initial must be one of the states idle, paid, not 'nowhere'"),
         (changed(current=["idle"]), "current must be one of the states"),
-        (changed(name=1), "name must be a string"),
+        (changed(name=1), "name must be a string that is not blank, not 1"),
         (changed(metadata=[]), "metadata must be an object"),
         (changed(extra=1), "content.extra is not allowed"),
+        (with_transition(conditions="__class__"), "conditions must not begin with __"),
+        (changed(states=[f"s{i}" for i in range(201)]), "states must be at most 200, not 201"),
+        (changed(transitions=[{"trigger": f"t{i}", "source": "*", "dest": "="} for i in range(1001)]), "at most 1000"),
+        (changed(transitions=MACHINE["transitions"] * 2), "transitions[1].trigger is a second 'pay' from 'idle'"),
+        ('{"name": "x", "name": "y"}', "has the key 'name' twice in one object"),
+        ('{"name": "x", "metadata": {"a": NaN}}', "holds NaN, which is not JSON"),
         ("[1, 2]", "must be a JSON object"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_procedures_that_are_refused(content: str, sentence: str) -> None:
     with pytest.raises(ValidationError) as refused:
-        procedures.check(content)
+        machine.check(content)
     assert sentence in refused.value.message
 
 
+def test_the_corpus_is_large() -> None:
+    assert len({content for content, _ in HOSTILE}) == len(HOSTILE) >= 60
+
+
+@pytest.mark.parametrize(("content", "key"), HOSTILE)
+def test_hostile_procedures_are_refused_by_the_key_that_is_wrong(content: str, key: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        machine.check(content)
+    assert refused.value.details["field"] == key
+    assert refused.value.message.startswith(f"procedure: {key} ")
+    assert len(refused.value.message) < 500
+
+
 @pytest.mark.parametrize(
-    ("content", "machine"),
+    ("content", "expected"),
     [
         (json.dumps(MACHINE), True), ("  {}", True), ("{not json}", False), ("[]", False), ("prose", False),
         ("", False), ('{"a": ' * 100_000, False),
     ],
 )  # fmt: skip
-def test_what_is_a_state_machine_and_what_is_prose(content: str, machine: bool) -> None:
-    assert procedures.is_machine(content) is machine
+def test_what_is_a_state_machine_and_what_is_prose(content: str, expected: bool) -> None:
+    assert machine.is_machine(content) is expected
 
 
 json_values = st.recursive(
@@ -111,14 +122,33 @@ machines = st.fixed_dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("missing", "initial", "current"),
+    [
+        ({}, "idle", "idle"), ({"initial"}, "paid", "paid"), ({"current"}, "idle", "idle"),
+        ({"initial", "current"}, "idle", "idle"),
+    ],
+)  # fmt: skip
+def test_where_it_starts_and_stands_when_that_is_not_said(missing: set[str], initial: str, current: str) -> None:
+    document = MACHINE if not missing else {**MACHINE, "current": "paid"}
+    parsed = machine.parse(json.dumps({name: value for name, value in document.items() if name not in missing}))
+    assert parsed is not None
+    assert (parsed.initial, parsed.current) == (initial, current)
+    moved = machine.parse(parsed.at("paid"))
+    assert moved is not None
+    assert (moved.initial, moved.current) == (initial, "paid")
+    assert moved.document == {**parsed.document, "initial": initial, "current": "paid"}
+
+
 def refusal(content: str) -> str | None:
     try:
-        procedures.check(content)
+        machine.check(content)
     except ValidationError as fault:
         return fault.message
     return None
 
 
+@settings(max_examples=300)
 @given(machines | json_values)
 def test_any_document_is_kept_or_refused_by_a_sentence(document: Any) -> None:
     refused = refusal(json.dumps(document))

@@ -1,0 +1,1 @@
+"""What happens to memories without anyone's asking: small jobs, one process at a time."""

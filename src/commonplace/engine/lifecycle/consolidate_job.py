@@ -1,0 +1,179 @@
+"""The job `consolidate`: what is worth it moves from short-term to long-term memory, what went cold is put away.
+
+Short-term is what was written with `short_term` in its metadata. Windows are the short-term memories of one agent and
+one person. A promoted memory is a semantic one with the words of its sources; these become part of it and are archived
+in the same unit of work, so that a stop at any moment leaves each thing said once, and whoever erases a source hears of
+the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol
+
+from commonplace.engine.core import Core, StaleRead
+from commonplace.engine.ledger import audit
+from commonplace.engine.ledger.rows import version_part
+from commonplace.engine.lifecycle.dream_job import statement
+from commonplace.engine.memory import expire
+from commonplace.engine.memory.read import read_all
+from commonplace.engine.memory.retention import inherit_retention
+from commonplace.engine.memory.unmerge import UNMERGED
+from commonplace.engine.memory.write import new_memory, write
+from commonplace.engine.types import Draft, Expire
+from commonplace.stores.base import Entry, Reach, Transaction
+from commonplace.wire import filters
+from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS
+
+SHORT_TERM, KEEP = "short_term", "keep"
+SETTLED_MS = 600_000  # younger than this a memory belongs to a conversation that may still go on
+COLD_MS = 7 * DAY_MS
+PROMOTED_FROM, COLD_BELOW = 0.6, 0.35
+_HALF_LIFE = DAY_MS
+_ENOUGH = 3  # mentions and recalls that count in full
+_SHARED = 0.5  # of its words, from which on another item mentions it
+_ALIKE = ("project", "privacy", "expires_at", "speaker", "title", "tags", "confidence", "event_time", "source")
+
+
+@dataclass(slots=True, frozen=True)
+class Score:
+    """Each from 0 to 1; `flag` is 1 where the author asked for it to be kept."""
+
+    recency: float
+    salience: float
+    confidence: float
+    flag: float
+
+    @property
+    def total(self) -> float:
+        return 0.35 * self.recency + 0.3 * self.salience + 0.2 * self.confidence + 0.15 * self.flag
+
+
+@dataclass(slots=True)
+class Plan:
+    promoted: list[tuple[list[Memory], Score]] = field(default_factory=list)  # sources that say the same
+    cold: list[Memory] = field(default_factory=list)
+
+
+class Consolidator(Protocol):
+    def plan(self, window: Sequence[Memory], now: int) -> Plan:
+        """What of a window, oldest first, becomes long-term memory and what is put away; the rest stays. Pure."""
+
+
+class ScoreConsolidator:
+    """By recency, salience, confidence and the author's own word."""
+
+    def plan(self, window: Sequence[Memory], now: int) -> Plan:
+        words = {memory.id: frozenset(statement(memory.content)) for memory in window}
+        plan, groups = Plan(), dict[str, tuple[list[Memory], Score]]()
+        for memory in window:
+            if now - memory.created_at < SETTLED_MS:
+                continue
+            mentions = sum(_mentions(words[memory.id], words[other.id]) for other in window if other.id != memory.id)
+            scored = score(memory, mentions, now)
+            if scored.flag or scored.total >= PROMOTED_FROM:
+                key = repr([statement(memory.content), *(getattr(memory, name) for name in _ALIKE)])
+                groups.setdefault(key, ([], scored))[0].append(memory)
+            elif scored.total < COLD_BELOW and now - memory.created_at >= COLD_MS:
+                plan.cold.append(memory)
+        plan.promoted = list(groups.values())
+        return plan
+
+
+def score(memory: Memory, mentions: int, now: int) -> Score:
+    age = max(now - memory.created_at, 0)
+    return Score(
+        recency=2 ** (-age / _HALF_LIFE),
+        salience=min((mentions + memory.recalls) / _ENOUGH, 1.0),
+        confidence=memory.confidence,
+        flag=1.0 if memory.metadata.get(KEEP) is True else 0.0,
+    )
+
+
+def _mentions(item: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(item) and len(item & other) >= _SHARED * len(item)
+
+
+@dataclass(slots=True)
+class ConsolidateJob:
+    core: Core
+    consolidator: Consolidator = field(default_factory=ScoreConsolidator)
+    every: int = 60_000
+    name: str = "consolidate"
+
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool = True) -> dict[str, int]:
+        counts = {"promoted": 0, "archived": 0, "waiting": 0}
+        for agent in await self.core.usable_agents(who):
+            reach = Reach(who.tenant, (agent,), filters.parse({SHORT_TERM: True}), now=self.core.clock())
+            windows: dict[str | None, list[Memory]] = {}
+            for memory in await read_all(self.core, reach):
+                if UNMERGED in memory.provenance:  # someone took it back
+                    continue
+                windows.setdefault(memory.user_id, []).append(memory)
+            for window in windows.values():
+                plan = self.consolidator.plan(window, self.core.clock())
+                sources = sum(len(group) for group, _ in plan.promoted)
+                counts["waiting"] += len(window) - sources - len(plan.cold)
+                if dry_run:
+                    counts["promoted"] += len(plan.promoted)
+                    counts["archived"] += len(plan.cold)
+                    continue
+                for group, scored in plan.promoted:
+                    counts["promoted"] += await self._promote(who, group, scored)
+                counts["archived"] += await self._archive(who, agent, plan.cold)
+        return counts
+
+    async def _promote(self, who: Principal, sources: Sequence[Memory], scored: Score) -> int:
+        promoted = _promoted(who, sources, scored, self.core.clock())
+        (entry,) = await self.core.make_entries([promoted])
+
+        def work(tx: Transaction) -> None:
+            for seen in sources:
+                now = tx.get(seen.id)
+                if now is None or now.version != seen.version or now.status != "live":
+                    raise StaleRead
+            made = write(tx, who, entry, "remember", promoted_from=[source.id for source in sources])
+            parts = []
+            for source in sources:
+                put_away = tx.put(Entry(replace(source, status="archived", merged_into=made.id), None, b""))
+                parts.append(version_part(put_away, merged_into=made.id))
+            audit.append(tx, who, "consolidate", made.agent_id, parts)
+
+        try:
+            await self.core.transact(who.tenant, work)
+        except StaleRead:  # its author is still at it; the next run looks again
+            return 0
+        return 1
+
+    async def _archive(self, who: Principal, agent: str, cold: Sequence[Memory]) -> int:
+        def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
+            return expire.apply_expire(tx, self.core, who, Expire(agent, action="archive"), batch)
+
+        done, _ = await self.core.transact_in_chunks(who.tenant, cold, 64, work)
+        return len(done)
+
+
+def _promoted(who: Principal, sources: Sequence[Memory], scored: Score, now: int) -> Memory:
+    """The long-term memory that says what its sources said, under every promise that was made for them."""
+    first = sources[0]
+    metadata = {name: value for name, value in first.metadata.items() if name != SHORT_TERM}
+    parts = {name: round(value, 4) for name, value in asdict(scored).items()}
+    draft = Draft(
+        first.agent_id,
+        "semantic",
+        first.content,
+        user_id=first.user_id,
+        metadata=metadata,
+        provenance={
+            "dialect": first.provenance.get("dialect", "memorywire"),
+            "chain": [source.id for source in sources],
+            "score": {**parts, "total": round(scored.total, 4)},
+        },
+        session_id=first.session_id,
+        entity_name=first.entity_name,
+        importance=first.importance,
+        **{name: getattr(first, name) for name in _ALIKE},
+    )
+    return inherit_retention(replace(new_memory(who, draft, now), expires_at=first.expires_at), sources)

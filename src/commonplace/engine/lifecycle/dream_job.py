@@ -1,0 +1,166 @@
+"""The job `dream`: what lies twice in a palace is made one, what no longer matters is put away. Nothing is destroyed.
+
+Only drawers are touched, the memories that trusty-memory's tools wrote: other protocols promise no such thing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from commonplace.embedders.text_queue import Lane
+from commonplace.engine.core import Core, reads_speakers
+from commonplace.engine.memory import expire, merge
+from commonplace.engine.memory.passages import passages
+from commonplace.engine.memory.read import read_all
+from commonplace.engine.memory.unmerge import UNMERGED
+from commonplace.engine.palaces.palace_recall import DECAY, MIN_IMPORTANCE
+from commonplace.engine.types import Expire, Merge
+from commonplace.stores.base import Reach, Record, Search, StaleGeneration, Transaction
+from commonplace.wire.errors import Conflict, Fault, NotFound
+from commonplace.wire.filters import Condition, Where
+from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS
+
+DREAM = "dream"  # the kind of the record that says how far a palace has been looked through
+DRAWERS: Where = (Condition(("kind",), "eq", "drawer"),)
+IDLE_MS = 300_000
+BUDGET_MS = 5_000  # of one pass over one palace
+ALIKE = 0.95  # cosine
+PRUNED_AFTER_MS = 30 * DAY_MS
+_PAGE = 64
+_CANDIDATES = 8
+_CHUNK = 64
+#: What may differ between two texts that say the same; anything else may be the one word that matters.
+_FILLERS = frozenset({"a", "an", "the", "that", "also", "just", "very", "really"})
+_OF_BOTH = ("type", "user_id", "project", "title", "speaker", "privacy", "expires_at", "metadata", "tags", "event_time")
+
+
+@dataclass(slots=True)
+class DreamJob:
+    core: Core
+    every: int = IDLE_MS
+    name: str = "dream"
+
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool) -> dict[str, int]:
+        counts = {"merged": 0, "decayed": 0, "pruned": 0}
+        for agent in await self.core.usable_agents(who):
+            if asked or await self._is_idle(who, agent):
+                for name, count in (await self._dream(who, agent, dry_run)).items():
+                    counts[name] += count
+        return counts
+
+    async def _is_idle(self, who: Principal, agent: str) -> bool:
+        newest = await self.core.primary.scan(Reach(who.tenant, (agent,), DRAWERS), limit=1)
+        last = max((m.updated_at for m in newest.memories), default=None)
+        return last is not None and self.core.clock() - last >= IDLE_MS
+
+    async def _dream(self, who: Principal, agent: str, dry_run: bool) -> dict[str, int]:
+        until = self.core.clock() + BUDGET_MS
+        merged = await self._merge_duplicates(who, agent, until, dry_run)
+        now = self.core.clock()
+        faded = Reach(who.tenant, (agent,), (*DRAWERS, Condition(("created_at",), "lt", now - DAY_MS)), now=now)
+        pruned = await self._prune(who, agent, dry_run) if now < until else 0
+        return {"merged": merged, "decayed": await self.core.primary.count(faded), "pruned": pruned}
+
+    async def _merge_duplicates(self, who: Principal, agent: str, until: int, dry_run: bool) -> int:
+        """Each drawer that came since the last pass, compared with all that are there."""
+        record = await self.core.primary.record(who.tenant, DREAM, agent)
+        since: int = record.value["since"] if record is not None else 0
+        where = (*DRAWERS, Condition(("created_at",), "gte", since))
+        merged, gone, cursor = 0, set[str](), None
+        while self.core.clock() < until:
+            reach = Reach(who.tenant, (agent,), where, now=self.core.clock())
+            page = await self.core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
+            for memory in page.memories:
+                if memory.id not in gone:
+                    losers = await self._merge_with(who, memory, gone, dry_run)
+                    gone |= losers
+                    merged += len(losers)
+            if page.memories and not dry_run:
+                since = page.memories[-1].created_at
+                await self.core.transact(who.tenant, lambda tx, at=since: _remember_place(tx, agent, at))  # type: ignore[misc]
+            if (cursor := page.next_cursor) is None:
+                break
+        return merged
+
+    async def _merge_with(self, who: Principal, memory: Memory, gone: set[str], dry_run: bool) -> set[str]:
+        """What was merged, of this drawer and those that say the same."""
+        same = [other for other in await self._alike(who, memory) if other.id not in gone]
+        if not same:
+            return set()
+        canonical, *duplicates = sorted([memory, *same], key=_worth)
+        ids = {duplicate.id for duplicate in duplicates}
+        if not dry_run:
+            try:
+                await merge.merge(self.core, who, Merge(memory.agent_id, canonical.id, sorted(ids)))
+            except (Conflict, NotFound):  # someone else has changed one of them meanwhile
+                return set()
+        return ids
+
+    async def _alike(self, who: Principal, memory: Memory) -> list[Memory]:
+        texts = passages(memory, speakers=reads_speakers(self.core.embedding))
+        if len(texts) != 1:  # long texts are compared by their parts, which says little of the whole
+            return []
+        encoded, info = await self.core.encode_with_info(texts, who.tenant, Lane.BACKGROUND)
+        if encoded is None or info is None:
+            return []
+        reach = Reach(who.tenant, (memory.agent_id,), DRAWERS, now=self.core.clock())
+        try:
+            found = await self.core.primary.search(
+                Search(reach, vector=encoded[0].vector, limit=_CANDIDATES, generation=info.generation)
+            )
+        except StaleGeneration:
+            return []
+        near = [each.memory for each in found if each.dense is not None and each.dense >= ALIKE]
+        return [other for other in near if other.id != memory.id and is_duplicate(memory, other)]
+
+    async def _prune(self, who: Principal, agent: str, dry_run: bool) -> int:
+        """Out of recall, readable by id and brought back by an undo; never erased."""
+        now = self.core.clock()
+        # Changed long ago, too: what someone brought back is not put away at once again.
+        ages = [Condition((name,), "lt", now - PRUNED_AFTER_MS) for name in ("created_at", "updated_at")]
+        old = (*DRAWERS, *ages)
+        found = await read_all(self.core, Reach(who.tenant, (agent,), old, now=now))
+        worthless = [m for m in found if DECAY.of(m, now) < MIN_IMPORTANCE and m.metadata.get("keep") is not True]
+        if dry_run or not worthless:
+            return len(worthless)
+
+        def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
+            return expire.apply_expire(tx, self.core, who, Expire(agent, action="archive"), batch)
+
+        done, why = await self.core.transact_in_chunks(who.tenant, worthless, _CHUNK, work)
+        if why is not None and not done:
+            raise Fault(why)
+        return len(done)
+
+
+def is_duplicate(one: Memory, other: Memory) -> bool:
+    """Whether two memories that are near each other say the same, of the same, and under the same promises."""
+    if any(getattr(one, name) != getattr(other, name) for name in _OF_BOTH):
+        return False
+    if UNMERGED in one.provenance or UNMERGED in other.provenance:  # someone has said that it is not
+        return False
+    return statement(one.content) == statement(other.content)
+
+
+def statement(text: str) -> list[str]:
+    """Its words in their order, whatever their case and the signs between them. A number, a negation, a tense or who
+    did it to whom may make the opposite of a sentence at the same cosine."""
+    return [word for word in _words(text) if word not in _FILLERS]
+
+
+def _words(text: str) -> Iterable[str]:
+    # Signs that can change what a number or a comparison says are words of their own.
+    return re.findall(r"[^\W_]+|[-+<>=≠≤≥%$€£!?]", text.casefold().rstrip(" .!\n\t"))
+
+
+def _worth(memory: Memory) -> tuple[float, int, str]:
+    """The one to keep first: what was called more important, then what is older."""
+    given = DECAY.base if memory.importance is None else memory.importance
+    return (-given, memory.created_at, memory.id)
+
+
+def _remember_place(tx: Transaction, agent: str, since: int) -> None:
+    tx.put_record(Record(DREAM, agent, {"since": since}))

@@ -1,0 +1,110 @@
+"""The job `expire`: what is over by its own time, keys and runs nobody needs any more, and standing policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from commonplace.engine.core import IDEMPOTENCY, Core
+from commonplace.engine.memory import expire
+from commonplace.engine.memory.erase import must_erase
+from commonplace.engine.memory.forget import CHUNK, apply_forget
+from commonplace.engine.memory.read import read_all
+from commonplace.engine.recall.recall_log import RecallLog
+from commonplace.engine.runs.runs import Runs
+from commonplace.engine.types import Expire
+from commonplace.stores.base import Reach, Transaction
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.filters import Condition
+from commonplace.wire.record import MEMORY_TYPES, Memory, Principal
+from commonplace.wire.times import DAY_MS
+
+KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
+EVERY_AGENT = "*"
+_ACTIONS = ("forget", "archive", "demote")
+
+
+@dataclass(slots=True)
+class ExpireJob:
+    core: Core
+    log: RecallLog
+    runs: Runs
+    policies: Sequence[Expire] = ()  # for each of which agent_id may be `*`
+    every: int = 60_000
+    name: str = "expire"
+
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool = True) -> dict[str, int]:
+        counts = {"expired": 0, "by_policy": 0, "keys": 0, "runs": 0}
+        counts["keys"] = await drop_old_keys(self.core, who.tenant, dry_run=dry_run)
+        if not dry_run:
+            counts["runs"] = await self.runs.sweep(who.tenant)
+            await self.log.flush()  # a recall a moment ago must count before "not recalled" is decided
+        for agent in await self.core.usable_agents(who):
+            counts["expired"] += await self._sweep(who, agent, dry_run)
+            for policy in self.policies:
+                if policy.agent_id in (EVERY_AGENT, agent):
+                    counts["by_policy"] += await self._apply(who, replace(policy, agent_id=agent), dry_run)
+        return counts
+
+    async def _sweep(self, who: Principal, agent: str, dry_run: bool) -> int:
+        """What nobody can see any more becomes forgotten; a retention promise is kept by the job `retain`."""
+        over = (Condition(("expires_at",), "lte", self.core.clock()),)
+        reach = Reach(who.tenant, (agent,), over, statuses=("live", "archived"))
+        memories = [memory for memory in await read_all(self.core, reach) if not must_erase(memory)]
+        if dry_run:
+            return len(memories)
+
+        def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
+            return apply_forget(
+                tx, self.core, who, agent, batch, hard=False, because="its time was over", unchanged=True
+            )
+
+        done, _ = await self.core.transact_in_chunks(who.tenant, memories, CHUNK, work)
+        return len(done)
+
+    async def _apply(self, who: Principal, policy: Expire, dry_run: bool) -> int:
+        found = await expire.select_expired(self.core, who, policy)
+        if policy.action == "demote":  # once is enough: demoting again would change nothing but the audit
+            found = [memory for memory in found if memory.demotion > expire.DEMOTION]
+        if dry_run or not found:
+            return len(found)
+        return len((await expire.expire(self.core, who, policy)).ids)
+
+
+async def drop_old_keys(core: Core, tenant: str, *, dry_run: bool = False) -> int:
+    """Idempotency keys that nobody will repeat any more; how many there are."""
+    old = core.clock() - KEEP_IDEMPOTENCY_MS
+    keys = [r.key for r in await core.primary.records(tenant, IDEMPOTENCY) if r.value.get("at", 0) < old]
+
+    def work(tx: Transaction) -> None:
+        for key in keys:
+            tx.drop_record(IDEMPOTENCY, key)
+
+    if keys and not dry_run:
+        await core.transact(tenant, work)
+    return len(keys)
+
+
+def parse_policy(text: str) -> Expire:
+    """`agent=alice type=episodic older_than_days=90 action=archive`, as it stands in a configuration."""
+    given = dict(part.partition("=")[::2] for part in text.split())
+    agent, action, type = given.pop("agent", EVERY_AGENT), given.pop("action", "archive"), given.pop("type", None)
+    known = ("older_than_days", "no_recall_in_days", "confidence_below")
+    if wrong := sorted(given.keys() - set(known)):
+        raise _wrong(text, f"there is no {wrong[0]!r:.80}; there are agent, type, action, {', '.join(known)}")
+    if action not in _ACTIONS or (type is not None and type not in MEMORY_TYPES):
+        raise _wrong(text, f"action is one of {', '.join(_ACTIONS)}, type one of {', '.join(MEMORY_TYPES)}")
+    if type is None and not given:
+        raise _wrong(text, "it must name at least one condition: without one it would expire everything")
+    try:
+        days = {name: int(given[name]) for name in known[:2] if name in given}
+        below = float(given["confidence_below"]) if "confidence_below" in given else None
+    except ValueError:
+        raise _wrong(text, "days are whole numbers, confidence_below is a number from 0 to 1") from None
+    if any(each < 1 for each in days.values()) or (below is not None and not 0 <= below <= 1):
+        raise _wrong(text, "days are at least 1, confidence_below is from 0 to 1")
+    return Expire(agent, type=type, confidence_below=below, action=action, **days)  # type: ignore[arg-type]
+
+
+def _wrong(text: str, problem: str) -> ValidationError:
+    return ValidationError(f"lifecycle.expire: {text!r:.120}: {problem}", field="lifecycle.expire")

@@ -1,0 +1,214 @@
+"""The jobs and when they run: in the background of a process that lives on, or when someone says so.
+
+Of several processes on one store only the holder of the lease acts; one that is killed loses it when its time is over.
+A job is a sequence of ordinary units of work, each right by itself, so that stopping between two of them harms nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
+from commonplace.stores.base import Record, Transaction
+from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import Conflict, Fault, NotFound
+from commonplace.wire.record import Principal
+
+log = logging.getLogger("commonplace.engine")
+
+#: The kind of its records: the lease and what is paused are the store's own, each job's last run is a tenant's.
+LIFECYCLE = "lifecycle"
+LEASE_MS = 120_000
+STOP_SECONDS = 1.5
+NAME = "lifecycle"  # who the audit says it was
+_LEASE, _PAUSED = "lease", "paused"
+
+
+class Job(Protocol):
+    name: str
+    every: int  # ms from one run to the next
+
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool) -> dict[str, int]:
+        """One pass over what `who` may use: how many of what were or would be done. To run it twice changes no more.
+        `asked` is whether someone waits for it, and not only its time has come."""
+
+
+@dataclass(slots=True)
+class JobReport:
+    job: str
+    at: int
+    duration_ms: int
+    counts: dict[str, int] = field(default_factory=dict)
+    dry_run: bool = False
+    error: str | None = None
+
+
+class Lifecycle:
+    def __init__(self, core: Core, jobs: Sequence[Job], paused: Sequence[str] = ()) -> None:
+        self._core = core
+        self._jobs: Mapping[str, Job] = {job.name: job for job in jobs}
+        self._off = frozenset(paused)  # by configuration
+        self._me = mint_id(core.clock())
+        self._acting = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self.running: str | None = None
+
+    def use(self, job: Job) -> None:
+        """Another job in place of the one of its name, such as a consolidator of one's own, or beside the others."""
+        self._jobs = {**self._jobs, job.name: job}
+
+    # in the background
+
+    def start(self, seconds: float) -> None:
+        """Look every so many seconds whether something is due, until `stop`."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(seconds))
+
+    async def stop(self) -> None:
+        """Within two seconds: what is being written is written or not, and the next process goes on from there."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task], timeout=STOP_SECONDS)
+
+    async def _run(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await self.tick()
+            except Fault as fault:  # of the store; it is tried again
+                log.warning("lifecycle: %s", fault.message)
+            except Exception:
+                log.exception("lifecycle: a bug")
+
+    async def tick(self) -> list[JobReport]:
+        """Run what is due, for every tenant, unless another process is at it."""
+        async with self._acting:
+            lease = await self._lease()
+            now = self._core.clock()
+            if lease.get("holder", self._me) != self._me and lease["until"] > now:
+                return []
+            ran: dict[str, int] = lease.get("ran", {})
+            paused = await self._paused()
+            ready = [job for job in self._jobs.values() if job.name not in paused]
+            due = [job for job in ready if now - ran.get(job.name, -job.every) >= job.every]
+            if not due or not await self._acquire():
+                return []
+            reports = []
+            try:
+                for job in due:
+                    for tenant in await self._core.primary.tenants():
+                        reports.append(await self._perform(job, Principal(NAME, tenant), asked=False))
+                    ran = {**ran, job.name: now}
+                    await self._core.transact(SYSTEM, lambda tx: _hold(tx, self._me, ran))  # noqa: B023
+            finally:
+                await self._release()
+            return reports
+
+    # by hand
+
+    async def run(self, who: Principal, name: str, *, dry_run: bool = False) -> JobReport:
+        """Now, for what the caller may use; the lease is waited for here, and refused where another process has it."""
+        job = self._job(name)
+        require_role(who, "reader" if dry_run else "writer")
+        if dry_run:
+            return await self._perform(job, who, dry_run=True)
+        async with self._acting:
+            if not await self._acquire():
+                raise Conflict("another process is at this; try again in a minute")
+            try:
+                return await self._perform(job, who)
+            finally:
+                await self._release()
+
+    async def status(self, who: Principal) -> list[dict[str, Any]]:
+        """Each job: whether it is paused or at work, how often it is due, and what its last run did in this tenant."""
+        require_role(who, "reader")
+        last = {r.key: r.value for r in await self._core.primary.records(who.tenant, LIFECYCLE)}
+        paused = await self._paused()
+        return [
+            {
+                "job": name,
+                "every_seconds": job.every // 1000,
+                "paused": name in paused,
+                "running": self.running == name,
+                "last_run": last.get(name),
+            }
+            for name, job in self._jobs.items()
+        ]
+
+    async def pause(self, who: Principal, name: str, paused: bool) -> None:
+        """For every process on this store, until it is resumed; it can still be run by hand."""
+        require_operator(who, "pause what looks after everyone's memories")
+        self._job(name)
+        if not paused and name in self._off:
+            raise Conflict(f"{name} is paused by the configuration; take it out of `paused` under [lifecycle]")
+
+        def work(tx: Transaction) -> None:
+            record = tx.record(LIFECYCLE, _PAUSED)
+            names = set(record.value["jobs"]) if record is not None else set()
+            kept = names | {name} if paused else names - {name}
+            tx.put_record(Record(LIFECYCLE, _PAUSED, {"jobs": sorted(kept)}))
+
+        await self._core.transact(SYSTEM, work)
+
+    # the lease
+
+    async def _lease(self) -> dict[str, Any]:
+        record = await self._core.primary.record(SYSTEM, LIFECYCLE, _LEASE)
+        return record.value if record is not None else {}
+
+    async def _paused(self) -> frozenset[str]:
+        record = await self._core.primary.record(SYSTEM, LIFECYCLE, _PAUSED)
+        return self._off | frozenset(record.value["jobs"] if record is not None else ())
+
+    async def _acquire(self) -> bool:
+        return await self._core.transact(SYSTEM, lambda tx: _hold(tx, self._me))
+
+    async def _release(self) -> None:
+        def work(tx: Transaction) -> None:
+            record = tx.record(LIFECYCLE, _LEASE)
+            if record is not None and record.value["holder"] == self._me:
+                tx.put_record(Record(LIFECYCLE, _LEASE, {**record.value, "until": 0}))
+
+        with suppress(Fault):  # then it runs out by itself
+            await self._core.transact(SYSTEM, work)
+
+    async def _perform(self, job: Job, who: Principal, *, dry_run: bool = False, asked: bool = True) -> JobReport:
+        started, self.running = self._core.clock(), job.name
+        report = JobReport(job.name, started, 0, dry_run=dry_run)
+        try:
+            report.counts = await job.run(who, dry_run=dry_run, asked=asked)
+        except Fault as fault:
+            report.error = fault.message
+        except Exception:
+            log.exception("lifecycle: %s", job.name)
+            report.error = "internal error; the log says where"
+        finally:
+            self.running = None
+        report.duration_ms = self._core.clock() - started
+        if not dry_run:
+            value = {name: each for name, each in asdict(report).items() if name not in ("job", "dry_run")}
+            await self._core.transact(who.tenant, lambda tx: tx.put_record(Record(LIFECYCLE, job.name, value)))
+        return report
+
+    def _job(self, name: str) -> Job:
+        if name not in self._jobs:
+            raise NotFound(f"there is no job {name!r:.80}; there are {', '.join(self._jobs)}")
+        return self._jobs[name]
+
+
+def _hold(tx: Transaction, holder: str, ran: Mapping[str, int] | None = None) -> bool:
+    """Take or keep the lease; whether it could be had."""
+    record = tx.record(LIFECYCLE, _LEASE)
+    value = record.value if record is not None else {"ran": {}}
+    if value.get("holder", holder) != holder and value["until"] > tx.now:
+        return False
+    kept = {"holder": holder, "until": tx.now + LEASE_MS, "ran": dict(value["ran"] if ran is None else ran)}
+    tx.put_record(Record(LIFECYCLE, _LEASE, kept))
+    return True

@@ -1,0 +1,1 @@
+"""Procedures: memories that are state machines, and can be run."""

@@ -1,0 +1,7 @@
+"""Every tool of ours, for those who ask for more than the small set that conversations begin with."""
+
+from __future__ import annotations
+
+from commonplace.serve.protocols.memorywire import FULL_TOOLS
+
+TOOLS = FULL_TOOLS

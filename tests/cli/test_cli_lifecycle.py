@@ -1,0 +1,58 @@
+"""`commonplace lifecycle`: what is due, done by hand, and left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_jobs_are_listed_run_paused_and_resumed(cli: Any, remember: Any) -> None:
+    remember("tea")
+    assert [row.split("\t")[:3] for row in cli("lifecycle", "status").out.splitlines()] == [
+        ["expire", "every 60 s", "never"],
+        ["retain", "every 60 s", "never"],
+        ["dream", "every 300 s", "never"],
+        ["consolidate", "every 60 s", "never"],
+    ]
+    dry = cli("lifecycle", "run", "expire", "--dry-run")
+    assert dry.out == "expire would do: expired 0, by_policy 0, keys 0, runs 0\n"
+    assert cli("lifecycle", "run", "retain", "--json").json["counts"] == {"erased": 0, "overdue": 0, "late_ms": 0}
+    jobs = cli("lifecycle", "status", "--json").json["jobs"]
+    assert [job["last_run"] is None for job in jobs] == [True, False, True, True]
+    cli("lifecycle", "pause", "expire")
+    assert cli("lifecycle", "status").out.split("\t")[1] == "paused"
+    cli("lifecycle", "resume", "expire")
+    assert cli("lifecycle", "status", "--json").json["jobs"][0]["paused"] is False
+
+
+@pytest.mark.parametrize("verb", ["run", "pause", "resume"])
+def test_an_unknown_job_is_named_with_those_there_are(cli: Any, remember: Any, verb: str) -> None:
+    remember("tea")
+    refused = cli("lifecycle", verb, "dance", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "not_found")
+    assert "expire, retain, dream, consolidate" in refused.json["error"]["message"]
+
+
+def test_a_standing_policy_comes_from_the_settings(cli: Any, remember: Any, data: Path) -> None:
+    remember("faint", "--confidence", "0.1")
+    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["confidence_below=0.5"]\n', "utf-8")
+    assert cli("lifecycle", "run", "expire", "--json").json["counts"]["by_policy"] == 1
+    assert cli("list", "--json").json["memories"][0]["status"] == "archived"
+    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["everything"]\n', "utf-8")
+    refused = cli("lifecycle", "status", "--json")
+    assert refused.code == 1
+    assert "lifecycle.expire" in refused.json["error"]["message"]
+
+
+def test_undo_brings_back_what_was_merged_or_archived(cli: Any, remember: Any) -> None:
+    one, other = remember("Alice plays the violin"), remember("Alice plays violin", "--confidence", "0.2")
+    cli("merge", one, other)
+    assert len(cli("list", "--json").json["memories"]) == 1
+    assert cli("lifecycle", "undo", other).out == "brought back 1 memory\n"
+    assert {m["id"] for m in cli("list", "--json").json["memories"]} == {one, other}
+    cli("expire", "--confidence-below", "0.5", "--action", "archive", "--yes")
+    assert cli("lifecycle", "undo", other, "--json").json == {"ids": [other]}
+    assert {m["status"] for m in cli("list", "--json").json["memories"]} == {"live"}
+    assert cli("lifecycle", "undo", other, "--json").json["error"]["code"] == "conflict"

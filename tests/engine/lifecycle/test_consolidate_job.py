@@ -1,0 +1,179 @@
+"""The job `consolidate`: what is worth it becomes long-term memory once, and nothing is said twice or lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from commonplace.engine.lifecycle.consolidate_job import (
+    COLD_MS,
+    SETTLED_MS,
+    ConsolidateJob,
+    Plan,
+    Score,
+    ScoreConsolidator,
+    score,
+)
+from commonplace.testing.subject import START, WHO, Subject
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS
+
+TEXT = "Alice is allergic to peanuts"
+NOTHING = {"promoted": 0, "archived": 0, "waiting": 0}
+
+
+def note(subject: Subject, run: Any, text: str = TEXT, agent: str = "agent", **fields: Any) -> str:
+    metadata = {"short_term": True, **fields.pop("metadata", {})}
+    id: str = run(subject.remember(text, agent, **{"type": "episodic", "metadata": metadata, **fields}))
+    return id
+
+
+def consolidate(subject: Subject, run: Any, who: Principal = WHO, *, dry_run: bool = False) -> dict[str, int]:
+    done: dict[str, int] = run(ConsolidateJob(subject.engine._core).run(who, dry_run=dry_run))
+    return done
+
+
+def live(subject: Subject, run: Any, agent: str = "agent") -> list[Memory]:
+    return [memory for memory in run(subject.list(agent)) if memory.status == "live"]
+
+
+def test_what_is_flagged_becomes_a_semantic_memory_that_names_its_sources(subject: Subject, run: Any) -> None:
+    fields = {"user_id": "alice", "project": "x", "tags": ["food"], "confidence": 0.4, "session_id": "s1"}
+    first = note(subject, run, metadata={"keep": True, "place": "kitchen"}, **fields)
+    again = note(subject, run, "alice is allergic to peanuts!", metadata={"keep": True, "place": "kitchen"}, **fields)
+    plain = run(subject.remember("no short-term memory", metadata={"keep": True}))
+    assert consolidate(subject, run) == {**NOTHING, "waiting": 2}, "the conversation may still go on"
+    subject.clock.advance(SETTLED_MS)
+    assert consolidate(subject, run, dry_run=True) == {**NOTHING, "promoted": 1}
+    assert consolidate(subject, run) == {**NOTHING, "promoted": 1}
+    (promoted,) = [memory for memory in live(subject, run) if memory.id != plain]
+    assert (promoted.type, promoted.content, promoted.metadata) == (
+        "semantic",
+        TEXT,
+        {"keep": True, "place": "kitchen"},
+    )
+    assert {name: getattr(promoted, name) for name in fields} == fields
+    assert promoted.provenance["chain"] == [first, again]
+    assert set(promoted.provenance["score"]) == {"recency", "salience", "confidence", "flag", "total"}
+    assert [run(subject.get(id)).status for id in (first, again)] == ["archived"] * 2
+    assert next(memory.id for memory in run(subject.recall("peanuts", min_score=0.0))) == promoted.id
+    assert consolidate(subject, run) == NOTHING
+    operations = [entry.operation for entry in run(subject.engine.ledger.entries(WHO))]
+    assert operations.count("consolidate") == 1
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
+def test_whoever_erases_a_source_hears_of_what_became_of_it(subject: Subject, run: Any) -> None:
+    id = note(subject, run, metadata={"keep": True})
+    subject.clock.advance(SETTLED_MS)
+    consolidate(subject, run)
+    (promoted,) = live(subject, run)
+    assert run(subject.forget(id, hard_delete=True)).descendants == [promoted.id]
+    other = note(subject, run, "Bob keeps bees", metadata={"keep": True})
+    subject.clock.advance(SETTLED_MS)
+    consolidate(subject, run)
+    run(subject.forget(other, hard_delete=True, cascade=True))
+    assert [memory.id for memory in live(subject, run)] == [promoted.id]
+
+
+def test_a_promotion_is_taken_back_and_stays_so(subject: Subject, run: Any) -> None:
+    id = note(subject, run, metadata={"keep": True})
+    subject.clock.advance(SETTLED_MS)
+    consolidate(subject, run)
+    assert run(subject.engine.unmerge(WHO, "agent", id)).status == "live"
+    assert consolidate(subject, run) == NOTHING
+
+
+def test_promises_bind_what_is_promoted(subject: Subject, run: Any) -> None:
+    note(subject, run, metadata={"keep": True}, privacy={"retain": 30})
+    subject.clock.advance(SETTLED_MS)
+    consolidate(subject, run)
+    (promoted,) = live(subject, run)
+    assert (promoted.privacy, promoted.expires_at) == ({"retain": 30}, START + 30 * DAY_MS)
+
+
+def test_what_is_recalled_is_promoted_and_what_went_cold_is_archived(subject: Subject, run: Any) -> None:
+    asked = note(subject, run, user_id="alice")
+    cold = note(subject, run, "the weather is mild", user_id="bob", confidence=0.5)
+    subject.clock.advance(SETTLED_MS)
+    assert consolidate(subject, run) == {**NOTHING, "waiting": 2}
+    for _ in range(3):
+        run(subject.recall("peanuts", k=1, min_score=0.0))
+    run(subject.engine.flush())
+    assert consolidate(subject, run) == {**NOTHING, "promoted": 1, "waiting": 1}
+    subject.clock.advance(COLD_MS)
+    assert consolidate(subject, run) == {**NOTHING, "archived": 1}
+    assert [run(subject.get(id)).status for id in (asked, cold)] == ["archived"] * 2
+    assert [memory.content for memory in live(subject, run)] == [TEXT]
+    assert run(subject.engine.undelete(WHO, "agent", cold)).status == "live"
+
+
+def test_who_may_use_one_agent_moves_nothing_of_another(subject: Subject, run: Any) -> None:
+    for agent in "ab":
+        note(subject, run, agent=agent, metadata={"keep": True})
+    subject.clock.advance(SETTLED_MS)
+    assert consolidate(subject, run, Principal("x", agents=("a",)))["promoted"] == 1
+    assert [memory.type for memory in live(subject, run, "b")] == ["episodic"]
+
+
+def test_a_crash_in_the_middle_leaves_each_thing_said_once(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(3):
+        note(subject, run, f"statement {i}", metadata={"keep": True})
+    subject.clock.advance(SETTLED_MS)
+    core = subject.engine._core
+    transact, calls = core.transact, iter(range(2))
+
+    async def dying(tenant: str, work: Any) -> Any:
+        if next(calls, None) is None:
+            raise Unavailable("gone")
+        return await transact(tenant, work)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(core, "transact", dying)
+        with pytest.raises(Unavailable):
+            consolidate(subject, run)
+    assert sorted(memory.content for memory in live(subject, run)) == [f"statement {i}" for i in range(3)]
+    assert consolidate(subject, run)["promoted"] == 1
+    assert sorted(memory.content for memory in live(subject, run)) == [f"statement {i}" for i in range(3)]
+    assert {memory.type for memory in live(subject, run)} == {"semantic"}
+
+
+def test_another_consolidator_can_decide(subject: Subject, run: Any) -> None:
+    class Everything:
+        def plan(self, window: Any, now: int) -> Plan:
+            return Plan([([memory], Score(1, 1, 1, 1)) for memory in window])
+
+    note(subject, run)
+    subject.engine.lifecycle.use(ConsolidateJob(subject.engine._core, Everything()))
+    assert run(subject.engine.lifecycle.run(WHO, "consolidate")).counts["promoted"] == 1
+
+
+@pytest.mark.parametrize(
+    ("age", "mentions", "recalls", "fields", "parts", "total"),
+    [
+        (0, 0, 0, {}, (1.0, 0.0, 1.0, 0.0), 0.55),
+        (DAY_MS, 1, 2, {}, (0.5, 1.0, 1.0, 0.0), 0.675),
+        (2 * DAY_MS, 9, 9, {"confidence": 0.5}, (0.25, 1.0, 0.5, 0.0), 0.4875),
+        (0, 0, 0, {"metadata": {"keep": True}}, (1.0, 0.0, 1.0, 1.0), 0.7),
+        (0, 0, 0, {"metadata": {"keep": "yes"}}, (1.0, 0.0, 1.0, 0.0), 0.55),
+    ],
+)
+def test_the_score_and_its_parts(
+    age: int, mentions: int, recalls: int, fields: Any, parts: tuple[float, ...], total: float
+) -> None:
+    memory = Memory("m", "local", "agent", "episodic", TEXT, created_at=START, recalls=recalls, **fields)
+    scored = score(memory, mentions, START + age)
+    assert (scored.recency, scored.salience, scored.confidence, scored.flag) == parts
+    assert scored.total == pytest.approx(total)
+
+
+def test_an_item_is_mentioned_by_those_that_have_half_of_its_words() -> None:
+    texts = (TEXT, "peanuts: Alice got ill, allergic", "Bob keeps bees", "Peanuts for Alice? Allergic!")
+    window = [Memory(str(i), "local", "agent", "episodic", text, created_at=START) for i, text in enumerate(texts)]
+    plan = ScoreConsolidator().plan(window, START + SETTLED_MS)
+    assert "0" in [memory.id for group, _ in plan.promoted for memory in group]
+    assert "2" not in [memory.id for group, _ in plan.promoted for memory in group]

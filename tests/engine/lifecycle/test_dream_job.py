@@ -1,0 +1,188 @@
+"""The job `dream`: what lies twice is made one, what faded is put away, and no statement is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from commonplace.engine.lifecycle import dream_job
+from commonplace.engine.lifecycle.dream_job import BUDGET_MS, IDLE_MS, DreamJob, is_duplicate
+from commonplace.testing.subject import WHO, Subject
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import Memory, Principal
+from commonplace.wire.times import DAY_MS
+
+TEXT = "The gateway validates tokens"
+NOTHING = {"merged": 0, "decayed": 0, "pruned": 0}
+
+
+@pytest.fixture(autouse=True)
+def alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors made by hashing words are no judges of meaning: whatever shares most of its words is near."""
+    monkeypatch.setattr(dream_job, "ALIKE", 0.5)
+
+
+def put(subject: Subject, run: Any, text: str = TEXT, agent: str = "agent", **fields: Any) -> str:
+    id: str = run(subject.remember(text, agent, **{"kind": "drawer", **fields}))
+    return id
+
+
+def dream(subject: Subject, run: Any, who: Principal = WHO, *, dry_run: bool = False, asked: bool = True) -> Any:
+    return run(DreamJob(subject.engine._core).run(who, dry_run=dry_run, asked=asked))
+
+
+def live(subject: Subject, run: Any, agent: str = "agent") -> list[str]:
+    return sorted(m.id for m in run(subject.list(agent)) if m.status == "live")
+
+
+def test_what_lies_twice_is_made_one(subject: Subject, run: Any) -> None:
+    first, second = put(subject, run), put(subject, run, "the gateway validates tokens.")
+    third = put(subject, run, "A gateway validates the tokens")
+    other = put(subject, run, "The gateway logs requests")
+    assert dream(subject, run, dry_run=True)["merged"] == 2
+    assert live(subject, run) == sorted([first, second, third, other])
+    assert dream(subject, run) == {**NOTHING, "merged": 2}
+    assert live(subject, run) == sorted([first, other])
+    assert run(subject.get(second)).id == first
+    assert len(run(subject.store.history("local", second))) == 2, "kept in history"
+    assert run(subject.engine.ledger.entries(WHO))[-1].operation == "merge"
+    assert dream(subject, run) == NOTHING
+    assert run(subject.engine.unmerge(WHO, "agent", second)).content == "the gateway validates tokens."
+    assert dream(subject, run) == NOTHING, "what was taken apart by hand stays so"
+    later = put(subject, run)
+    assert dream(subject, run)["merged"] == 1, "what is new is compared with all that is there"
+    assert later not in live(subject, run)
+
+
+def test_the_more_important_one_stays_then_the_older(subject: Subject, run: Any) -> None:
+    old, valued = put(subject, run), put(subject, run, importance=0.9)
+    subject.clock.advance(1000)
+    newest = put(subject, run)
+    dream(subject, run)
+    assert live(subject, run) == [valued]
+    assert {run(subject.get(id)).id for id in (old, newest)} == {valued}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "The gateway does not validate tokens", "The gateway validates no tokens", "The gateway validated tokens",
+        "Tokens validate the gateway", "The gateway validates 3 tokens", "The gateway validates tokens?",
+        "The gateway validates -tokens", "The gateways validates tokens", "The backend validates tokens",
+    ],
+)  # fmt: skip
+def test_what_may_be_the_opposite_is_left_alone(subject: Subject, run: Any, other: str) -> None:
+    put(subject, run), put(subject, run, other)
+    assert dream(subject, run) == NOTHING
+    assert len(live(subject, run)) == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"user_id": "alice"}, {"project": "x"}, {"type": "episodic"}, {"tags": ["a"]},
+        {"metadata": {"room": "Backend"}}, {"privacy": {"share_with": ["*"]}}, {"privacy": {"retain": 9}},
+        {"expires_at": 2**52}, {"kind": "lesson"},
+        {"speaker": "bob"}, {"event_time": 5},
+    ],
+)  # fmt: skip
+def test_what_is_said_of_another_or_under_another_promise_is_left_alone(
+    subject: Subject, run: Any, fields: dict[str, Any]
+) -> None:
+    put(subject, run), put(subject, run, **fields)
+    assert dream(subject, run)["merged"] == 0
+    assert len(live(subject, run)) == 2
+
+
+def test_palaces_are_dreamt_of_one_by_one_and_only_when_idle(subject: Subject, run: Any) -> None:
+    for agent in "ab":
+        put(subject, run, agent=agent), put(subject, run, agent=agent)
+    subject.clock.advance(IDLE_MS - 1)
+    assert dream(subject, run, asked=False) == NOTHING
+    put(subject, run, "something new", "b")
+    subject.clock.advance(1)
+    assert dream(subject, run, asked=False)["merged"] == 1
+    assert (len(live(subject, run, "a")), len(live(subject, run, "b"))) == (1, 3)
+    mine = Principal("x", agents=("a",))
+    assert dream(subject, run, mine) == NOTHING
+    assert dream(subject, run)["merged"] == 1
+
+
+def test_only_what_has_faded_away_is_put_away(subject: Subject, run: Any) -> None:
+    faded, kept = put(subject, run, "faded"), put(subject, run, "kept", metadata={"keep": True})
+    valued, lesson = put(subject, run, "valued", importance=1.0), put(subject, run, "a lesson", kind="lesson")
+    faint = put(subject, run, "hardly anything", importance=0.01)
+    subject.clock.advance(30 * DAY_MS)
+    assert dream(subject, run) == {**NOTHING, "decayed": 4}
+    subject.clock.advance(1)
+    assert dream(subject, run)["pruned"] == 1
+    subject.clock.advance(270 * DAY_MS)
+    assert dream(subject, run, dry_run=True)["pruned"] == 1
+    assert dream(subject, run)["pruned"] == 1
+    assert live(subject, run) == sorted([kept, valued, lesson])
+    assert (run(subject.get(faded)).status, run(subject.get(faint)).status) == ("archived", "archived")
+    assert dream(subject, run)["pruned"] == 0
+    assert run(subject.engine.undelete(WHO, "agent", faded)).status == "live"
+    assert dream(subject, run)["pruned"] == 0, "what was brought back stays for a while"
+
+
+def test_a_pass_keeps_its_budget_and_the_next_goes_on(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dream_job, "_PAGE", 4)
+    for i in range(10):
+        put(subject, run, f"statement number {i} of many")
+        subject.clock.advance(1)
+    put(subject, run, "Statement number 3 of many")
+    job = DreamJob(subject.engine._core)
+    alike, seen = DreamJob._alike, []
+
+    async def slowly(self: DreamJob, who: Principal, memory: Memory) -> Any:
+        seen.append(memory.id)
+        subject.clock.advance(BUDGET_MS // 4)
+        return await alike(self, who, memory)
+
+    monkeypatch.setattr(DreamJob, "_alike", slowly)
+    assert run(job.run(WHO, dry_run=False, asked=True))["merged"] == 1
+    assert len(seen) == 4
+    for _ in range(3):
+        run(job.run(WHO, dry_run=False, asked=True))
+    assert len(set(seen)) == 10
+    assert len(live(subject, run)) == 10
+
+
+def test_a_crash_in_the_middle_is_made_good_by_the_next_run(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(3):
+        put(subject, run, f"statement {i}"), put(subject, run, f"Statement {i}.")
+    core = subject.engine._core
+    transact, calls = core.transact, iter(range(2))
+
+    async def dying(tenant: str, work: Any) -> Any:
+        if next(calls, None) is None:
+            raise Unavailable("gone")
+        return await transact(tenant, work)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(core, "transact", dying)
+        with pytest.raises(Unavailable):
+            dream(subject, run)
+    assert len(live(subject, run)) == 4
+    assert dream(subject, run)["merged"] == 1
+    assert len(live(subject, run)) == 3
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
+def test_without_vectors_nothing_is_taken_for_the_same(subject: Subject, run: Any) -> None:
+    put(subject, run), put(subject, run)
+    subject.engine._core.embedding = None
+    assert dream(subject, run) == NOTHING
+
+
+def test_the_same_words_in_the_same_order_are_the_same() -> None:
+    one = Memory("1", "local", "agent", "semantic", TEXT)
+    assert is_duplicate(one, replace(one, id="2", content="the Gateway, validates tokens!"))
+    assert not is_duplicate(one, replace(one, id="2", content=f"{TEXT} twice"))

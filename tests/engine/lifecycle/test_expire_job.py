@@ -1,0 +1,135 @@
+"""The job `expire`: what is over goes, what is not stays, and a second run changes no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from commonplace.engine.lifecycle.expire_job import KEEP_IDEMPOTENCY_MS, ExpireJob, parse_policy
+from commonplace.engine.types import Draft, Expire
+from commonplace.testing.subject import WHO, Subject
+from commonplace.wire.errors import NotFound, Unavailable, ValidationError
+from commonplace.wire.record import Principal
+from commonplace.wire.times import DAY_MS
+
+
+def job(subject: Subject, *policies: str) -> ExpireJob:
+    engine = subject.engine
+    return ExpireJob(engine._core, engine._recall_log, engine.runs, [parse_policy(text) for text in policies])
+
+
+def statuses(subject: Subject, run: Any, *ids: str) -> list[str]:
+    return [memory.status for memory in run(subject.store.get("local", ids))]
+
+
+def sweep(subject: Subject, run: Any, *policies: str, who: Principal = WHO, dry_run: bool = False) -> dict[str, int]:
+    done: dict[str, int] = run(job(subject, *policies).run(who, dry_run=dry_run))
+    return done
+
+
+NOTHING = {"expired": 0, "by_policy": 0, "keys": 0, "runs": 0}
+
+
+def test_what_is_over_by_its_own_time_is_forgotten(subject: Subject, run: Any) -> None:
+    soon = [run(subject.remember(f"soon {i}", agent, expires_at=subject.clock() + 10)) for i, agent in enumerate("ab")]
+    later = run(subject.remember("later", expires_at=subject.clock() + 11))
+    kept = run(subject.remember("kept"))
+    promised = run(subject.remember("promised", privacy={"retain": 1}, expires_at=subject.clock() + 10))
+    assert sweep(subject, run) == NOTHING
+    subject.clock.advance(10)
+    assert sweep(subject, run, dry_run=True) == {**NOTHING, "expired": 2}
+    assert sweep(subject, run) == {**NOTHING, "expired": 2}
+    assert statuses(subject, run, *soon, later, kept, promised) == ["deleted"] * 2 + ["live"] * 3
+    entries = len(run(subject.engine.ledger.entries(WHO)))
+    assert sweep(subject, run) == NOTHING
+    assert len(run(subject.engine.ledger.entries(WHO))) == entries
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+    with pytest.raises(NotFound):
+        run(subject.get(soon[0], "a"))
+
+
+def test_who_may_use_one_agent_expires_nothing_of_another(subject: Subject, run: Any) -> None:
+    mine, theirs = (run(subject.remember("soon", agent, expires_at=subject.clock() + 1)) for agent in ("a", "b"))
+    subject.clock.advance(1)
+    assert sweep(subject, run, who=Principal("x", agents=("a",)))["expired"] == 1
+    assert statuses(subject, run, mine, theirs) == ["deleted", "live"]
+
+
+def test_old_keys_go_and_fresh_ones_stay(subject: Subject, run: Any) -> None:
+    run(subject.engine.remember(WHO, Draft("agent", "semantic", "tea"), idempotency_key="one"))
+    subject.clock.advance(KEEP_IDEMPOTENCY_MS)
+    run(subject.engine.remember(WHO, Draft("agent", "semantic", "milk"), idempotency_key="two"))
+    assert sweep(subject, run) == NOTHING
+    subject.clock.advance(1)
+    assert sweep(subject, run, dry_run=True)["keys"] == 1
+    assert sweep(subject, run)["keys"] == 1
+    assert [record.value["id"] for record in run(subject.store.records("local", "idempotency"))] != []
+
+
+def test_standing_policies_are_applied_to_whom_they_name(subject: Subject, run: Any) -> None:
+    mine, theirs = (run(subject.remember("then", agent, type="episodic")) for agent in ("a", "b"))
+    fact, faint = run(subject.remember("a fact", "a")), run(subject.remember("faint", "b", confidence=0.1))
+    subject.clock.advance(91 * DAY_MS)
+    policies = ("agent=a type=episodic older_than_days=90", "confidence_below=0.5 action=demote")
+    assert sweep(subject, run, *policies, dry_run=True)["by_policy"] == 2
+    assert sweep(subject, run, *policies)["by_policy"] == 2
+    assert statuses(subject, run, mine, theirs, fact) == ["archived", "live", "live"]
+    assert run(subject.get(faint, "b")).demotion == 0.25
+    assert sweep(subject, run, *policies)["by_policy"] == 0
+
+
+def test_a_recall_of_a_moment_ago_counts(subject: Subject, run: Any) -> None:
+    asked, other = run(subject.remember("Alice likes green tea")), run(subject.remember("Bob keeps bees"))
+    subject.clock.advance(31 * DAY_MS)
+    assert run(subject.recall("green tea", k=1, min_score=0.0))[0].id == asked
+    assert sweep(subject, run, "no_recall_in_days=30")["by_policy"] == 1
+    assert statuses(subject, run, asked, other) == ["live", "archived"]
+
+
+def test_a_crash_in_the_middle_is_made_good_by_the_next_run(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [run(subject.remember(f"soon {i}", "a", expires_at=subject.clock() + 1)) for i in range(70)]
+    ids += [run(subject.remember("soon", "b", expires_at=subject.clock() + 1))]
+    subject.clock.advance(1)
+    core, calls = subject.engine._core, iter(range(2))
+    transact = core.transact
+
+    async def dying(tenant: str, work: Any) -> Any:
+        if next(calls, None) is None:
+            raise Unavailable("gone")
+        return await transact(tenant, work)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(core, "transact", dying)
+        with pytest.raises(Unavailable):
+            run(job(subject).run(WHO, dry_run=False))
+    gone = statuses(subject, run, *ids).count("deleted")
+    assert 0 < gone < len(ids)
+    assert sweep(subject, run)["expired"] == len(ids) - gone
+    assert set(statuses(subject, run, *ids)) == {"deleted"}
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("type=episodic", Expire("*", type="episodic", action="archive")),
+        ("agent=alice older_than_days=90 action=forget", Expire("alice", older_than_days=90)),
+        ("no_recall_in_days=7 confidence_below=0.5 action=demote",
+         Expire("*", no_recall_in_days=7, confidence_below=0.5, action="demote")),
+    ],
+)  # fmt: skip
+def test_a_policy_as_it_is_configured(text: str, policy: Expire) -> None:
+    assert parse_policy(text) == policy
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "agent=alice", "action=erase type=episodic", "type=odd", "older_than_days=0", "older_than_days=soon",
+     "confidence_below=2", "older=9", "older_than_days"],
+)  # fmt: skip
+def test_a_policy_that_is_wrong_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match=r"lifecycle\.expire"):
+        parse_policy(text)
