@@ -451,7 +451,7 @@ def test_status_says_once_that_vectors_are_missing(cli, remember: Remember, monk
 
 def test_status_says_what_needs_attention(cli) -> None:
     cli("remember", "wait", "--approval")
-    assert "1 change waiting for approval; run `commonplace reviews list`" in cli("status").err
+    assert "1 change waiting for approval; run `commonplace review list`" in cli("status").err
 
 
 def test_model_list_and_verify(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -509,7 +509,8 @@ def test_a_review_says_why(cli, remember: Remember) -> None:
     cli("kg", "assert", "Bob", "likes", "water")
     for command in (("remember", "three"), ("forget", one), ("merge", one, two), changed, stated):
         assert cli(*command, *why, "--json").code == 0
-        assert "waits for approval" in cli(*command, *why).out
+        review = cli(*command, *why).out.rstrip("\n").partition("waits for approval: commonplace review show ")[2]
+        assert cli("review", "show", review, "--json").json["id"] == review
     reviews = cli("reviews", "list", "--json").json["reviews"]
     assert [review["reasoning"] for review in reviews] == ["Bob asked for it"] * 10
     assert (cli("get", one, "--json").json["content"], "tea" in cli("kg", "query", "Bob").out) == ("one", False)

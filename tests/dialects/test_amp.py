@@ -272,7 +272,9 @@ def test_replacing_keeps_a_promise_of_erasure_made_elsewhere(amp: Caller) -> Non
 
 def test_a_store_that_waits_for_approval_says_so_and_cannot_be_read(amp: Caller) -> None:
     answer = amp("store", record={**LESSON, "id": "x"}, approval_required=True)
+    review = answer.pop("review_id")
     assert answer == {"success": True, "id": "x", "created": True, "pending_approval": True}
+    assert amp.run(amp.subject.engine.reviews.get(WHO, review))["status"] == "pending"
     assert amp("list")["total"] == 0
     with pytest.raises(NotFound):
         amp.get("x")

@@ -56,5 +56,5 @@ def _needed(found: Document) -> list[str]:
     """What a status says should be done, a sentence each."""
     said = [found["note"]] if found.get("note") else []
     if count := found.get("pending_reviews"):
-        said.append(f"{plural(count, 'change')} waiting for approval; run `commonplace reviews list`")
+        said.append(f"{plural(count, 'change')} waiting for approval; run `commonplace review list`")
     return said

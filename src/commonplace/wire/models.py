@@ -107,6 +107,7 @@ class RememberResponse(Message):
     stores: list[str]
     pending_approval: bool
     approval_url: str | None = None
+    review_id: str | None = None
     errors: list[StoreError] | None = None
     redacted: list[str] | None = None
 
@@ -225,6 +226,7 @@ class ForgetResponse(Message):
     hard_delete: bool
     pending_approval: bool | None = None
     approval_url: str | None = None
+    review_id: str | None = None
     erased: ErasureReport | None = None
     remaining_ids: list[str] | None = None
     agents: list[AgentOutcome] | None = None
@@ -253,6 +255,7 @@ class MergeResponse(Message):
     stores: list[StoreOutcome]
     pending_approval: bool | None = None
     approval_url: str | None = None
+    review_id: str | None = None
 
 
 # expire

@@ -38,7 +38,7 @@ class Amp:
         shown = id_of(memory) if memory else record.get("id") or minted_id(draft.kind, receipt.id)
         answer: Document = {"success": True, "id": shown, "created": stored.created}
         if receipt.review_id is not None:
-            answer["pending_approval"] = True
+            answer |= {"pending_approval": True, "review_id": receipt.review_id}
         return answer
 
     async def search(self, request: Any) -> Document:

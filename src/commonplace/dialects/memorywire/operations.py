@@ -150,6 +150,7 @@ class Memorywire:
             hard_delete=result.erased,
             pending_approval=pending,
             approval_url=self._review_url(result.review_id),
+            review_id=result.review_id,
             erased=_erased(result),
             remaining_ids=result.remaining or None,
             agents=agents or None,
@@ -165,6 +166,7 @@ class Memorywire:
             stores=[] if pending else [StoreOutcome(store=self._engine.store_name, count=count)],
             pending_approval=pending or None,
             approval_url=self._review_url(result.review_id),
+            review_id=result.review_id,
         )
 
     async def expire(self, request: ExpireRequest) -> ExpireResponse:
@@ -366,7 +368,7 @@ class Memorywire:
         if review_id is None:
             return {}
         url = self._review_url(review_id)
-        return {"pending_approval": True} | ({} if url is None else {"approval_url": url})
+        return {"pending_approval": True, "review_id": review_id} | ({} if url is None else {"approval_url": url})
 
     def _remembered(self, receipt: Receipt) -> RememberResponse:
         return RememberResponse(
@@ -375,6 +377,7 @@ class Memorywire:
             stores=receipt.stores,
             pending_approval=receipt.review_id is not None,
             approval_url=self._review_url(receipt.review_id),
+            review_id=receipt.review_id,
             redacted=receipt.redacted or None,
         )
 

@@ -393,4 +393,4 @@ def _require_pending(value: dict[str, Any], decision: Decision) -> None:
 
 def review_not_found(review_id: str) -> NotFound:
     """The same sentence whether it never was or is someone else's."""
-    return NotFound(f"no review {review_id}", hint="`commonplace reviews list --status all` shows what there is")
+    return NotFound(f"no review {review_id}", hint="`commonplace review list --status all` shows what there is")

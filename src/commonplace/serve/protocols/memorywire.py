@@ -254,7 +254,7 @@ _TOOLS = (
         "review_pending", "See what waits for approval", "review_pending", READS,
         "See the writes that wait for a person's approval, and what each would change. Use it when a call answered "
         "pending_approval, or when the user asks what is waiting. Nothing is approved here: a person decides in the "
-        "review page or with `commonplace reviews`. Comes back: reviews.",
+        "review page or with `commonplace review`. Comes back: reviews.",
         response="operations/reviews.response", agent=False,
     ),
 )  # fmt: skip

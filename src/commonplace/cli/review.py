@@ -2,8 +2,8 @@
 
 \b
 Example:
-  commonplace reviews list
-  commonplace reviews approve 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
+  commonplace review list
+  commonplace review approve 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def list_reviews(
 
     \b
     Example:
-      commonplace reviews list
-      commonplace reviews list --status all --json
+      commonplace review list
+      commonplace review list --status all --json
     """
     if status not in _STATUSES:
         raise ValidationError(f"--status is pending, approved, rejected or all, not {status!r}", field="status")
@@ -80,7 +80,7 @@ def show_review(run: Session, review: ReviewId) -> Answer:
 
     \b
     Example:
-      commonplace reviews show 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
+      commonplace review show 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
     """
     found = run(run.memory.review(review))
     return Answer(found, lambda: _show(found))
@@ -140,7 +140,7 @@ def approve(
 
     \b
     Example:
-      commonplace reviews approve 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --reviewer bob
+      commonplace review approve 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --reviewer bob
     """
     edited = None if request is None else values.json_object(request, "--request")
     decided = run(run.memory.approve(review, reviewer=reviewer, reason=reason, request=edited))
@@ -158,7 +158,7 @@ def reject(run: Session, review: ReviewId, reviewer: Reviewer = None, reason: Re
 
     \b
     Example:
-      commonplace reviews reject 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --reason "not true any more"
+      commonplace review reject 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --reason "not true any more"
     """
     decided = run(run.memory.reject(review, reviewer=reviewer, reason=reason))
     return Answer(decided, f"rejected: {decided['operation']}")
