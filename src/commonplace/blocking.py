@@ -87,6 +87,8 @@ class BlockingMemory:
     review = blocking(MemoryInterface.review)
     approve = blocking(MemoryInterface.approve)
     reject = blocking(MemoryInterface.reject)
+    edit_review = blocking(MemoryInterface.edit_review)
+    decide_many = blocking(MemoryInterface.decide_many)
 
     audit = blocking(MemoryInterface.audit)
     verify_audit = blocking(MemoryInterface.verify_audit)

@@ -15,7 +15,7 @@ DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
 _LAST_PORT = 65_535
 _LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
-_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget"}
+_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "governance.review_days"}
 _UNITS = {
     "index_mb": "of megabytes",
     "max_body": "of bytes",
@@ -51,6 +51,15 @@ class MrpConfig:
 
 
 @dataclass(slots=True, frozen=True)
+class GovernanceConfig:
+    """The table [governance]: how reviews are decided, and what becomes of those that are not approved."""
+
+    four_eyes: bool = False  # whether nobody may approve what they asked for or edited
+    rejected: str = "keep"  # what a rejected review quotes: kept for the audit, or "erase"
+    review_days: int = 0  # after which a review that nobody decided expires; 0 is never
+
+
+@dataclass(slots=True, frozen=True)
 class LimitsConfig:
     """The table [limits]: what a connection may cost the server before anyone knows whose it is."""
 
@@ -64,10 +73,16 @@ class LimitsConfig:
     connections_per_address: int = 500
 
 
-_TABLES: dict[str, type[Any]] = {"redaction": RedactionConfig, "mrp": MrpConfig, "limits": LimitsConfig}
+_TABLES: dict[str, type[Any]] = {
+    "redaction": RedactionConfig,
+    "mrp": MrpConfig,
+    "governance": GovernanceConfig,
+    "limits": LimitsConfig,
+}
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
     "mrp": {"decline": ("none", "strangers", "all")},
+    "governance": {"rejected": ("keep", "erase")},
 }
 
 
@@ -91,6 +106,7 @@ class Config:
     openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
+    governance: GovernanceConfig = field(default_factory=GovernanceConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
     @property

@@ -37,13 +37,16 @@ _ROUTES = {
     "reviews": "GET reviews",
     "review": "GET reviews/{id}",
     "decide": "POST reviews/{id}",
+    "edit_review": "PATCH reviews/{id}",
+    "decide_many": "POST reviews",
     "audit": "GET audit",
     "verify_audit": "GET audit/verify",
     "status": "GET status",
     "health": "GET health",
 }
 #: The field of an answer that holds the list a method gives.
-_LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews"}
+_LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews",
+          "decide_many": "results"}  # fmt: skip
 _DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason")  # also under `decision`
 
 
@@ -95,6 +98,9 @@ class RemoteMemory(MemoryInterface):
     async def _decide(self, review_id: str, decision: Document) -> Document:
         decided = await self._send("decide", {"id": review_id, **decision})
         return {name: value for name, value in decided.items() if name not in _DECIDED_TWICE}
+
+    async def _edit_review(self, review_id: str, edit: Document) -> Document:
+        return await self._send("edit_review", {"id": review_id, **edit})
 
     async def _send(self, operation: str, request: Document) -> Document:
         method, path = _ROUTES.get(operation, f"POST {operation}").split()

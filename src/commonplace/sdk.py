@@ -20,7 +20,7 @@ from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.models import DecideRequest, RememberResponse, UpdateRequest
+from commonplace.wire.models import DecideRequest, EditReviewRequest, RememberResponse, UpdateRequest
 from commonplace.wire.record import Clock, Principal, system_clock
 from commonplace.wire.validate import parse
 
@@ -36,6 +36,7 @@ async def open_engine(
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
+    settings.governance = config.governance
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb))
     try:
@@ -125,7 +126,13 @@ class Memory(MemoryInterface):
     async def _decide(self, review_id: str, decision: Document) -> Document:
         given = parse(DecideRequest, decision)
         wire = Memorywire(await self.engine(), self._who)
-        return await wire.decide(review_id, given.approved, given.reviewer, given.reason, given.request, given.apply)
+        return await wire.decide(
+            review_id, given.approved, given.reviewer, given.reason, given.request, given.apply, given.revision
+        )
+
+    async def _edit_review(self, review_id: str, edit: Document) -> Document:
+        given = parse(EditReviewRequest, edit)
+        return await Memorywire(await self.engine(), self._who).edit_review(review_id, given.request, given.revision)
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         return await Memorywire(await self.engine(), self._who).verify_audit(progress)

@@ -523,6 +523,33 @@ def test_a_review_says_why(cli, remember: Remember) -> None:
     assert (cli("get", one, "--json").json["content"], "tea" in cli("kg", "query", "Bob").out) == ("uno", True)
 
 
+def test_review_edit_apply_and_many(cli, remember: Remember) -> None:
+    old = remember("payments up to 300")
+
+    def stage(text: str) -> str:
+        return str(cli("remember", text, "--approval", "--json").json["review_id"])
+
+    first = stage("payments up to 400")
+    shown = cli("review", "show", first).out
+    assert f"~ {old}" in shown
+    assert "contradicts: payments up to 300" in shown
+    assert cli("review", "edit", first, "--json").json["error"]["code"] == "validation_error"
+    said = cli("review", "edit", first, "--content", "payments up to 500").out
+    assert said == f"edited: remember {first}, revision 2\n"
+    assert "edited by local; revision 2" in cli("review", "show", first).out
+    refused = cli("review", "apply", first, "--forget", old, "--revision", "1", "--json").json["error"]
+    assert (refused["code"], refused["details"]["review"]["revision"]) == ("conflict", 2)
+    assert cli("review", "apply", first, "--json").json["error"]["code"] == "validation_error"
+    assert cli("review", "apply", first, "--forget", old, "--revision", "2").code == 0
+    assert [m["content"] for m in cli("list", "--json").json["memories"]] == ["payments up to 500"]
+    one, two, three = stage("one"), stage("two"), stage("three")
+    assert cli("review", "approve", one, two).out == "approved 2 of 2 reviews\n"
+    mixed = cli("review", "reject", two, three)
+    assert (mixed.code, mixed.out) == (1, "rejected 1 of 2 reviews\n")
+    assert "was approved already" in mixed.err
+    assert cli("review", "approve", one, three, "--request", "{}", "--json").json["error"]["code"] == "validation_error"
+
+
 def test_piped_lists_say_whole_times(cli) -> None:
     cli("remember", "Alice keeps bees", "--approval")
     cli("palace", "create", "hall")

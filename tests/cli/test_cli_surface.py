@@ -21,7 +21,7 @@ EVERYWHERE = {"--json", "--data", "--agent"}
 SURFACE = {
     "remember", "recall", "forget", "merge", "expire", "get", "list", "history", "update", "status", "audit list",
     "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list",
-    "review list", "review show", "review approve", "review reject",
+    "review list", "review show", "review approve", "review reject", "review edit", "review apply",
     "kg assert", "kg query", "kg history", "kg path", "kg neighbors", "kg retract", "kg erase",
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from commonplace.config import MrpConfig, RedactionConfig
+from commonplace.config import GovernanceConfig, MrpConfig, RedactionConfig
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_embedder
@@ -54,6 +54,7 @@ class Settings:
     folder: Path | None = None  # where this installation keeps files of its own, such as its keys
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
+    governance: GovernanceConfig = field(default_factory=GovernanceConfig)
     host_names: tuple[str, ...] = ()  # that lead to its server, besides its own
 
 

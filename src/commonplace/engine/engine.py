@@ -78,7 +78,7 @@ class Engine:
         self.runs = Runs(core)
         self.run_notes = RunNotes(core)
         self.tokens = Tokens(core)
-        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs)
+        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs, self.reviews)
 
     @classmethod
     async def open(

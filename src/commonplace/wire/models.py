@@ -329,6 +329,16 @@ class DecideRequest(Request):
     reason: str | None = None
     request: JsonObject | None = None
     apply: ReviewApply | None = None
+    revision: int | None = None
+
+
+class EditReviewRequest(Request):
+    """The body of PATCH /v0/reviews/{id}."""
+
+    schema_name = "memorywire/operations/review.edit"
+
+    request: JsonObject
+    revision: int | None = None
 
 
 # the knowledge graph

@@ -13,7 +13,7 @@ from stored_records import stored_records
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.memory.erase import must_erase
 from commonplace.engine.memory.forget import by_filter, preview_of, status_label
 from commonplace.engine.types import Draft, Expire, Forget

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record, to_request
-from commonplace.engine import Engine, Query, shown_score, tagged
+from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record
+from commonplace.engine import Engine, Query, draft_document, shown_score, tagged
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
@@ -32,7 +32,7 @@ class Amp:
         check("amp/operations/store", request)
         record = request["record"]
         draft = to_draft(record)
-        approval = to_request(draft) if request.get("approval_required") else None
+        approval = draft_document(draft) if request.get("approval_required") else None
         stored = await self._engine.upsert(self._who, draft, record.get("id"), record.get("agent"), approval)
         memory, receipt = stored.receipt.memory, stored.receipt
         shown = id_of(memory) if memory else record.get("id") or minted_id(draft.kind, receipt.id)

@@ -50,6 +50,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "reviews": Operation(Memorywire.reviews, "reviews", "reviews"),
     "review_pending": Operation(Memorywire.reviews, "review_pending", "reviews"),
     "review": Operation(Memorywire.review),
+    "decide_many": Operation(Memorywire.decide_many, "decide.many", "results"),
     "audit": Operation(Memorywire.audit, "audit"),
     "verify_audit": Operation(Memorywire.verify_audit),
     "health": Operation(Memorywire.health),

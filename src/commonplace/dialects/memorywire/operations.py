@@ -59,6 +59,7 @@ Document = dict[str, Any]
 
 _GOVERNED: dict[str, type[RememberRequest | UpdateRequest | ForgetRequest | MergeRequest | AssertRequest]] = {
     "remember": RememberRequest,
+    "attestation": RememberRequest,
     "update": UpdateRequest,
     "statement": AssertRequest,
     "forget": ForgetRequest,
@@ -240,28 +241,45 @@ class Memorywire:
         reason: str | None = None,
         request: Document | None = None,
         apply: ReviewApply | None = None,
+        revision: int | None = None,
     ) -> Document:
         """Approve, reject, or approve an edited request: the decided review with what came of it."""
-        edited: Draft | Update | Forget | Merge | Statement | None = None
-        if request is not None:
-            review = await self._engine.reviews.get(self._who, review_id)
-            parsed = parse(_GOVERNED[review["operation"]], request)
-            match parsed:
-                case RememberRequest():
-                    edited = to_draft(parsed)
-                case ForgetRequest():
-                    edited = to_forget(parsed)
-                case MergeRequest():
-                    edited = to_merge(parsed)
-                case UpdateRequest():
-                    edited = to_update("", parsed)
-                case AssertRequest():
-                    edited = Statement(**dict(parsed))
-        decision = Decision(approved, reviewer, reason, edited, request)
+        edited = None if request is None else await self._edit(review_id, request)
+        decision = Decision(approved, reviewer, reason, edited, request, revision=revision)
         if apply is not None:
             decision.merge_into, decision.forget = apply.merge_into, tuple(apply.forget or ())
         decided = await self._engine.reviews.decide(self._who, review_id, decision)
         return {**decided.review, **_outcome(decided)}
+
+    async def decide_many(
+        self, ids: Sequence[str], approved: bool, reviewer: str | None = None, reason: str | None = None
+    ) -> Sequence[Document]:
+        """{id, status} of each in the order asked, or {id, error}."""
+        outcomes = await self._engine.reviews.decide_many(self._who, ids, Decision(approved, reviewer, reason))
+        return [
+            {"id": id, **(each.to_wire() if isinstance(each, Fault) else {"status": each.review["status"]})}
+            for id, each in zip(ids, outcomes, strict=True)
+        ]
+
+    async def edit_review(self, review_id: str, request: Document, revision: int | None = None) -> Document:
+        """Ask for something else instead: the review, which goes on waiting."""
+        edited = await self._edit(review_id, request)
+        return await self._engine.reviews.edit(self._who, review_id, edited, request, revision)
+
+    async def _edit(self, review_id: str, request: Document) -> Draft | Update | Forget | Merge | Statement:
+        """A request as a reviewer wrote it, of the operation that waits."""
+        review = await self._engine.reviews.get(self._who, review_id)
+        match parse(_GOVERNED[review["operation"]], request):
+            case RememberRequest() as parsed:
+                return to_draft(parsed)
+            case ForgetRequest() as parsed:
+                return to_forget(parsed)
+            case MergeRequest() as parsed:
+                return to_merge(parsed)
+            case UpdateRequest() as parsed:
+                return to_update("", parsed)
+            case parsed:
+                return Statement(**dict(parsed))
 
     # audit
 

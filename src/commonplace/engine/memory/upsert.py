@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine.core import Core, StaleRead
-from commonplace.engine.governance.staging import stage_remember
+from commonplace.engine.governance.staging import stage_remember, stage_replace
+from commonplace.engine.memory.change import inherit
 from commonplace.engine.memory.read import find_by_uuid, lookup, readable
-from commonplace.engine.memory.retention import inherit_retention
 from commonplace.engine.memory.write import check, new_memory, redact_draft, write
 from commonplace.engine.types import Draft, Receipt, UpsertResult
 from commonplace.stores.base import Transaction
@@ -19,7 +19,6 @@ _REPLACED = (
     "content", "type", "kind", "title", "project", "tags", "metadata", "user_id", "confidence", "importance", "source",
     "expires_at", "event_time", "session_id", "speaker", "entity_name", "supersedes",
 )  # fmt: skip
-_ORIGIN = ("source", "from", "witnesses", "chain", "merged")  # of provenance
 
 
 async def upsert(
@@ -40,9 +39,10 @@ async def upsert(
             raise Conflict(f"{ref:.300} is a record of agent {elsewhere.agent_id}; a record stays with its agent")
         if held is None:
             return await _create(core, who, replace(draft, aliases=[ref]), approval, ref)
+        known = replace(draft, agent_id=held.agent_id)
         if approval is not None:
-            raise Conflict(f"{ref:.300} exists already; only a new record can wait for approval")
-        return await _replace(core, who, replace(draft, agent_id=held.agent_id), held)
+            return UpsertResult(await stage_replace(core, who, known, held), created=False)
+        return await _replace(core, who, known, held)
 
     stored = await core.retry_on_conflict(attempt)
     stored.receipt.redacted = redacted
@@ -82,15 +82,6 @@ async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> Up
         return UpsertResult(_receipt(core, written), created=False)
 
     return await core.transact(who.tenant, work)
-
-
-def inherit(fresh: Memory, replaced: Memory) -> Memory:
-    """What a record keeps when all of it is replaced: its identity, from whom it came, and promises to the person it is
-    about."""
-    origin = {name: replaced.provenance[name] for name in _ORIGIN if name in replaced.provenance}
-    provenance = {**origin, **fresh.provenance}
-    kept = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases, provenance=provenance)
-    return inherit_retention(kept, [replaced])
 
 
 def _receipt(core: Core, memory: Memory) -> Receipt:

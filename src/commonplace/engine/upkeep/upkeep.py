@@ -11,7 +11,8 @@ from typing import Any
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, require_operator
-from commonplace.engine.governance.reviews import may_see
+from commonplace.engine.governance.decisions import as_of_now, may_see
+from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
@@ -28,11 +29,12 @@ _AT_ONCE = 64  # memories embedded and stored together while reindexing
 
 
 class Upkeep:
-    def __init__(self, core: Core, log: RecallLog, ledger: Ledger, runs: Runs) -> None:
+    def __init__(self, core: Core, log: RecallLog, ledger: Ledger, runs: Runs, reviews: Reviews) -> None:
         self._core = core
         self._log = log
         self._ledger = ledger
         self._runs = runs
+        self._reviews = reviews
 
     def _files(self, who: Principal) -> FileUpkeep:
         require_operator(who, "maintain the store")
@@ -56,7 +58,9 @@ class Upkeep:
             ),
             "without_vectors": 0,
             "note": core.note,
-            "pending_reviews": sum(r.value["status"] == "pending" and may_see(who, r.value) for r in staged),
+            "pending_reviews": sum(
+                as_of_now(core, r.value, core.clock())["status"] == "pending" and may_see(who, r.value) for r in staged
+            ),
             "audit_entries": (await core.primary.audit_head(who.tenant))[0] + waiting,
             "redaction": {"mode": core.redactor.mode, "registered": len(core.redactor.secrets), **hidden},
         }
@@ -142,6 +146,7 @@ class Upkeep:
         for tenant in await self._core.primary.tenants():
             await self._runs.sweep(tenant)  # so that what idle runs noted is gone from the files, too
             await self._drop_old_keys(tenant)
+            await self._reviews.sweep(replace(who, tenant=tenant))
             await expire.sweep(self._core, replace(who, tenant=tenant))
         for record in await self._core.primary.records(SYSTEM, BACKUP):
             if not os.path.exists(record.value["path"]):

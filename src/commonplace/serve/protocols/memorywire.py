@@ -62,9 +62,17 @@ async def _decide(call: Call) -> Reply:
     body = parse(DecideRequest, call.document)
     memorywire = Memorywire(call.engine, call.who)
     decided = await memorywire.decide(
-        call.path["id"], body.approved, body.reviewer, body.reason, body.request, body.apply
+        call.path["id"], body.approved, body.reviewer, body.reason, body.request, body.apply, body.revision
     )
     return Reply({**decided["decision"], **decided})
+
+
+async def _edit_review(call: Call) -> Reply:
+    from commonplace.dialects.memorywire import Memorywire
+    from commonplace.wire.models import EditReviewRequest
+
+    body = parse(EditReviewRequest, call.document)
+    return Reply(await Memorywire(call.engine, call.who).edit_review(call.path["id"], body.request, body.revision))
 
 
 def _route(
@@ -107,6 +115,10 @@ ROUTES = (
     _route("GET", "reviews/{id}", "review", "One review.", response="types/review"),
     _route("POST", "reviews/{id}", "decide", "Approve, reject, or approve as edited.", "decide", role="reviewer",
            handler=_decide),
+    _route("PATCH", "reviews/{id}", "edit_review", "Ask for something else instead; it goes on waiting.", "review.edit",
+           "types/review", role="reviewer", handler=_edit_review),
+    _route("POST", "reviews", "decide_many", "The same decision about many, each with its own outcome.", "decide.many",
+           role="reviewer"),
     _route("GET", "audit", "audit", "A page of the audit trail, oldest first.", "audit", role="reviewer"),
     _route("GET", "audit/verify", "verify_audit", "Whether the audit chain is whole.",
            response="operations/audit.verify.response", role="reviewer"),
