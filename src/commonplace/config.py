@@ -15,7 +15,7 @@ DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
 _LAST_PORT = 65_535
 _LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
-_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "governance.review_days"}
+_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "governance.review_days", "governance.auto_allow_after"}
 _UNITS = {
     "index_mb": "of megabytes",
     "max_body": "of bytes",
@@ -57,6 +57,7 @@ class GovernanceConfig:
     four_eyes: bool = False  # whether nobody may approve what they asked for or edited
     rejected: str = "keep"  # what a rejected review quotes: kept for the audit, or "erase"
     review_days: int = 0  # after which a review that nobody decided expires; 0 is never
+    auto_allow_after: int = 0  # approvals in a row, after which a rule's review is no longer asked for; 0 is never
 
 
 @dataclass(slots=True, frozen=True)
@@ -107,6 +108,7 @@ class Config:
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
     governance: GovernanceConfig = field(default_factory=GovernanceConfig)
+    policy: tuple[dict[str, Any], ...] = ()  # the rules of [[policy]]; the engine reads them
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
     @property
@@ -114,7 +116,7 @@ class Config:
         return self.store or f"sqlite://{(self.data / DATABASE).absolute()}"
 
 
-_DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in ("data", *_TABLES)}
+_DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in ("data", "policy", *_TABLES)}
 
 
 def load(*, data: str | Path | None = None, **flags: Any) -> Config:
@@ -129,9 +131,16 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
         settings[name] = _typed(name, _DEFAULTS[name], settings[name])
     for name in _TABLES:
         settings[name] = _table(name, settings.get(name, {}))
+    settings["policy"] = _rules(settings.get("policy", ()))
     if settings.get("traces", "") not in ("", "otlp"):
         raise ValidationError(f"traces must be otlp or nothing, not {settings['traces']!r}", field="traces")
     return Config(folder, **settings)
+
+
+def _rules(given: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(given, (list, tuple)) or not all(isinstance(rule, dict) for rule in given):
+        raise ValidationError("policy is a list of tables, each begun by a line [[policy]]", field="policy")
+    return tuple(given)
 
 
 def _table(name: str, given: Any) -> Any:
@@ -204,7 +213,7 @@ def _file(path: Path) -> dict[str, Any]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValidationError(f"{path} is not valid TOML: {error}") from error
-    known = {*_DEFAULTS, *_TABLES}
+    known = {*_DEFAULTS, *_TABLES, "policy"}
     unknown = sorted(set(document) - known)
     if unknown:
         raise ValidationError(f"{path}: unknown setting {unknown[0]!r}; there are {', '.join(sorted(known))}")

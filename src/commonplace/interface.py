@@ -518,6 +518,53 @@ class MemoryInterface:
         decision = {"ids": list(review_ids), "approved": approved, **_given({"reviewer": reviewer, "reason": reason})}
         return await self._call(Documents, "decide_many", decision)
 
+    # policies
+
+    async def policies(self) -> Document:
+        """{rules, configured}: the tenant's own rules, and those of the configuration, which are asked first.
+
+        >>> (await memory.policies())["rules"]
+        []
+        """
+        return await self._call(Document, "policies", {})
+
+    async def set_policies(self, rules: Sequence[Document]) -> Document:
+        """Make these the tenant's own rules, all of them; they hold from the next request on.
+
+        >>> rule = {"name": "other agents", "when": {"dialect": ["mrp"]}, "action": "review"}
+        >>> [each["name"] for each in (await memory.set_policies([rule]))["rules"]]
+        ['other agents']
+        """
+        return await self._call(Document, "set_policies", {"rules": list(rules)})
+
+    async def try_policies(self, rules: Sequence[Document], *, days: int = 30) -> Document:
+        """{looked_at, counts, caught}: which writes of the last days these rules would have caught; nothing changes.
+
+        >>> rule = {"name": "everything", "action": "review"}
+        >>> (await memory.try_policies([rule]))["counts"]
+        {'everything': 1}
+        """
+        return await self._call(Document, "try_policies", {"rules": list(rules), "days": days})
+
+    async def learned_policies(self) -> Documents:
+        """What reviewers always approve, and whether it is allowed without them by now.
+
+        >>> await memory.learned_policies()
+        []
+        """
+        return await self._call(Documents, "learned_policies", {})
+
+    async def revoke_learned(self, id: str) -> Document:
+        """Take back what was learned of a pattern: only later decisions count.
+
+        >>> try:
+        ...     await memory.revoke_learned("0123456789abcdef")
+        ... except NotFound:
+        ...     print("nothing was learned of it")
+        nothing was learned of it
+        """
+        return await self._call(Document, "revoke_learned", {"id": id})
+
     # audit
 
     async def audit(

@@ -39,6 +39,11 @@ _ROUTES = {
     "decide": "POST reviews/{id}",
     "edit_review": "PATCH reviews/{id}",
     "decide_many": "POST reviews",
+    "policies": "GET policies",
+    "set_policies": "PUT policies",
+    "try_policies": "POST policies/dry-run",
+    "learned_policies": "GET policies/learned",
+    "revoke_learned": "DELETE policies/learned/{id}",
     "audit": "GET audit",
     "verify_audit": "GET audit/verify",
     "status": "GET status",
@@ -46,7 +51,7 @@ _ROUTES = {
 }
 #: The field of an answer that holds the list a method gives.
 _LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews",
-          "decide_many": "results"}  # fmt: skip
+          "decide_many": "results", "learned_policies": "learned"}  # fmt: skip
 _DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason")  # also under `decision`
 
 
@@ -106,7 +111,7 @@ class RemoteMemory(MemoryInterface):
         method, path = _ROUTES.get(operation, f"POST {operation}").split()
         if "{id}" in path:
             path = path.format(id=quote(request.pop("id"), safe=""))
-        if method != "GET":
+        if method not in ("GET", "DELETE"):
             return await self._client.call(method, f"/v0/{path}", request)
         query = urlencode({name: json.dumps(value) if name == "filter" else value for name, value in request.items()})
         return await self._client.call(method, f"/v0/{path}?{query}" if query else f"/v0/{path}")

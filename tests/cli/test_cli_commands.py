@@ -550,6 +550,46 @@ def test_review_edit_apply_and_many(cli, remember: Remember) -> None:
     assert cli("review", "approve", one, three, "--request", "{}", "--json").json["error"]["code"] == "validation_error"
 
 
+def test_policy(cli, remember: Remember, tmp_path: Path) -> None:
+    remember("her salary is high")
+    remember("she likes tea")
+    found = cli("policy", "test", "--content", "(?i)SALARY", "--json").json
+    assert (found["looked_at"], found["counts"]) == (2, {"test": 1})
+    assert "would have caught 1 write of 2 in 30 days" in cli("policy", "test", "--content", "salary").err
+    assert cli("policy", "test", "--when", "kind=semantic", "--json").json["counts"] == {"test": 2}
+    assert cli("policy", "test", "--json").json["error"]["code"] == "validation_error"
+    wrong = cli("policy", "test", "--content", "(", "--json").json["error"]
+    assert "rules[0].when.content" in wrong["message"]
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps({"rules": [{"name": "pay", "when": {"content": "salary"}, "action": "review"}]}))
+    assert cli("policy", "set", str(file)).out == "1 rule in force from now on\n"
+    assert "pay" in cli("policy", "list").out
+    staged = cli("remember", "his salary is low", "--json").json
+    assert staged["pending_approval"] is True
+    assert cli("review", "show", staged["review_id"], "--json").json["rule"] == "pay"
+    assert cli("policy", "learned", "--json").json == {"learned": []}
+    assert cli("policy", "revoke", "nothing", "--json").json["error"]["code"] == "not_found"
+
+
+def test_rules_of_the_configuration(cli, data: Path) -> None:
+    data.mkdir(parents=True, exist_ok=True)
+    settings = data / "commonplace.toml"
+    settings.write_text(
+        '[[policy]]\nname = "pay"\naction = "reject"\nnote = "ask Carol"\n[policy.when]\n'
+        'content = "salary"\nagent = "*"\n'
+    )
+    refused = cli("remember", "her salary is high", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "forbidden")
+    assert "'pay' refuses this remember: ask Carol" in refused.json["error"]["message"]
+    assert "commonplace.toml" in cli("policy", "list").out
+    settings.write_text('[[policy]]\nname = "pay"\naction = "forbid"\n')
+    wrong = cli("remember", "tea", "--json").json["error"]
+    assert "action" in wrong["message"]
+    assert "a rule looks like" in wrong["message"]
+    settings.write_text("policy = 3\n")
+    assert "[[policy]]" in cli("remember", "tea", "--json").json["error"]["message"]
+
+
 def test_piped_lists_say_whole_times(cli) -> None:
     cli("remember", "Alice keeps bees", "--approval")
     cli("palace", "create", "hall")

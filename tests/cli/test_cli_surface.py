@@ -22,6 +22,7 @@ SURFACE = {
     "remember", "recall", "forget", "merge", "expire", "get", "list", "history", "update", "status", "audit list",
     "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list",
     "review list", "review show", "review approve", "review reject", "review edit", "review apply",
+    "policy list", "policy set", "policy test", "policy learned", "policy revoke",
     "kg assert", "kg query", "kg history", "kg path", "kg neighbors", "kg retract", "kg erase",
 }  # fmt: skip
 
@@ -72,7 +73,7 @@ def test_the_documentation_lists_every_command_and_option() -> None:
     sections = {match[1]: part for part in parts if (match := re.match(r"`commonplace ([a-z ]+)`", part))}
     everywhere = next(part for part in parts if part.startswith("Everywhere"))
     assert {path for path in sections if path in LEAVES} == set(LEAVES)
-    groups = {"audit", "identity", "kg", "model", "mrp", "palace", "review", "token", "trust"}
+    groups = {"audit", "identity", "kg", "model", "mrp", "palace", "policy", "review", "token", "trust"}
     assert set(sections) - set(LEAVES) <= groups
     for flag in EVERYWHERE:
         assert f"`{flag}" in everywhere

@@ -22,7 +22,7 @@ _HEADINGS = {
     "Single memories": ("get", "list", "history", "update"),
     "Forget, merge, expire": ("forget", "merge", "expire"),
     "Knowledge graph": ("kg",),
-    "Governance": ("review", "audit", "token"),
+    "Governance": ("review", "policy", "audit", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
     "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "palace", "model"),
 }

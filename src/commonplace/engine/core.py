@@ -18,6 +18,7 @@ from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.embedders.text_queue import Lane
+from commonplace.engine.governance.policies import Policies
 from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.judges.base import Judge
@@ -55,6 +56,7 @@ class Settings:
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
     governance: GovernanceConfig = field(default_factory=GovernanceConfig)
+    policy: tuple[dict[str, Any], ...] = ()  # the operator's rules, which hold for every tenant
     host_names: tuple[str, ...] = ()  # that lead to its server, besides its own
 
 
@@ -70,6 +72,7 @@ class Core:
         self.clock = clock
         self.settings = settings or Settings()
         self.redactor = Redactor(self.settings.redaction, self.settings.folder)
+        self.policies = Policies(primary, self.settings.policy, lambda: self.settings.governance.auto_allow_after)
         self.embedding: CachedEmbedder | None = None
         self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.text_queue import Lane
-from commonplace.engine.core import SYSTEM, Core, Settings, require_role
+from commonplace.engine.core import SYSTEM, Core, Settings, memory_not_found, require_role
 from commonplace.engine.governance import staging
+from commonplace.engine.governance.policies import ReviewRequired
+from commonplace.engine.governance.policy_admin import PolicyAdmin
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
@@ -49,7 +53,7 @@ from commonplace.engine.upkeep.embedding_backlog import EmbeddingBacklog
 from commonplace.engine.upkeep.upkeep import Upkeep
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, FileUpkeep, Page, Primary
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.errors import Fault, NotFound, Unavailable
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Clock, Memory, Principal, system_clock
 
@@ -73,6 +77,7 @@ class Engine:
         self.ledger = Ledger(core, self._recall_log)
         self.palaces = Palaces(core, self._recaller, self._recall_log, self.graph)
         self.peers = Peers(core, self._recaller)
+        self.policies = PolicyAdmin(core)
         self.refs = Refs(core)
         self.reviews = Reviews(core)
         self.runs = Runs(core)
@@ -138,33 +143,41 @@ class Engine:
         secrets: Secrets | None = None,
     ) -> Receipt:
         """Keep a memory; with `approval`, the request to show a reviewer, it waits for one first."""
+        stage = partial(staging.stage_remember, self._core, who, draft, approval, reasoning, idempotency_key, secrets)
         if approval is not None:
-            return await staging.stage_remember(self._core, who, draft, approval, reasoning, idempotency_key, secrets)
-        return await write.remember(self._core, who, draft, idempotency_key, secrets)
+            return await stage()
+        try:
+            return await write.remember(self._core, who, draft, idempotency_key, secrets)
+        except ReviewRequired as asked:
+            return await stage(asked)
 
     async def remember_many(self, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
         """Each item its own outcome; those that need approval are staged one by one."""
         write.check_batch(items)  # before any of them is staged
         outcomes: dict[int, Receipt | Fault] = {}
-        for i, item in enumerate(items):
-            if item.approval is not None:
-                try:
-                    outcomes[i] = await staging.stage_remember(
-                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key
-                    )
-                except Fault as fault:
-                    outcomes[i] = fault
-        plain = [i for i in range(len(items)) if i not in outcomes]
+        plain = [i for i, item in enumerate(items) if item.approval is None]
         if plain:
             kept = await write.remember_many(self._core, who, [items[i] for i in plain])
             outcomes |= dict(zip(plain, kept, strict=True))
+        for i, item in enumerate(items):
+            asked = outcomes.get(i)
+            if asked is None or isinstance(asked, ReviewRequired):
+                try:
+                    outcomes[i] = await staging.stage_remember(
+                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key, asked=asked
+                    )
+                except Fault as fault:
+                    outcomes[i] = fault
         return [outcomes[i] for i in range(len(items))]
 
     async def upsert(
         self, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
     ) -> UpsertResult:
         """Create a record or replace the whole of it, under an id of the author's choice."""
-        return await upsert.upsert(self._core, who, draft, ref, agent, approval)
+        try:
+            return await upsert.upsert(self._core, who, draft, ref, agent, approval)
+        except ReviewRequired as asked:
+            return await upsert.upsert(self._core, who, draft, ref, agent, asked)
 
     async def update_with(
         self,
@@ -182,27 +195,42 @@ class Engine:
         """Change what is given of a memory, or let the change wait for a reviewer."""
         check_update(update)
         if update.approval_required:
-            return await staging.stage_update(self._core, who, update)
-        memory = await write.update(
-            self._core, who, update.agent_id, update.id, lambda m: changed(m, update),
-            expected_version=update.expected_version,
-        )  # fmt: skip
-        return UpdateResult(memory)
+            staged = await staging.stage_update(self._core, who, update)
+            return replace(staged, memory=await self._core.policies.masked(who, staged.memory))
+        try:
+            memory = await write.update(
+                self._core, who, update.agent_id, update.id, lambda m: changed(m, update),
+                expected_version=update.expected_version,
+            )  # fmt: skip
+        except ReviewRequired as asked:
+            staged = await staging.stage_update(self._core, who, update, asked)
+            return replace(staged, memory=await self._core.policies.masked(who, staged.memory))
+        return UpdateResult(await self._core.policies.masked(who, memory))
 
     async def assert_fact(self, who: Principal, statement: Statement) -> AssertResult:
         """State something in the graph, or let it wait for a reviewer."""
         if statement.approval_required:
             return await staging.stage_statement(self._core, who, statement)
-        return await self.graph.assert_statement(who, statement)
+        try:
+            return await self.graph.assert_statement(who, statement)
+        except ReviewRequired as asked:
+            return await staging.stage_statement(self._core, who, statement, asked)
 
     async def forget(self, who: Principal, request: Forget) -> ForgetResult:
         if request.approval_required:
             return await staging.stage_forget(self._core, who, request)
-        return await forget.forget(self._core, who, request)
+        try:
+            return await forget.forget(self._core, who, request)
+        except ReviewRequired as asked:
+            return await staging.stage_forget(self._core, who, request, asked)
 
-    async def delete(self, who: Principal, ref: str, agent: str | None = None) -> bool:
-        """Forget the one memory that an id of any kind names, softly; whether it was there."""
-        return await forget.delete(self._core, who, ref, agent)
+    async def delete(self, who: Principal, ref: str, agent: str | None = None) -> ForgetResult:
+        """Forget the one memory that an id of any kind names, softly; nothing where it is not there."""
+        try:
+            memory = await read.find(self._core, who, ref, agent)
+        except NotFound:
+            return ForgetResult([], self._core.primary.name, erased=False)
+        return await self.forget(who, Forget(memory.agent_id, [memory.id]))
 
     async def undelete(self, who: Principal, agent_id: str, id: str, *, reason: str | None = None) -> Memory:
         """Bring back what was forgotten or archived, and not erased, as its next version."""
@@ -211,7 +239,10 @@ class Engine:
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:
             return await staging.stage_merge(self._core, who, request)
-        return await merge.merge(self._core, who, request)
+        try:
+            return await merge.merge(self._core, who, request)
+        except ReviewRequired as asked:
+            return await staging.stage_merge(self._core, who, request, asked)
 
     async def expire(self, who: Principal, request: Expire) -> ExpireResult:
         await self._recall_log.flush()  # a recall a moment ago must count before "not recalled" is decided
@@ -221,18 +252,22 @@ class Engine:
 
     async def preview_forget(self, who: Principal, request: Forget) -> list[Memory]:
         """What a forget would take; of what nobody can read, only that it is there."""
-        return await forget.preview(self._core, who, request)
+        found = await forget.preview(self._core, who, request)
+        return [await self._core.policies.masked(who, memory) for memory in found]
 
     async def preview_merge(self, who: Principal, request: Merge) -> MergeResult:
         canonical, duplicates = await merge.resolve_parties(self._core, who, request)
-        return merge.merge_preview(self._core, canonical, duplicates, request)
+        made = merge.merge_preview(self._core, canonical, duplicates, request)
+        made.survivor = await self._core.policies.masked(who, made.survivor)
+        made.losers = [await self._core.policies.masked(who, memory) for memory in made.losers]
+        return made
 
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
         now = self._core.clock()
         # A preview waits for nobody's write lock, so what the log has not written yet is counted here.
         recalled = {id: r.at for r in self._recall_log.unwritten(who.tenant) if r.counted for id in r.ids}
         found = await expire.select_expired(self._core, who, request, recalled)
-        return [forget.preview_of(m, now) for m in found]
+        return [await self._core.policies.masked(who, forget.preview_of(m, now)) for m in found]
 
     # reading
 
@@ -246,16 +281,24 @@ class Engine:
     async def get(
         self, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
     ) -> Memory:
-        return await read.get(self._core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
+        found = await read.get(self._core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
+        seen = await self._core.policies.shown(who, [found])
+        if not seen:
+            raise memory_not_found(agent_id, ref)
+        return seen[0]
 
     async def find(self, who: Principal, ref: str, agent: str | None = None) -> Memory:
         """By any id that names it: of one agent, else of every agent the caller may read."""
-        return await read.find(self._core, who, ref, agent)
+        seen = await self._core.policies.shown(who, [await read.find(self._core, who, ref, agent)])
+        if not seen:
+            raise read.record_not_found(ref)
+        return seen[0]
 
     async def list(
         self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Unpack[read.ListOptions]
     ) -> Page:
-        return await read.list_page(self._core, who, agents, where, **options)
+        page = await read.list_page(self._core, who, agents, where, **options)
+        return replace(page, memories=await self._core.policies.shown(who, page.memories))
 
     async def page(
         self,
@@ -267,15 +310,20 @@ class Engine:
         offset: int = 0,
         newest_first: bool = True,
     ) -> NumberedPage:
-        return await read.numbered_page(
+        page = await read.numbered_page(
             self._core, who, agents, where, limit=limit, offset=offset, newest_first=newest_first
         )
+        return replace(page, memories=await self._core.policies.shown(who, page.memories))
 
     async def count(self, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:
         return await read.count(self._core, who, agents, where)
 
     async def history(self, who: Principal, agent_id: str, ref: str) -> Sequence[Memory]:
-        return await read.history(self._core, who, agent_id, ref)
+        versions = await read.history(self._core, who, agent_id, ref)
+        seen = await self._core.policies.shown(who, versions)
+        if not seen:
+            raise memory_not_found(agent_id, ref)
+        return seen
 
     async def agent_names(self, who: Principal) -> Sequence[str]:
         """Every agent that has memories and that the caller may use."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record
+from commonplace.dialects.amp.records import NAME, TYPES, id_of, minted_id, to_draft, to_record
 from commonplace.engine import Engine, Query, draft_document, shown_score, tagged
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition, Where
@@ -26,7 +27,7 @@ class Amp:
 
     def __init__(self, engine: Engine, who: Principal) -> None:
         self._engine = engine
-        self._who = who
+        self._who = replace(who, dialect=NAME)
 
     async def store(self, request: Any) -> Document:
         check("amp/operations/store", request)
@@ -65,8 +66,9 @@ class Amp:
 
     async def delete(self, request: Any) -> Document:
         check("amp/operations/delete", request)
-        deleted = await self._engine.delete(self._who, request["id"], request.get("agent"))
-        return {"success": True, "deleted": deleted}
+        done = await self._engine.delete(self._who, request["id"], request.get("agent"))
+        pending = {} if done.review_id is None else {"pending_approval": True, "review_id": done.review_id}
+        return {"success": True, "deleted": bool(done.ids), **pending}
 
     async def list(self, request: Any) -> Document:
         check("amp/operations/list", request)

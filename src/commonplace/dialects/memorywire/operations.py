@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.dialects.memorywire.records import entry_to_wire, to_draft, to_hit, to_update, to_wire, triple_to_wire
+from commonplace.dialects.memorywire.records import (
+    NAME,
+    entry_to_wire,
+    to_draft,
+    to_hit,
+    to_update,
+    to_wire,
+    triple_to_wire,
+)
 from commonplace.engine import (
     AssertResult,
     BatchItem,
@@ -72,7 +81,7 @@ class Memorywire:
 
     def __init__(self, engine: Engine, who: Principal) -> None:
         self._engine = engine
-        self._who = who
+        self._who = replace(who, dialect=NAME)
 
     # the five operations
 
@@ -280,6 +289,26 @@ class Memorywire:
                 return to_update("", parsed)
             case parsed:
                 return Statement(**dict(parsed))
+
+    # policies
+
+    async def policies(self) -> Document:
+        """{rules, configured}."""
+        return await self._engine.policies.get(self._who)
+
+    async def set_policies(self, rules: Sequence[Document]) -> Document:
+        return await self._engine.policies.replace(self._who, rules)
+
+    async def try_policies(self, rules: Sequence[Document], days: int = 30) -> Document:
+        """{looked_at, counts, caught}."""
+        return await self._engine.policies.dry_run(self._who, rules, days)
+
+    async def learned_policies(self) -> Sequence[Document]:
+        return await self._engine.policies.learned(self._who)
+
+    async def revoke_learned(self, id: str) -> Document:
+        await self._engine.policies.revoke(self._who, id)
+        return {"id": id, "revoked": True}
 
     # audit
 

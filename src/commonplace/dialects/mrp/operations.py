@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from commonplace.dialects.mrp import attestations, requests, verification
@@ -39,7 +40,7 @@ class Mrp:
         address: tuple[str, int] | None = None,
     ) -> None:
         self._engine = engine
-        self._who = who
+        self._who = who = replace(who, dialect=attestations.NAME)
         self._responder = Responder(engine, who, agent or engine.settings.mrp.agent or None, authenticated, address)
 
     async def handle(self, document: Any) -> Document:

@@ -21,7 +21,7 @@ from commonplace.engine.graph import graph
 from commonplace.engine.memory import erase, forget, merge
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.memory.read import resolve
-from commonplace.engine.memory.write import check_draft, new_memory, next_version, redact_draft, write, write_next
+from commonplace.engine.memory.write import admit_draft, check_draft, new_memory, next_version, write, write_next
 from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt, Statement, Update
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import NotFound, ValidationError
@@ -53,7 +53,10 @@ async def _approve_remember(
     if edited is not None:
         draft = as_edited(draft, edited)
     check_draft(core, draft)
-    draft, redacted = await redact_draft(core, draft)
+    given = draft
+    draft, redacted = await admit_draft(core, author, draft, reviewed=True)
+    if edited is not None and draft is not given:  # nothing that was redacted stays in the review
+        decision = replace(decision, edited_request=staging.draft_document(draft))
 
     async def attempt() -> ReviewOutcome:
         memory = new_memory(author, draft, core.clock(), id=value["memory_id"])
@@ -81,7 +84,7 @@ async def _prepare(
         request = Merge(agent, decision.merge_into, [proposed.id], "merge_content")
         canonical = await resolve(core, who, agent, decision.merge_into)
         duplicate = replace(proposed, created_at=core.clock())
-        merged, entry = await merge.merged_entry(core, canonical, [duplicate], request)
+        merged, entry = await merge.merged_entry(core, who, canonical, [duplicate], request, reviewed=True)
 
         def join(tx: Transaction, written: Memory) -> MergeResult:
             merged.losers = [written]
@@ -89,6 +92,7 @@ async def _prepare(
 
         return join
     others = [await resolve(core, who, agent, ref) for ref in decision.forget]
+    await core.policies.admit_all(who, "forget", others, reviewed=True)
 
     def supersede(tx: Transaction, written: Memory) -> ForgetResult | None:
         if not others:
@@ -113,6 +117,7 @@ async def _approve_forget(
         memories = await forget.select(core, who, request)
         reach = await forget.reach_of(core, who, request)
         drafts = [draft.id for draft in await forget.select_drafts(core, who, request, reach, memories)]
+    await core.policies.admit_all(author, "forget", memories, reviewed=True)
     ids = [m.id for m in memories]
     unchanged = edited is not None and forget.by_filter(request)
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
@@ -149,7 +154,7 @@ async def _approve_merge(
     async def attempt() -> ReviewOutcome:
         with _gone_is_outdated(edited):
             canonical, duplicates = await merge.resolve_parties(core, who, request)
-        merged, entry = await merge.merged_entry(core, canonical, duplicates, request)
+        merged, entry = await merge.merged_entry(core, author, canonical, duplicates, request, reviewed=True)
 
         def work(tx: Transaction) -> ReviewOutcome:
             if edited is None:
@@ -173,13 +178,17 @@ async def _approve_update(
 
     async def attempt() -> ReviewOutcome:
         with _gone_is_outdated(edited):
-            current, next = await next_version(core, who, value["agent_id"], value["ids"][0], change)
+            current, next = await next_version(
+                core, who, value["agent_id"], value["ids"][0], change, author=author, reviewed=True
+            )
         (entry,) = await core.make_entries([next])
+        asked = decision.edited_request
+        noted = decision if asked is None else replace(decision, edited_request=staging.as_kept(asked, next))
 
         def work(tx: Transaction) -> ReviewOutcome:
             if edited is None:
                 require_unchanged(tx, value)
-            kept = conclude(tx, core, who, value["id"], decision)
+            kept = conclude(tx, core, who, value["id"], noted)
             written = write_next(tx, author, current, entry, review_id=value["id"])
             receipt = Receipt(written.id, written.updated_at, [core.primary.name], memory=written)
             return ReviewOutcome(shown(kept), receipt)
@@ -206,7 +215,8 @@ async def _approve_statement(
     core: Core, who: Principal, author: Principal, value: dict[str, Any], decision: Decision
 ) -> ReviewOutcome:
     edited = edit_of(decision.edited, Statement, value)
-    clean = await graph.clean_statement(core, who, edited or Statement(**value["request"]))
+    said = edited or Statement(**value["request"])
+    clean = await graph.clean_statement(core, who, said, author=author, reviewed=True)
 
     def work(tx: Transaction) -> ReviewOutcome:
         made = graph.plan_statement(tx, author, clean, value["statement_id"])

@@ -20,7 +20,8 @@ from commonplace.wire.times import DAY_MS
 Edit = Draft | Update | Forget | Merge | Statement
 
 #: What the engine notes in a review for itself.
-_NOTES = ("draft", "replacement", "ids", "drafts", "statement", "statement_id", "line")
+_NOTES = ("draft", "replacement", "ids", "drafts", "statement", "statement_id", "line",
+          "pattern", "edited")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ def as_of_now(core: Core, value: dict[str, Any], now: int) -> dict[str, Any]:
 
 def author_of(who: Principal, value: Mapping[str, Any]) -> Principal:
     """Whoever asked: provenance and ledger name them for what is approved, and the reviewer for the approval."""
-    return replace(who, name=value["requested_by"])
+    return replace(who, name=value["requested_by"], dialect=value.get("dialect") or "")
 
 
 def conclude(
@@ -90,7 +91,7 @@ def conclude(
         made["reason"] = decision.reason
     value = {**record.value, "status": "approved" if decision.approved else "rejected", "decision": made}
     if decision.edited is not None:
-        value["request"] = decision.edited_request or value["request"]
+        value |= {"request": decision.edited_request or value["request"], "edited": True}
     quoted = tuple(dict.fromkeys((*record.about, *about)))  # an edit may be about others than what was staged
     if not decision.approved and core.settings.governance.rejected == "erase":
         value = erase_quotes(tx, value)

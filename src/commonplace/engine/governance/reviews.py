@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from commonplace.engine.core import REVIEW, Core
+from commonplace.engine.core import RANK, REVIEW, Core
 from commonplace.engine.governance import approval, nearest, staging
 from commonplace.engine.governance.decisions import (
     Decision,
@@ -27,11 +27,11 @@ from commonplace.engine.governance.decisions import (
 from commonplace.engine.graph import graph
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.change import check_update
-from commonplace.engine.memory.write import check_draft, redact_draft
-from commonplace.engine.types import Draft, Forget, Merge, Statement, Update
+from commonplace.engine.memory.write import admit_draft, check_draft, new_memory
+from commonplace.engine.types import Draft, Forget, Merge, Receipt, Statement, Update
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
-from commonplace.wire.record import Principal
+from commonplace.wire.record import Memory, Principal
 
 MAX_DECIDED = 1000  # reviews that one request decides
 _LOOK_AGAIN = "it stays pending and shows how things are now: look again"
@@ -48,14 +48,27 @@ class Reviews:
         """Those the caller may see, oldest first."""
         records, now = await self._core.primary.records(who.tenant, REVIEW), self._core.clock()
         found = [as_of_now(self._core, r.value, now) for r in records if may_see(who, r.value)]
-        return [shown(value) for value in found if status in (None, value["status"])]
+        plain = await self._quotes_only_ids(who)
+        return [shown(plain(value)) for value in found if status in (None, value["status"])]
 
     async def get(self, who: Principal, review_id: str) -> dict[str, Any]:
         """One of them, with what the memories nearest to it say now."""
         value = as_of_now(self._core, await self._load(who, review_id), self._core.clock())
         if "nearest" in value:
             value = {**value, "nearest": await nearest.with_text(self._core, who.tenant, value["nearest"])}
-        return shown(value)
+        return shown((await self._quotes_only_ids(who))(value))
+
+    async def _quotes_only_ids(self, who: Principal) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        """Whoever asked for something is told no more of what is there than a recall would tell them."""
+        if RANK[who.role] >= RANK["reviewer"] or not await self._core.policies.withholds(who):
+            return lambda value: value
+        return without_existing
+
+    def proposed(self, receipt: Receipt, draft: Draft) -> Memory:
+        """What a staged write would be, for the one who wrote it."""
+        memory = new_memory(Principal(), draft, receipt.stored_at, id=receipt.id)
+        clean, _ = self._core.redactor.redact_record(memory)
+        return replace(clean, created_at=receipt.stored_at)
 
     async def _load(self, who: Principal, review_id: str) -> dict[str, Any]:
         self._core.check_names(review_id=review_id)
@@ -111,8 +124,7 @@ class Reviews:
         `request` is the edit as its author wrote it."""
         looked_at = Decision(True, edited=edited, revision=revision)
         value = await self._load_to_decide(who, review_id, looked_at)
-        asked = await self._core.redact_async(request, "request")
-        changed = {**value, "request": asked, **await self._edited(value, edited)}
+        changed = {**value, **await self._edited(author_of(who, value), value, edited, request)}
         editors = dict.fromkeys((*value.get("edited_by", ()), who.name))
 
         async def attempt() -> dict[str, Any]:
@@ -133,28 +145,22 @@ class Reviews:
 
         return shown(await self._core.retry_on_conflict(attempt))
 
-    async def _edited(self, value: dict[str, Any], edited: Edit) -> dict[str, Any]:
-        """What the engine notes of an edit beside its request."""
-        match value["operation"]:
-            case "remember":
-                draft = approval.edit_of(edited, Draft, value)
-                assert draft is not None
-                draft = approval.as_edited(Draft(**value["draft"]), draft)
-                check_draft(self._core, draft)
-                return {"draft": asdict((await redact_draft(self._core, draft))[0])}
-            case "update":
-                update = approval.edit_of(edited, Update, value)
-                assert update is not None
-                check_update(update)
-            case "forget":
-                approval.edit_of(edited, Forget, value)
-            case "merge":
-                approval.edit_of(edited, Merge, value)
-            case "statement":
-                approval.edit_of(edited, Statement, value)
-            case _:
-                approval.edit_of(edited, Draft, value)
-        return {}
+    async def _edited(
+        self, author: Principal, value: dict[str, Any], edited: Edit, request: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What a review notes of an edit: the request, without secrets and as policies let it be."""
+        kinds: dict[str, type[Any]] = {"update": Update, "forget": Forget, "merge": Merge, "statement": Statement}
+        checked = approval.edit_of(edited, kinds.get(value["operation"], Draft), value)
+        if not isinstance(checked, Draft):
+            assert checked is not None
+            if isinstance(checked, Update):
+                check_update(checked)
+            return {"request": await self._core.redact_async(staging.to_document(checked), "request")}
+        given = approval.as_edited(Draft(**value["draft"]), checked)
+        check_draft(self._core, given)
+        draft, _ = await admit_draft(self._core, author, given, reviewed=True)
+        asked = request if draft is given else staging.draft_document(draft)
+        return {"request": await self._core.redact_async(asked, "request"), "draft": asdict(draft)}
 
     async def sweep(self, who: Principal) -> int:
         """Note which reviews have expired; how many."""
@@ -204,12 +210,13 @@ class Reviews:
         """What a review shows of its request as things are now."""
         core, request, author = self._core, value["request"], author_of(who, value)
         if value["operation"] == "statement":
-            clean = await graph.clean_statement(core, who, Statement(**request))
+            clean = await graph.clean_statement(core, who, Statement(**request), author=author, reviewed=True)
             near = await staging.near_statement(core, who, clean)
 
             def plan(tx: Transaction) -> tuple[dict[str, Any], Sequence[str]]:
                 made = graph.plan_statement(tx, author, clean, value["statement_id"])
-                return {**staging.show_statement(made), "nearest": near}, staging.quoted_ids(made)
+                kept = {**staging.show_statement(made), "nearest": near, "request": staging.to_document(clean)}
+                return kept, staging.quoted_ids(made)
 
             return plan
         if value["operation"] in ("remember", "attestation"):
@@ -222,11 +229,12 @@ class Reviews:
                 fresh = await staging.show_merge(core, who, Merge(**request))
             case _:
                 change = approval.change_of(author, value, core.clock())
-                fresh = await staging.show_update(core, who, change, value["agent_id"], value["ids"][0])
+                at = (value["agent_id"], value["ids"][0])
+                fresh = await staging.show_update(core, who, change, *at, author=author)
 
         def require_current(tx: Transaction) -> tuple[dict[str, Any], Sequence[str]]:
             fresh.require_current(tx)
-            return fresh.value, fresh.ids
+            return {**fresh.value, "request": staging.as_kept(request, fresh.after)}, fresh.ids
 
         return require_current
 
@@ -242,6 +250,17 @@ class Reviews:
             reason=await self._core.redact_async(decision.reason, "reason"),
             edited_request=await self._core.redact_async(decision.edited_request, "request"),
         )
+
+
+def without_existing(value: dict[str, Any]) -> dict[str, Any]:
+    """A review that names what is there, and quotes only what was asked for."""
+    quoted = value.get("diff") or {}
+    named = [{"id": m["id"]} for m in quoted.get("removed", ())]
+    pairs = [{**pair, "before": {"id": pair["before"]["id"]}} for pair in quoted.get("modified", ())]
+    if value["operation"] in ("update", "merge"):  # what would be kept of the old text is in the new
+        pairs = [{"before": pair["before"], "after": {"id": pair["after"]["id"]}} for pair in pairs]
+    near = [{n: v for n, v in each.items() if n not in ("content", "type")} for each in value.get("nearest", ())]
+    return {**value, "diff": {**quoted, "removed": named, "modified": pairs}, "nearest": near}
 
 
 def _keep(tx: Transaction, record: Record, value: dict[str, Any], ids: Sequence[str]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Requester:
         """As whom it reads: itself, or a stranger who is shown only what is shared with it."""
         if self.trust.sees == "all":
             return self.who
-        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", (ALL_AGENTS,))
+        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", (ALL_AGENTS,), self.who.dialect)
 
 
 class Peers:
@@ -173,6 +173,8 @@ class Peers:
         self._recaller.spend(who, left)
         where = (*query.where, *trust.visible(requester.trust))
         found = await asking.ask(self._core, who, replace(query, agents=left, where=where), limit)
+        reader = await self._core.policies.reader(who)
+        found.matches = [replace(m, memory=seen) for m in found.matches if (seen := reader(m.memory)) is not None]
         if len(left) < len(agents):
             found.cut = found.cut or "some agents have used up their recalls of this minute"
         text = query.text if query.text is not None else " ".join(query.keywords)
@@ -206,7 +208,9 @@ class Peers:
             memory = await find(self._core, requester.reader, ref, agent)
         except (NotFound, Conflict, SecretLeakage):
             return None
-        return memory if matches(memory, trust.visible(requester.trust)) else None
+        if not matches(memory, trust.visible(requester.trust)):
+            return None
+        return next(iter(await self._core.policies.shown(requester.reader, [memory])), None)
 
     async def replacements(self, requester: Requester, memory: Memory) -> list[str]:
         """The ids of live memories that took its place, as far as the requester may see them."""
