@@ -57,6 +57,8 @@ class GovernanceConfig:
     four_eyes: bool = False  # whether nobody may approve what they asked for or edited
     rejected: str = "keep"  # what a rejected review quotes: kept for the audit, or "erase"
     review_days: int = 0  # after which a review that nobody decided expires; 0 is never
+    webhook: str = ""  # an address that is told of new and decided reviews, each message signed
+    webhook_secret_env: str = "COMMONPLACE_WEBHOOK_SECRET"  # names the variable with the key of the signatures
     auto_allow_after: int = 0  # approvals in a row, after which a rule's review is no longer asked for; 0 is never
 
 

@@ -52,7 +52,7 @@ _ROUTES = {
 #: The field of an answer that holds the list a method gives.
 _LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews",
           "decide_many": "results", "learned_policies": "learned"}  # fmt: skip
-_DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason")  # also under `decision`
+_DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason", "identity")  # also under `decision`
 
 
 class RemoteMemory(MemoryInterface):

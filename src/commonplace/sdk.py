@@ -15,7 +15,7 @@ from commonplace.blocking import BlockingMemory, blocking
 from commonplace.dialects.memorywire import Memorywire, dispatch
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
-from commonplace.engine import Engine, Progress, Settings
+from commonplace.engine import Engine, GovernanceClient, Progress, Settings
 from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
@@ -69,6 +69,7 @@ class Memory(MemoryInterface):
         embedder: An embedder or its name; "none" leaves recall to keywords.
         principal: Who asks, where not everything may be read and written.
         clock: The time in milliseconds, for tests.
+        governance: A review system of your own (a `GovernanceClient`), asked about everything that is staged.
 
     >>> async with Memory(agent_id="assistant") as memory:
     ...     await memory.remember("Alice is allergic to peanuts", user_id="alice")
@@ -84,6 +85,7 @@ class Memory(MemoryInterface):
         embedder: str | Embedder | None = None,
         principal: Principal | None = None,
         clock: Clock = system_clock,
+        governance: GovernanceClient | None = None,
     ) -> None:
         if stores is not None and len(stores) != 1:
             raise ValidationError(
@@ -99,6 +101,7 @@ class Memory(MemoryInterface):
         self.agent_id = self.config.agent
         self._who = principal or Principal()
         self._clock = clock
+        self._settings = Settings(governance_client=governance)
         self._engine: Engine | None = None
         self._opening: asyncio.Lock | None = None
 
@@ -108,7 +111,9 @@ class Memory(MemoryInterface):
             self._opening = self._opening or asyncio.Lock()
             async with self._opening:
                 if self._engine is None:
-                    self._engine = await open_engine(self.config, embedder=self._embedder, clock=self._clock)
+                    self._engine = await open_engine(
+                        self.config, embedder=self._embedder, clock=self._clock, settings=self._settings
+                    )
         return self._engine
 
     async def _call(self, answer: type[T], operation: str, request: Document) -> T:
@@ -196,8 +201,12 @@ class SyncMemory(BlockingMemory):
         embedder: str | Embedder | None = None,
         principal: Principal | None = None,
         clock: Clock = system_clock,
+        governance: GovernanceClient | None = None,
     ) -> None:
-        memory = Memory(agent_id, stores=stores, data=data, embedder=embedder, principal=principal, clock=clock)
+        memory = Memory(
+            agent_id, stores=stores, data=data, embedder=embedder, principal=principal, clock=clock,
+            governance=governance,
+        )  # fmt: skip
         super().__init__(memory)
         self.config = memory.config
 

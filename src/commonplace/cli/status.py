@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.output import Document, label, plural, size
+from commonplace.cli.support.output import Document, label, moment, plural, size
 
 _REDACTION = {
     "redact": "secrets are replaced",
@@ -57,4 +57,7 @@ def _needed(found: Document) -> list[str]:
     said = [found["note"]] if found.get("note") else []
     if count := found.get("pending_reviews"):
         said.append(f"{plural(count, 'change')} waiting for approval; run `commonplace review list`")
+    if "error" in (webhook := found.get("webhook") or {}):
+        since = f" since {moment(webhook['failing_since'])}"
+        said.append(f"the webhook fails{since}, {plural(webhook['attempts'], 'attempt')}: {webhook['error']}")
     return said

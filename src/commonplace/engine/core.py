@@ -56,6 +56,7 @@ class Settings:
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
     governance: GovernanceConfig = field(default_factory=GovernanceConfig)
+    governance_client: Any = None  # a GovernanceClient that is asked about everything that is staged
     policy: tuple[dict[str, Any], ...] = ()  # the operator's rules, which hold for every tenant
     host_names: tuple[str, ...] = ()  # that lead to its server, besides its own
 

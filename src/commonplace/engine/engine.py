@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack, cast
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import SYSTEM, Core, Settings, memory_not_found, require_role
 from commonplace.engine.governance import staging
+from commonplace.engine.governance.client import consult
 from commonplace.engine.governance.policies import ReviewRequired
 from commonplace.engine.governance.policy_admin import PolicyAdmin
+from commonplace.engine.governance.review_events import ReviewEvents
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
@@ -53,9 +55,11 @@ from commonplace.engine.upkeep.embedding_backlog import EmbeddingBacklog
 from commonplace.engine.upkeep.upkeep import Upkeep
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, FileUpkeep, Page, Primary
-from commonplace.wire.errors import Fault, NotFound, Unavailable
+from commonplace.wire.errors import Fault, Forbidden, NotFound, Unavailable
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Clock, Memory, Principal, system_clock
+
+Staged = TypeVar("Staged", Receipt, ForgetResult, MergeResult, AssertResult)
 
 _FIRST_TEXT = "a first text, so that the first caller need not wait for the model"
 
@@ -75,11 +79,12 @@ class Engine:
         self.embedder_note: str | None = None  # set by whoever chose the embedder
         self.graph = Graph(core)
         self.ledger = Ledger(core, self._recall_log)
-        self.palaces = Palaces(core, self._recaller, self._recall_log, self.graph)
+        self.palaces = Palaces(core, self._recaller, self._recall_log, self.assert_fact)
         self.peers = Peers(core, self._recaller)
         self.policies = PolicyAdmin(core)
         self.refs = Refs(core)
         self.reviews = Reviews(core)
+        self.review_events = ReviewEvents(core)
         self.runs = Runs(core)
         self.run_notes = RunNotes(core)
         self.tokens = Tokens(core)
@@ -145,11 +150,11 @@ class Engine:
         """Keep a memory; with `approval`, the request to show a reviewer, it waits for one first."""
         stage = partial(staging.stage_remember, self._core, who, draft, approval, reasoning, idempotency_key, secrets)
         if approval is not None:
-            return await stage()
+            return await self._consulted(who, await stage())
         try:
             return await write.remember(self._core, who, draft, idempotency_key, secrets)
         except ReviewRequired as asked:
-            return await stage(asked)
+            return await self._consulted(who, await stage(asked))
 
     async def remember_many(self, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
         """Each item its own outcome; those that need approval are staged one by one."""
@@ -163,9 +168,10 @@ class Engine:
             asked = outcomes.get(i)
             if asked is None or isinstance(asked, ReviewRequired):
                 try:
-                    outcomes[i] = await staging.stage_remember(
+                    staged = await staging.stage_remember(
                         self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key, asked=asked
                     )
+                    outcomes[i] = await self._consulted(who, staged)
                 except Fault as fault:
                     outcomes[i] = fault
         return [outcomes[i] for i in range(len(items))]
@@ -175,9 +181,10 @@ class Engine:
     ) -> UpsertResult:
         """Create a record or replace the whole of it, under an id of the author's choice."""
         try:
-            return await upsert.upsert(self._core, who, draft, ref, agent, approval)
+            done = await upsert.upsert(self._core, who, draft, ref, agent, approval)
         except ReviewRequired as asked:
-            return await upsert.upsert(self._core, who, draft, ref, agent, asked)
+            done = await upsert.upsert(self._core, who, draft, ref, agent, asked)
+        return replace(done, receipt=await self._consulted(who, done.receipt))
 
     async def update_with(
         self,
@@ -194,35 +201,41 @@ class Engine:
     async def update(self, who: Principal, update: Update) -> UpdateResult:
         """Change what is given of a memory, or let the change wait for a reviewer."""
         check_update(update)
+        result = await self._update(who, update)
+        if result.review_id is not None:
+            decided = await self._consulted(who, Receipt(result.memory.id, 0, [], result.review_id))
+            if decided.memory is not None:
+                result = UpdateResult(decided.memory)
+        return replace(result, memory=await self._core.policies.masked(who, result.memory))
+
+    async def _update(self, who: Principal, update: Update) -> UpdateResult:
         if update.approval_required:
-            staged = await staging.stage_update(self._core, who, update)
-            return replace(staged, memory=await self._core.policies.masked(who, staged.memory))
+            return await staging.stage_update(self._core, who, update)
         try:
             memory = await write.update(
                 self._core, who, update.agent_id, update.id, lambda m: changed(m, update),
                 expected_version=update.expected_version,
             )  # fmt: skip
         except ReviewRequired as asked:
-            staged = await staging.stage_update(self._core, who, update, asked)
-            return replace(staged, memory=await self._core.policies.masked(who, staged.memory))
-        return UpdateResult(await self._core.policies.masked(who, memory))
+            return await staging.stage_update(self._core, who, update, asked)
+        return UpdateResult(memory)
 
     async def assert_fact(self, who: Principal, statement: Statement) -> AssertResult:
         """State something in the graph, or let it wait for a reviewer."""
         if statement.approval_required:
-            return await staging.stage_statement(self._core, who, statement)
+            return await self._consulted(who, await staging.stage_statement(self._core, who, statement))
         try:
             return await self.graph.assert_statement(who, statement)
         except ReviewRequired as asked:
-            return await staging.stage_statement(self._core, who, statement, asked)
+            return await self._consulted(who, await staging.stage_statement(self._core, who, statement, asked))
 
     async def forget(self, who: Principal, request: Forget) -> ForgetResult:
         if request.approval_required:
-            return await staging.stage_forget(self._core, who, request)
+            return await self._consulted(who, await staging.stage_forget(self._core, who, request))
         try:
             return await forget.forget(self._core, who, request)
         except ReviewRequired as asked:
-            return await staging.stage_forget(self._core, who, request, asked)
+            return await self._consulted(who, await staging.stage_forget(self._core, who, request, asked))
 
     async def delete(self, who: Principal, ref: str, agent: str | None = None) -> ForgetResult:
         """Forget the one memory that an id of any kind names, softly; nothing where it is not there."""
@@ -238,15 +251,30 @@ class Engine:
 
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:
-            return await staging.stage_merge(self._core, who, request)
+            return await self._consulted(who, await staging.stage_merge(self._core, who, request))
         try:
             return await merge.merge(self._core, who, request)
         except ReviewRequired as asked:
-            return await staging.stage_merge(self._core, who, request, asked)
+            return await self._consulted(who, await staging.stage_merge(self._core, who, request, asked))
 
     async def expire(self, who: Principal, request: Expire) -> ExpireResult:
         await self._recall_log.flush()  # a recall a moment ago must count before "not recalled" is decided
         return await expire.expire(self._core, who, request)
+
+    async def _consulted(self, who: Principal, staged: Staged) -> Staged:
+        """What was staged, or what became of it at once where another review system decides; refused where it
+        rejects."""
+        client = self._core.settings.governance_client
+        if client is None or staged.review_id is None:
+            return staged
+        decided = await consult(self.reviews, who, staged.review_id, client)
+        if decided is None:
+            return staged
+        if decided.outcome is None:
+            decision = decided.review["decision"]
+            why = f": {decision['reason']}" if "reason" in decision else ""
+            raise Forbidden(f"{decision['reviewer']} rejected it{why}", review_id=staged.review_id)
+        return cast("Staged", decided.outcome)
 
     # what destructive operations would do
 

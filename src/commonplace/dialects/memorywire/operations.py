@@ -356,6 +356,8 @@ class Memorywire:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
         if self._engine.note:
             answer["note"] = self._engine.note
+        if found.get("webhook"):
+            answer["webhook"] = found["webhook"]
         return answer
 
     # the knowledge graph

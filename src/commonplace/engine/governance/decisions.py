@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from commonplace.engine.core import RANK, REVIEW, Core
@@ -37,6 +37,7 @@ class Decision:
     merge_into: str | None = None
     forget: tuple[str, ...] = ()
     revision: int | None = None
+    identity: Any = None  # a dataclass {iss, sub, email?, name?}: who that is elsewhere, as the host knows
 
 
 @dataclass(slots=True)
@@ -86,9 +87,11 @@ def conclude(
         raise review_not_found(review_id)
     require_pending(core, record.value, decision, tx.now)
     require_other_eyes(core, who, record.value, decision)
-    made = {"approved": decision.approved, "reviewer": decision.reviewer, "reviewed_at": tx.now}
+    made: dict[str, Any] = {"approved": decision.approved, "reviewer": decision.reviewer, "reviewed_at": tx.now}
     if decision.reason is not None:
         made["reason"] = decision.reason
+    if decision.identity is not None:
+        made["identity"] = {n: v for n, v in asdict(decision.identity).items() if v is not None}
     value = {**record.value, "status": "approved" if decision.approved else "rejected", "decision": made}
     if decision.edited is not None:
         value |= {"request": decision.edited_request or value["request"], "edited": True}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from commonplace.engine.core import Core, check_agent_name
-from commonplace.engine.governance.policies import ReviewRequired
-from commonplace.engine.governance.staging import stage_statement
-from commonplace.engine.graph.graph import AssertResult, Graph
+from commonplace.engine.graph.graph import AssertResult
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE
 from commonplace.engine.palaces import palace_recall
@@ -39,11 +37,17 @@ class Palace:
 
 
 class Palaces:
-    def __init__(self, core: Core, recaller: Recaller, log: RecallLog, graph: Graph) -> None:
+    def __init__(
+        self,
+        core: Core,
+        recaller: Recaller,
+        log: RecallLog,
+        state: Callable[[Principal, Statement], Awaitable[AssertResult]],
+    ) -> None:
         self._core = core
         self._recaller = recaller
         self._log = log
-        self._graph = graph
+        self._state = state  # at once, or once a reviewer has approved
 
     # which there are
 
@@ -185,10 +189,7 @@ class Palaces:
     ) -> AssertResult:
         """State (subject, predicate, object); a confidence that is out of range counts as the nearest that is not."""
         said = Statement(name, *fact, min(max(confidence, 0.0), 1.0), provenance or None)
-        try:
-            return await self._graph.assert_statement(who, said)
-        except ReviewRequired as asked:
-            return await stage_statement(self._core, who, said, asked)
+        return await self._state(who, said)
 
 
 def _palace(record: Record) -> Palace:

@@ -10,8 +10,9 @@ from typing import Any
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.cache import CachedEmbedder
-from commonplace.engine.core import BACKUP, IDEMPOTENCY, REVIEW, SYSTEM, Core, require_operator
+from commonplace.engine.core import BACKUP, IDEMPOTENCY, RANK, REVIEW, SYSTEM, Core, require_operator
 from commonplace.engine.governance.decisions import as_of_now, may_see
+from commonplace.engine.governance.review_events import CURSOR, WEBHOOK
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.memory import expire
@@ -64,6 +65,8 @@ class Upkeep:
             "audit_entries": (await core.primary.audit_head(who.tenant))[0] + waiting,
             "redaction": {"mode": core.redactor.mode, "registered": len(core.redactor.secrets), **hidden},
         }
+        if RANK[who.role] >= RANK["reviewer"] and (told := await core.primary.record(who.tenant, WEBHOOK, CURSOR)):
+            found["webhook"] = {n: v for n, v in told.value.items() if n in ("error", "attempts", "failing_since")}
         if isinstance(core.primary, FileUpkeep):
             found |= await core.primary.sizes()
         if info is not None and isinstance(core.primary, Reindexable):
