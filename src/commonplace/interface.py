@@ -557,6 +557,7 @@ class MemoryInterface:
     async def revoke_learned(self, id: str) -> Document:
         """Take back what was learned of a pattern: only later decisions count.
 
+        >>> from commonplace.wire.errors import NotFound
         >>> try:
         ...     await memory.revoke_learned("0123456789abcdef")
         ... except NotFound:

@@ -74,7 +74,9 @@ def try_rules(
         return [(flat(each.get("content", "")), each.get("id", "")), each["rule"], each["operation"],
                 each["agent_id"], each["principal"], at]  # fmt: skip
 
-    counted = f"{plural(len(found['caught']), 'write')} of {found['looked_at']:,} in {plural(days, 'day')}"
+    counted = (
+        f"{plural(len(found['caught']), 'write')} of {found['looked_at']:,} in {days} day{'s' if days > 1 else ''}"
+    )
     table = Table(
         ["write", "rule", "operation", "agent", "by", "at"],
         [row(each, minute(each["at"])) for each in found["caught"]],

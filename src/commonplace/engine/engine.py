@@ -243,7 +243,11 @@ class Engine:
             memory = await read.find(self._core, who, ref, agent)
         except NotFound:
             return ForgetResult([], self._core.primary.name, erased=False)
-        return await self.forget(who, Forget(memory.agent_id, [memory.id]))
+        try:
+            return await forget.delete(self._core, who, memory)
+        except ReviewRequired as asked:
+            request = Forget(memory.agent_id, [memory.id])
+            return await self._consulted(who, await staging.stage_forget(self._core, who, request, asked))
 
     async def undelete(self, who: Principal, agent_id: str, id: str, *, reason: str | None = None) -> Memory:
         """Bring back what was forgotten or archived, and not erased, as its next version."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -16,6 +17,8 @@ from commonplace.wire.errors import Forbidden
 from commonplace.wire.record import ALL_AGENTS, Memory, Principal
 
 POLICY, RULES = "policy", "rules"
+#: For so long rules that were read are used again: looking at every call would cost a recall a tenth of its time.
+REFRESH_SECONDS = 0.25
 _LISTED = frozenset({"agent", "user", "type", "kind", "source", "dialect", "principal", "operation", "findings"})
 
 
@@ -55,6 +58,7 @@ def configured_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]
 class _Compiled:
     documents: Any
     rules: tuple[Rule, ...]
+    read_at: float
 
 
 class Policies:
@@ -67,15 +71,20 @@ class Policies:
         self._learn_after = learn_after
 
     async def in_force(self, tenant: str) -> tuple[Rule, ...]:
-        """The operator's, then the tenant's own, as they are now: another process may have changed them."""
+        """The operator's, then the tenant's own."""
         return (*self.configured, *await self.own(tenant))
 
     async def own(self, tenant: str) -> tuple[Rule, ...]:
+        """At once as this process has made them; another's are noticed within `REFRESH_SECONDS`."""
+        known, now = self._compiled.get(tenant), time.monotonic()
+        if known is not None and now - known.read_at < REFRESH_SECONDS:
+            return known.rules
         record = await self._primary.record(tenant, POLICY, RULES)
         documents = [] if record is None else record.value["rules"]
-        known = self._compiled.get(tenant)
         if known is None or known.documents != documents:
-            known = self._compiled[tenant] = _Compiled(documents, parse_rules(documents, "rules"))
+            known = _Compiled(documents, parse_rules(documents, "rules"), now)
+        known.read_at = now
+        self._compiled[tenant] = known
         return known.rules
 
     async def replace_own(self, who: Principal, documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
@@ -88,6 +97,7 @@ class Policies:
             audit.append(tx, who, "set_policies", ALL_AGENTS, [audit.part(None, said)])
 
         await self._primary.transact(who.tenant, work)
+        self._compiled.pop(who.tenant, None)
         return parsed
 
     # writing

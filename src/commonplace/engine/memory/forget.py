@@ -220,6 +220,18 @@ async def finish_erasure(core: Core, who: Principal, erased: Sequence[Memory], r
     result.error = result.error or why
 
 
+async def delete(core: Core, who: Principal, memory: Memory) -> ForgetResult:
+    """Forget one memory that was found, softly."""
+    core.require(who, memory.agent_id, "writer")
+    await core.policies.admit_all(who, "forget", [memory])
+    done = await core.transact(
+        who.tenant, lambda tx: apply_forget(tx, core, who, memory.agent_id, [memory], hard=False)
+    )
+    if done and must_erase(memory):
+        await core.delete_copies()
+    return ForgetResult(done, core.primary.name, erased=False)
+
+
 def by_filter(request: Forget) -> bool:
     """Whether what memories say chose them, so that one corrected meanwhile was never meant."""
     return not request.ids or bool(request.filter)
