@@ -74,9 +74,8 @@ def try_rules(
         return [(flat(each.get("content", "")), each.get("id", "")), each["rule"], each["operation"],
                 each["agent_id"], each["principal"], at]  # fmt: skip
 
-    counted = (
-        f"{plural(len(found['caught']), 'write')} of {found['looked_at']:,} in {days} day{'s' if days > 1 else ''}"
-    )
+    lately = "1 day" if days == 1 else f"{days} days"
+    counted = f"{plural(len(found['caught']), 'write')} of {found['looked_at']:,} in {lately}"
     table = Table(
         ["write", "rule", "operation", "agent", "by", "at"],
         [row(each, minute(each["at"])) for each in found["caught"]],

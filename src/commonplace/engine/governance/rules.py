@@ -136,7 +136,7 @@ def _expression(pattern: str, at: str) -> Any:
     """Matched in time that grows with the text alone, whatever the pattern: whoever writes a text must not be able to
     stop the server by it."""
     try:
-        import re2  # type: ignore[import-not-found,unused-ignore]  # by whoever has such a rule, not at every start
+        import re2  # by whoever has such a rule, not at every start
     except ImportError:
         raise Unavailable(f"{at} needs the package google-re2: pip install google-re2") from None
     options = re2.Options()
