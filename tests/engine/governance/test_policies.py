@@ -179,6 +179,18 @@ async def _note(subject: Subject) -> Any:
     return await subject.engine.run_notes.add(WHO, run_, "scratchpad", MemoryScope("agent"), BAD)
 
 
+@pytest.mark.parametrize("action", ["reject", "redact"])
+def test_a_vouch_is_governed(subject: Subject, run: Any, action: str) -> None:
+    vouch = {
+        "id": "v", "created_at": "2026-01-01T00:00:00Z", "voucher": {"agent_id": "a"}, "subject": {"agent_id": "b"},
+        "claim": {"domain": "d", "statement": BAD, "level": "expert"}, "confidence": {"level": "high", "reason": "r"},
+        "evidence": {"context": "c", "interaction_refs": [], "outcome": "o"}, "scope": {}, "signatures": {},
+    }  # fmt: skip
+    rules(subject, run, bad(action))
+    with pytest.raises(PolicyRefusal):
+        run(subject.engine.peers.keep_vouch(WHO, vouch, authenticated=True))
+
+
 # ways around
 
 
@@ -238,6 +250,34 @@ def test_a_rule_about_remember_holds_for_changed_text_and_not_for_other_changes(
     with pytest.raises(PolicyRefusal):
         updated(subject, run)
     assert run(subject.engine.update(WHO, Update("agent", old, confidence=0.5))).memory.confidence == 0.5
+
+
+def test_a_rule_about_remember_holds_for_what_a_change_makes_it_cover(subject: Subject, run: Any) -> None:
+    """Sure when it is written, and doubtful a moment later; shared with nobody, and then with everyone."""
+    id = run(subject.remember("harmless", confidence=0.9))
+    rules(
+        subject, run,
+        {"when": {"operation": ["remember"], "confidence_below": 0.5}, "action": "reject"},
+        {"when": {"operation": ["remember"], "privacy_intent": {"share_with": ["*"]}}, "action": "review"},
+    )  # fmt: skip
+    with pytest.raises(PolicyRefusal):
+        run(subject.engine.update(WHO, Update("agent", id, confidence=0.1)))
+    shared = run(subject.engine.update(WHO, Update("agent", id, privacy_intent={"share_with": ["*"]})))
+    assert shared.review_id is not None
+
+
+def test_withdrawing_what_waits_is_forgetting_it(subject: Subject, run: Any) -> None:
+    staged(subject, run)
+    rules(subject, run, bad("reject", operation=["forget"]))
+    with pytest.raises(PolicyRefusal):
+        run(subject.engine.forget(WHO, Forget("agent", (), {"type": "semantic"}, hard_delete=True)))
+    assert len(run(subject.engine.reviews.list(WHO))) == 1
+
+
+def test_a_palace_says_nothing_of_itself_that_is_withheld(subject: Subject, run: Any) -> None:
+    run(subject.engine.palaces.set_identity(WHO, "agent", BAD))
+    rules(subject, run, bad("reject", operation=["recall"]))
+    assert run(subject.engine.palaces.recall(WHO, "agent", "who", 5)).identity is None
 
 
 FORGETS: dict[str, Way] = {

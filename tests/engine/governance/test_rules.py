@@ -171,6 +171,12 @@ def test_redacting_takes_out_what_matches_wherever_it_stands() -> None:
     assert not covers({"content": "(?i)salary"}, clean)
 
 
+def test_two_keys_that_become_one_keep_both_values() -> None:
+    clean = redacted_memory(rule("redact", content="salary|wage"), memory("x", metadata={"salary": 1, "wage": 2}))
+    assert clean is not None
+    assert sorted(clean.metadata.values()) == [1, 2]
+
+
 def test_what_shows_only_without_invisible_characters_goes_as_a_whole() -> None:
     assert redacted_text(rule("redact", content="salary"), "her sal\u200bary") == "<REDACTED:it>"
     assert redacted_text(rule("redact", findings=["zero_width"]), "her sal\u200bary") == "her salary"

@@ -118,7 +118,8 @@ class Policies:
         if not in_force:
             return memory
         brings = before is None or rules.memory_texts(before) != rules.memory_texts(memory)
-        proposal = rules.of_memory(operation, who, memory, dialect or who.dialect, brings_text=brings)
+        was = None if before is None else rules.of_memory(operation, who, before, dialect or who.dialect)
+        proposal = rules.of_memory(operation, who, memory, dialect or who.dialect, brings_text=brings, before=was)
         verdict = rules.first_match(in_force, proposal)
         await self._enforce(who, verdict, [proposal], reviewed)
         if verdict.action != "redact" or verdict.rule is None:

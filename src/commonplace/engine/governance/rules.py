@@ -22,7 +22,8 @@ Action = Literal["allow", "review", "reject", "redact"]
 STRICTNESS: dict[str, int] = {action: n for n, action in enumerate(("allow", "redact", "review", "reject"))}
 Operation = Literal["remember", "update", "forget", "merge", "statement", "attestation", "recall"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-MAX_RULES = 200
+#: Operations by which what is remembered becomes something else.
+_CHANGES = ("update", "merge", "attestation")
 EXAMPLE = '{"name": "salaries", "when": {"content": "(?i)salary"}, "action": "review"}'
 
 _PATTERNS = ("agent", "user", "kind", "source", "dialect", "principal", "type")
@@ -70,6 +71,7 @@ class Proposal:
     privacy: Mapping[str, Any] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
     brings_text: bool = False  # whether text comes into memory by it, whatever the operation is called
+    before: Proposal | None = None  # what it would change, as it is
 
 
 @dataclass(slots=True, frozen=True)
@@ -161,8 +163,19 @@ def strictest(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def matches(rule: Rule, proposal: Proposal) -> bool:
-    if not _covers_operation(rule, proposal):
+    if not rule.operation:
+        return proposal.operation != "recall" and _holds(rule, proposal)
+    if proposal.operation in rule.operation:
+        return _holds(rule, proposal)
+    # What must not be remembered must not come in by changing or joining what is harmless either: as new text, or as
+    # something else that the rule looks at and that was not so before.
+    if "remember" not in rule.operation or proposal.operation not in _CHANGES or not _holds(rule, proposal):
         return False
+    return proposal.brings_text or (proposal.before is not None and not _holds(rule, proposal.before))
+
+
+def _holds(rule: Rule, proposal: Proposal) -> bool:
+    """Whether its conditions hold, all but the operation."""
     for name, patterns in rule.patterns.items():
         value = getattr(proposal, name)
         if value is None or not any(covers(pattern, value) for pattern in patterns):
@@ -174,13 +187,6 @@ def matches(rule: Rule, proposal: Proposal) -> bool:
     if rule.findings and not any(covers(p, found) for p in rule.findings for found in findings(proposal.texts)):
         return False
     return rule.content is None or any(_found(rule.content, text) for text in proposal.texts)
-
-
-def _covers_operation(rule: Rule, proposal: Proposal) -> bool:
-    if not rule.operation:
-        return proposal.operation != "recall"
-    # What must not be remembered must not come in by changing or joining what is harmless either.
-    return proposal.operation in rule.operation or ("remember" in rule.operation and proposal.brings_text)
 
 
 def _private(privacy: Mapping[str, Any], name: str, wanted: Any) -> bool:
@@ -245,11 +251,12 @@ def strings(value: Any) -> Iterable[str]:
 
 
 def of_memory(
-    operation: Operation, who: Principal, memory: Memory, dialect: str = "", *, brings_text: bool = False
-) -> Proposal:
+    operation: Operation, who: Principal, memory: Memory, dialect: str = "", *, brings_text: bool = False,
+    before: Proposal | None = None,
+) -> Proposal:  # fmt: skip
     return Proposal(
         operation, who.name, memory.agent_id, dialect, memory.user_id, memory.type, memory.kind or memory.type,
-        memory.source, memory.confidence, memory.privacy, memory_texts(memory), brings_text,
+        memory.source, memory.confidence, memory.privacy, memory_texts(memory), brings_text, before,
     )  # fmt: skip
 
 
@@ -304,7 +311,13 @@ def _redacted(rule: Rule, value: Any) -> Any:
     if isinstance(value, str):
         return redacted_text(rule, value)
     if isinstance(value, dict):
-        return {redacted_text(rule, key): _redacted(rule, each) for key, each in value.items()}
+        clean: dict[str, Any] = {}
+        for key, each in value.items():
+            kept = spelled = redacted_text(rule, key)
+            while kept in clean:  # two keys lost what told them apart, and neither value may be lost
+                kept = f"{spelled} ({len(clean)})"
+            clean[kept] = _redacted(rule, each)
+        return clean
     if isinstance(value, (list, tuple)):
         return [_redacted(rule, each) for each in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool) and rule.content is not None:

@@ -119,7 +119,9 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     reach = await reach_of(core, who, request)
     request = await redact_reason(core, request)
     memories = await _select(core, who, request, reach)
-    await core.policies.admit_all(who, "forget", memories)
+    if await core.policies.in_force(who.tenant):
+        drafts = await select_drafts(core, who, request, reach, memories)
+        await core.policies.admit_all(who, "forget", [*memories, *drafts])
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
     counts = dict.fromkeys(reach.agents, 0)
     todo, meant = memories, dict.fromkeys(m.id for m in memories)

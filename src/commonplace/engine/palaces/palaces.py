@@ -171,6 +171,9 @@ class Palaces:
         found = await palace_recall.recall(self._core, who, name, text, k, palace.identity, deep=deep)
         show = await self._core.policies.reader(who)
         found.hits = [replace(hit, memory=seen) for hit in found.hits if (seen := show(hit.memory)) is not None]
+        if found.identity is not None:
+            said = show(Memory("", who.tenant, name, "semantic", found.identity, kind="identity"))
+            found.identity = None if said is None else said.content
         shown = {hit.memory.id for hit in found.hits}
         await self._recaller.log(who, (name,), text, [id for id in found.found if id in shown])
         return found

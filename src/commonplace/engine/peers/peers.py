@@ -335,6 +335,9 @@ class Peers:
         kept = StoredVouch(vouch, authenticated and who.may_use(vouch["voucher"]["agent_id"]))
         now = self._core.clock()
         vouches.check(kept, now)
+        # It is no memory, but it is kept, and shown to whoever asks for vouches; what is signed cannot be redacted.
+        said = Memory("", who.tenant, kept.voucher, "semantic", "", kind="vouch", provenance={"attestation": vouch})
+        await self._core.policies.admit_memory(who, "attestation", said, reviewed=True)
         peers = await self.bindings(who.tenant)
         asking = RequesterTrust(kept.voucher, 0, "all" if kept.sent_in else "shared", known=kept.voucher in peers)
         if trust.declines(self._core.settings.mrp.decline, asking, vouch["voucher"].get("public_key"), peers.values()):
