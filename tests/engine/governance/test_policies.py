@@ -182,7 +182,7 @@ async def _note(subject: Subject) -> Any:
 @pytest.mark.parametrize("action", ["reject", "redact"])
 def test_a_vouch_is_governed(subject: Subject, run: Any, action: str) -> None:
     vouch = {
-        "id": "v", "created_at": "2026-01-01T00:00:00Z", "voucher": {"agent_id": "a"}, "subject": {"agent_id": "b"},
+        "id": "v", "created_at": "2025-01-01T00:00:00Z", "voucher": {"agent_id": "a"}, "subject": {"agent_id": "b"},
         "claim": {"domain": "d", "statement": BAD, "level": "expert"}, "confidence": {"level": "high", "reason": "r"},
         "evidence": {"context": "c", "interaction_refs": [], "outcome": "o"}, "scope": {}, "signatures": {},
     }  # fmt: skip
