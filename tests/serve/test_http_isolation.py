@@ -168,7 +168,8 @@ ATTEMPTS: dict[str, Make] = {
 }
 #: Named with the caller's own agent these do something that is the caller's right.
 OWN_AGENT_IS_FINE = {"remember", "remember_batch", "expire", "preview_expire", "list", "audit", "recall", "amp_store",
-                     "amp_search", "amp_list", "amp_agent_status", "openwop_ref", "kg_assert", "try_policies"}  # fmt: skip
+                     "amp_search", "amp_list", "amp_agent_status", "openwop_ref", "kg_assert",
+                     "try_policies"}  # fmt: skip
 
 
 def send(guarded: TokenServer, token: str, route: Route, attempt: Attempt) -> Answer:
