@@ -94,6 +94,14 @@ class BlockingMemory:
     review = blocking(MemoryInterface.review)
     approve = blocking(MemoryInterface.approve)
     reject = blocking(MemoryInterface.reject)
+    edit_review = blocking(MemoryInterface.edit_review)
+    decide_many = blocking(MemoryInterface.decide_many)
+
+    policies = blocking(MemoryInterface.policies)
+    set_policies = blocking(MemoryInterface.set_policies)
+    try_policies = blocking(MemoryInterface.try_policies)
+    learned_policies = blocking(MemoryInterface.learned_policies)
+    revoke_learned = blocking(MemoryInterface.revoke_learned)
 
     audit = blocking(MemoryInterface.audit)
     verify_audit = blocking(MemoryInterface.verify_audit)

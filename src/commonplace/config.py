@@ -16,6 +16,7 @@ MIB = 1024 * 1024
 _LAST_PORT = 65_535
 _LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
 _MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "lifecycle.interval"}
+_MAY_BE_ZERO |= {"governance.review_days", "governance.auto_allow_after"}
 _UNITS = {
     "index_mb": "of megabytes",
     "max_body": "of bytes",
@@ -51,6 +52,18 @@ class MrpConfig:
 
 
 @dataclass(slots=True, frozen=True)
+class GovernanceConfig:
+    """The table [governance]: how reviews are decided, and what becomes of those that are not approved."""
+
+    four_eyes: bool = False  # whether nobody may approve what they asked for or edited
+    rejected: str = "keep"  # what a rejected review quotes: kept for the audit, or "erase"
+    review_days: int = 0  # after which a review that nobody decided expires; 0 is never
+    webhook: str = ""  # an address that is told of new and decided reviews, each message signed
+    webhook_secret_env: str = "COMMONPLACE_WEBHOOK_SECRET"  # names the variable with the key of the signatures
+    auto_allow_after: int = 0  # approvals in a row, after which a rule's review is no longer asked for; 0 is never
+
+
+@dataclass(slots=True, frozen=True)
 class LimitsConfig:
     """The table [limits]: what a connection may cost the server before anyone knows whose it is."""
 
@@ -76,12 +89,14 @@ class LifecycleConfig:
 _TABLES: dict[str, type[Any]] = {
     "redaction": RedactionConfig,
     "mrp": MrpConfig,
+    "governance": GovernanceConfig,
     "limits": LimitsConfig,
     "lifecycle": LifecycleConfig,
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
     "mrp": {"decline": ("none", "strangers", "all")},
+    "governance": {"rejected": ("keep", "erase")},
 }
 
 
@@ -105,6 +120,8 @@ class Config:
     openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
+    governance: GovernanceConfig = field(default_factory=GovernanceConfig)
+    policy: tuple[dict[str, Any], ...] = ()  # the rules of [[policy]]; the engine reads them
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
 
@@ -113,7 +130,7 @@ class Config:
         return self.store or f"sqlite://{(self.data / DATABASE).absolute()}"
 
 
-_DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in ("data", *_TABLES)}
+_DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in ("data", "policy", *_TABLES)}
 
 
 def load(*, data: str | Path | None = None, **flags: Any) -> Config:
@@ -128,9 +145,16 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
         settings[name] = _typed(name, _DEFAULTS[name], settings[name])
     for name in _TABLES:
         settings[name] = _table(name, settings.get(name, {}))
+    settings["policy"] = _rules(settings.get("policy", ()))
     if settings.get("traces", "") not in ("", "otlp"):
         raise ValidationError(f"traces must be otlp or nothing, not {settings['traces']!r}", field="traces")
     return Config(folder, **settings)
+
+
+def _rules(given: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(given, (list, tuple)) or not all(isinstance(rule, dict) for rule in given):
+        raise ValidationError("policy is a list of tables, each begun by a line [[policy]]", field="policy")
+    return tuple(given)
 
 
 def _table(name: str, given: Any) -> Any:
@@ -203,7 +227,7 @@ def _file(path: Path) -> dict[str, Any]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValidationError(f"{path} is not valid TOML: {error}") from error
-    known = {*_DEFAULTS, *_TABLES}
+    known = {*_DEFAULTS, *_TABLES, "policy"}
     unknown = sorted(set(document) - known)
     if unknown:
         raise ValidationError(f"{path}: unknown setting {unknown[0]!r}; there are {', '.join(sorted(known))}")

@@ -53,6 +53,9 @@ class MemoryInterface:
     async def _decide(self, review_id: str, decision: Document) -> Document:
         raise NotImplementedError
 
+    async def _edit_review(self, review_id: str, edit: Document) -> Document:
+        raise NotImplementedError
+
     def _request(self, parameters: Mapping[str, Any]) -> Document:
         """A method's parameters (its `locals()`) as the request that they are the fields of."""
         return {"agent_id": self.agent_id, **_given(parameters)}
@@ -532,7 +535,7 @@ class MemoryInterface:
     # reviews
 
     async def reviews(self, status: str | None = "pending") -> Documents:
-        """The reviews that are pending, approved or rejected; with None all of them.
+        """The reviews that are pending, approved, rejected or expired; with None all of them.
 
         >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
         >>> [review["operation"] for review in await memory.reviews()]
@@ -558,6 +561,7 @@ class MemoryInterface:
         reason: str | None = None,
         request: Document | None = None,
         apply: Document | None = None,
+        revision: int | None = None,
     ) -> Document:
         """Let a staged write happen; the review, as decided, with its outcome.
 
@@ -565,13 +569,14 @@ class MemoryInterface:
             reviewer: Who decides, where no token says so.
             request: What happens instead of what was asked.
             apply: A new memory joins another ({"merge_into": id}) or takes the place of others ({"forget": [ids]}).
+            revision: That of the review that was looked at: another one is a conflict that carries the fresh review.
 
         >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
         >>> (pending,) = await memory.reviews()
         >>> (await memory.approve(pending["id"], reviewer="carol"))["outcome"]["id"] == waiting.id
         True
         """
-        fields = {"reviewer": reviewer, "reason": reason, "request": request, "apply": apply}
+        fields = {"reviewer": reviewer, "reason": reason, "request": request, "apply": apply, "revision": revision}
         return await self._decide(review_id, {"approved": True, **_given(fields)})
 
     async def reject(self, review_id: str, *, reviewer: str | None = None, reason: str | None = None) -> Document:
@@ -583,6 +588,76 @@ class MemoryInterface:
         'rejected'
         """
         return await self._decide(review_id, {"approved": False, **_given({"reviewer": reviewer, "reason": reason})})
+
+    async def edit_review(self, review_id: str, request: Document, *, revision: int | None = None) -> Document:
+        """Ask for something else instead; the review goes on waiting, at its next revision.
+
+        >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
+        >>> request = {"agent_id": memory.agent_id, "type": "semantic", "content": "Bob kept bees"}
+        >>> (await memory.edit_review(waiting.review_id, request))["revision"]
+        2
+        """
+        return await self._edit_review(review_id, {"request": request, **_given({"revision": revision})})
+
+    async def decide_many(
+        self, review_ids: Sequence[str], approved: bool, *, reviewer: str | None = None, reason: str | None = None
+    ) -> Documents:
+        """The same decision about many reviews: of each {id, status}, or {id, error}.
+
+        >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
+        >>> [each["status"] for each in await memory.decide_many([waiting.review_id], True)]
+        ['approved']
+        """
+        decision = {"ids": list(review_ids), "approved": approved, **_given({"reviewer": reviewer, "reason": reason})}
+        return await self._call(Documents, "decide_many", decision)
+
+    # policies
+
+    async def policies(self) -> Document:
+        """{rules, configured}: the tenant's own rules, and those of the configuration, which are asked first.
+
+        >>> (await memory.policies())["rules"]
+        []
+        """
+        return await self._call(Document, "policies", {})
+
+    async def set_policies(self, rules: Sequence[Document]) -> Document:
+        """Make these the tenant's own rules, all of them; they hold from the next request on.
+
+        >>> rule = {"name": "other agents", "when": {"dialect": ["mrp"]}, "action": "review"}
+        >>> [each["name"] for each in (await memory.set_policies([rule]))["rules"]]
+        ['other agents']
+        """
+        return await self._call(Document, "set_policies", {"rules": list(rules)})
+
+    async def try_policies(self, rules: Sequence[Document], *, days: int = 30) -> Document:
+        """{looked_at, counts, caught}: which writes of the last days these rules would have caught; nothing changes.
+
+        >>> rule = {"name": "everything", "action": "review"}
+        >>> (await memory.try_policies([rule]))["counts"]
+        {'everything': 1}
+        """
+        return await self._call(Document, "try_policies", {"rules": list(rules), "days": days})
+
+    async def learned_policies(self) -> Documents:
+        """What reviewers always approve, and whether it is allowed without them by now.
+
+        >>> await memory.learned_policies()
+        []
+        """
+        return await self._call(Documents, "learned_policies", {})
+
+    async def revoke_learned(self, id: str) -> Document:
+        """Take back what was learned of a pattern: only later decisions count.
+
+        >>> from commonplace.wire.errors import NotFound
+        >>> try:
+        ...     await memory.revoke_learned("0123456789abcdef")
+        ... except NotFound:
+        ...     print("nothing was learned of it")
+        nothing was learned of it
+        """
+        return await self._call(Document, "revoke_learned", {"id": id})
 
     # audit
 

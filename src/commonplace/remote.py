@@ -41,14 +41,22 @@ _ROUTES = {
     "reviews": "GET reviews",
     "review": "GET reviews/{id}",
     "decide": "POST reviews/{id}",
+    "edit_review": "PATCH reviews/{id}",
+    "decide_many": "POST reviews",
+    "policies": "GET policies",
+    "set_policies": "PUT policies",
+    "try_policies": "POST policies/dry-run",
+    "learned_policies": "GET policies/learned",
+    "revoke_learned": "DELETE policies/learned/{id}",
     "audit": "GET audit",
     "verify_audit": "GET audit/verify",
     "status": "GET status",
     "health": "GET health",
 }
 #: The field of an answer that holds the list a method gives.
-_LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews"}
-_DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason")  # also under `decision`
+_LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews",
+          "decide_many": "results", "learned_policies": "learned"}  # fmt: skip
+_DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason", "identity")  # also under `decision`
 
 
 class RemoteMemory(MemoryInterface):
@@ -100,11 +108,14 @@ class RemoteMemory(MemoryInterface):
         decided = await self._send("decide", {"id": review_id, **decision})
         return {name: value for name, value in decided.items() if name not in _DECIDED_TWICE}
 
+    async def _edit_review(self, review_id: str, edit: Document) -> Document:
+        return await self._send("edit_review", {"id": review_id, **edit})
+
     async def _send(self, operation: str, request: Document) -> Document:
         method, path = _ROUTES.get(operation, f"POST {operation}").split()
         if "{id}" in path:
             path = path.format(id=quote(request.pop("id"), safe=""))
-        if method != "GET":
+        if method not in ("GET", "DELETE"):
             return await self._client.call(method, f"/v0/{path}", request)
         query = urlencode({name: json.dumps(value) if name == "filter" else value for name, value in request.items()})
         return await self._client.call(method, f"/v0/{path}?{query}" if query else f"/v0/{path}")

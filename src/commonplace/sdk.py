@@ -14,12 +14,12 @@ from commonplace.blocking import BlockingMemory, blocking
 from commonplace.dialects.memorywire import Memorywire, dispatch
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder, open_recorded
-from commonplace.engine import Engine, Progress, Settings
+from commonplace.engine import Engine, GovernanceClient, Progress, Settings
 from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.models import DecideRequest, RememberResponse
+from commonplace.wire.models import DecideRequest, EditReviewRequest, RememberResponse
 from commonplace.wire.record import Clock, Principal, system_clock
 from commonplace.wire.validate import parse
 
@@ -36,6 +36,7 @@ async def open_engine(
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
     settings.lifecycle = config.lifecycle
+    settings.governance, settings.policy = config.governance, config.policy
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb))
     try:
@@ -71,6 +72,7 @@ class Memory(MemoryInterface):
         embedder: An embedder or its name; "none" leaves recall to keywords.
         principal: Who asks, where not everything may be read and written.
         clock: The time in milliseconds, for tests.
+        governance: A review system of your own (a `GovernanceClient`), asked about everything that is staged.
 
     >>> async with Memory(agent_id="assistant") as memory:
     ...     await memory.remember("Alice is allergic to peanuts", user_id="alice")
@@ -86,6 +88,7 @@ class Memory(MemoryInterface):
         embedder: str | Embedder | None = None,
         principal: Principal | None = None,
         clock: Clock = system_clock,
+        governance: GovernanceClient | None = None,
     ) -> None:
         if stores is not None and len(stores) != 1:
             raise ValidationError(
@@ -101,6 +104,7 @@ class Memory(MemoryInterface):
         self.agent_id = self.config.agent
         self._who = principal or Principal()
         self._clock = clock
+        self._settings = Settings(governance_client=governance)
         self._engine: Engine | None = None
         self._opening: asyncio.Lock | None = None
 
@@ -110,7 +114,9 @@ class Memory(MemoryInterface):
             self._opening = self._opening or asyncio.Lock()
             async with self._opening:
                 if self._engine is None:
-                    self._engine = await open_engine(self.config, embedder=self._embedder, clock=self._clock)
+                    self._engine = await open_engine(
+                        self.config, embedder=self._embedder, clock=self._clock, settings=self._settings
+                    )
         return self._engine
 
     async def _call(self, answer: type[T], operation: str, request: Document) -> T:
@@ -127,7 +133,13 @@ class Memory(MemoryInterface):
     async def _decide(self, review_id: str, decision: Document) -> Document:
         given = parse(DecideRequest, decision)
         wire = Memorywire(await self.engine(), self._who)
-        return await wire.decide(review_id, given.approved, given.reviewer, given.reason, given.request, given.apply)
+        return await wire.decide(
+            review_id, given.approved, given.reviewer, given.reason, given.request, given.apply, given.revision
+        )
+
+    async def _edit_review(self, review_id: str, edit: Document) -> Document:
+        given = parse(EditReviewRequest, edit)
+        return await Memorywire(await self.engine(), self._who).edit_review(review_id, given.request, given.revision)
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         return await Memorywire(await self.engine(), self._who).verify_audit(progress)
@@ -191,8 +203,12 @@ class SyncMemory(BlockingMemory):
         embedder: str | Embedder | None = None,
         principal: Principal | None = None,
         clock: Clock = system_clock,
+        governance: GovernanceClient | None = None,
     ) -> None:
-        memory = Memory(agent_id, stores=stores, data=data, embedder=embedder, principal=principal, clock=clock)
+        memory = Memory(
+            agent_id, stores=stores, data=data, embedder=embedder, principal=principal, clock=clock,
+            governance=governance,
+        )  # fmt: skip
         super().__init__(memory)
         self.config = memory.config
 

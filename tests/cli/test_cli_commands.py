@@ -453,7 +453,7 @@ def test_status_says_once_that_vectors_are_missing(cli, remember: Remember, monk
 
 def test_status_says_what_needs_attention(cli) -> None:
     cli("remember", "wait", "--approval")
-    assert "1 change waiting for approval; run `commonplace reviews list`" in cli("status").err
+    assert "1 change waiting for approval; run `commonplace review list`" in cli("status").err
 
 
 def test_model_list_and_verify(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -581,7 +581,8 @@ def test_a_review_says_why(cli, remember: Remember) -> None:
     cli("kg", "assert", "Bob", "likes", "water")
     for command in (("remember", "three"), ("forget", one), ("merge", one, two), changed, stated):
         assert cli(*command, *why, "--json").code == 0
-        assert "waits for approval" in cli(*command, *why).out
+        review = cli(*command, *why).out.rstrip("\n").partition("waits for approval: commonplace review show ")[2]
+        assert cli("review", "show", review, "--json").json["id"] == review
     reviews = cli("reviews", "list", "--json").json["reviews"]
     assert [review["reasoning"] for review in reviews] == ["Bob asked for it"] * 10
     assert (cli("get", one, "--json").json["content"], "tea" in cli("kg", "query", "Bob").out) == ("one", False)
@@ -592,6 +593,73 @@ def test_a_review_says_why(cli, remember: Remember) -> None:
     assert cli("reviews", "approve", update).out == f"approved: update {one}\n"
     assert cli("reviews", "approve", statement).code == 0
     assert (cli("get", one, "--json").json["content"], "tea" in cli("kg", "query", "Bob").out) == ("uno", True)
+
+
+def test_review_edit_apply_and_many(cli, remember: Remember) -> None:
+    old = remember("payments up to 300")
+
+    def stage(text: str) -> str:
+        return str(cli("remember", text, "--approval", "--json").json["review_id"])
+
+    first = stage("payments up to 400")
+    shown = cli("review", "show", first).out
+    assert f"~ {old}" in shown
+    assert "contradicts: payments up to 300" in shown
+    assert cli("review", "edit", first, "--json").json["error"]["code"] == "validation_error"
+    said = cli("review", "edit", first, "--content", "payments up to 500").out
+    assert said == f"edited: remember {first}, revision 2\n"
+    assert "edited by local; revision 2" in cli("review", "show", first).out
+    refused = cli("review", "apply", first, "--forget", old, "--revision", "1", "--json").json["error"]
+    assert (refused["code"], refused["details"]["review"]["revision"]) == ("conflict", 2)
+    assert cli("review", "apply", first, "--json").json["error"]["code"] == "validation_error"
+    assert cli("review", "apply", first, "--forget", old, "--revision", "2").code == 0
+    assert [m["content"] for m in cli("list", "--json").json["memories"]] == ["payments up to 500"]
+    one, two, three = stage("one"), stage("two"), stage("three")
+    assert cli("review", "approve", one, two).out == "approved 2 of 2 reviews\n"
+    mixed = cli("review", "reject", two, three)
+    assert (mixed.code, mixed.out) == (1, "rejected 1 of 2 reviews\n")
+    assert "was approved already" in mixed.err
+    assert cli("review", "approve", one, three, "--request", "{}", "--json").json["error"]["code"] == "validation_error"
+
+
+def test_policy(cli, remember: Remember, tmp_path: Path) -> None:
+    remember("her salary is high")
+    remember("she likes tea")
+    found = cli("policy", "test", "--content", "(?i)SALARY", "--json").json
+    assert (found["looked_at"], found["counts"]) == (2, {"test": 1})
+    assert "would have caught 1 write of 2 in 30 days" in cli("policy", "test", "--content", "salary").err
+    assert cli("policy", "test", "--when", "kind=semantic", "--json").json["counts"] == {"test": 2}
+    assert cli("policy", "test", "--json").json["error"]["code"] == "validation_error"
+    wrong = cli("policy", "test", "--content", "(", "--json").json["error"]
+    assert "rules[0].when.content" in wrong["message"]
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps({"rules": [{"name": "pay", "when": {"content": "salary"}, "action": "review"}]}))
+    assert cli("policy", "set", str(file)).out == "1 rule in force from now on\n"
+    assert "pay" in cli("policy", "list").out
+    staged = cli("remember", "his salary is low", "--json").json
+    assert staged["pending_approval"] is True
+    assert cli("review", "show", staged["review_id"], "--json").json["rule"] == "pay"
+    assert cli("policy", "learned", "--json").json == {"learned": []}
+    assert cli("policy", "revoke", "nothing", "--json").json["error"]["code"] == "not_found"
+
+
+def test_rules_of_the_configuration(cli, data: Path) -> None:
+    data.mkdir(parents=True, exist_ok=True)
+    settings = data / "commonplace.toml"
+    settings.write_text(
+        '[[policy]]\nname = "pay"\naction = "reject"\nnote = "ask Carol"\n[policy.when]\n'
+        'content = "salary"\nagent = "*"\n'
+    )
+    refused = cli("remember", "her salary is high", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "forbidden")
+    assert "'pay' refuses this remember: ask Carol" in refused.json["error"]["message"]
+    assert "commonplace.toml" in cli("policy", "list").out
+    settings.write_text('[[policy]]\nname = "pay"\naction = "forbid"\n')
+    wrong = cli("remember", "tea", "--json").json["error"]
+    assert "action" in wrong["message"]
+    assert "a rule looks like" in wrong["message"]
+    settings.write_text("policy = 3\n")
+    assert "[[policy]]" in cli("remember", "tea", "--json").json["error"]["message"]
 
 
 def test_piped_lists_say_whole_times(cli) -> None:

@@ -71,4 +71,4 @@ def test_no_folder_is_not_the_folder_one_is_in(cli, tmp_path, monkeypatch: pytes
 
 def test_a_review_that_is_not_there_says_how_to_look(cli, remember) -> None:
     remember("a fact")
-    assert "`commonplace reviews list --status all`" in cli("reviews", "show", "nope").err
+    assert "`commonplace review list --status all`" in cli("reviews", "show", "nope").err

@@ -22,7 +22,8 @@ SURFACE = {
     "remember", "recall", "forget", "merge", "expire", "get", "list", "history", "update", "status", "audit list",
     "audit verify", "backup", "compact", "reindex", "doctor", "demo", "model build", "model verify", "model list",
     "model add", "model remove", "model switch",
-    "reviews list", "reviews show", "reviews approve", "reviews reject",
+    "review list", "review show", "review approve", "review reject", "review edit", "review apply",
+    "policy list", "policy set", "policy test", "policy learned", "policy revoke",
     "kg assert", "kg query", "kg history", "kg path", "kg neighbors", "kg retract", "kg erase",
 }  # fmt: skip
 
@@ -61,7 +62,7 @@ def test_every_command_explains_itself(cli, path: str) -> None:
     assert _flags(LEAVES[path]) >= EVERYWHERE
 
 
-@pytest.mark.parametrize("group", ["", "audit", "kg", "model", "mrp", "reviews", "token", "trust"])
+@pytest.mark.parametrize("group", ["", "audit", "kg", "model", "mrp", "review", "token", "trust"])
 def test_groups_explain_themselves(cli, group: str) -> None:
     asked, alone = cli(*group.split(), "--help"), cli(*group.split())
     assert "Example:" in asked.out
@@ -73,7 +74,7 @@ def test_the_documentation_lists_every_command_and_option() -> None:
     sections = {match[1]: part for part in parts if (match := re.match(r"`commonplace ([a-z ]+)`", part))}
     everywhere = next(part for part in parts if part.startswith("Everywhere"))
     assert {path for path in sections if path in LEAVES} == set(LEAVES)
-    groups = {"audit", "identity", "kg", "model", "mrp", "palace", "reviews", "token", "trust"}
+    groups = {"audit", "identity", "kg", "model", "mrp", "palace", "policy", "review", "token", "trust"}
     assert set(sections) - set(LEAVES) <= groups
     for flag in EVERYWHERE:
         assert f"`{flag}" in everywhere
@@ -111,7 +112,7 @@ def test_completion_script(shell: str, data: Path) -> None:
 
 def test_completion_answers(data: Path) -> None:
     ran = _run(data=data, _COMMONPLACE_COMPLETE="complete_bash", COMP_WORDS="commonplace re", COMP_CWORD="1")
-    assert set(ran.stdout.split()) == {"remember", "recall", "reviews", "reindex", "restore"}
+    assert set(ran.stdout.split()) == {"remember", "recall", "review", "reindex", "restore"}
     words = "commonplace remember --type e"
     ran = _run(data=data, _COMMONPLACE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
     assert set(ran.stdout.split()) == {"episodic", "emotional"}

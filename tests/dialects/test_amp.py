@@ -272,7 +272,9 @@ def test_replacing_keeps_a_promise_of_erasure_made_elsewhere(amp: Caller) -> Non
 
 def test_a_store_that_waits_for_approval_says_so_and_cannot_be_read(amp: Caller) -> None:
     answer = amp("store", record={**LESSON, "id": "x"}, approval_required=True)
+    review = answer.pop("review_id")
     assert answer == {"success": True, "id": "x", "created": True, "pending_approval": True}
+    assert amp.run(amp.subject.engine.reviews.get(WHO, review))["status"] == "pending"
     assert amp("list")["total"] == 0
     with pytest.raises(NotFound):
         amp.get("x")
@@ -280,8 +282,10 @@ def test_a_store_that_waits_for_approval_says_so_and_cannot_be_read(amp: Caller)
     check("memorywire/operations/remember", review["request"])
     amp.run(Memorywire(amp.subject.engine, Principal()).decide(review["id"], True, "alice"))
     assert amp.get("x")["title"] == LESSON["title"]
-    with pytest.raises(Conflict, match="only a new record"):
-        amp("store", record={**LESSON, "id": "x"}, approval_required=True)
+    again = amp("store", record={**LESSON, "id": "x", "title": "Another"}, approval_required=True)
+    assert (again["created"], again["pending_approval"], amp.get("x")["title"]) == (False, True, LESSON["title"])
+    amp.run(Memorywire(amp.subject.engine, Principal()).decide(again["review_id"], True, "alice"))
+    assert amp.get("x")["title"] == "Another"
 
 
 def test_a_record_approved_with_an_edit_is_still_that_record(amp: Caller) -> None:

@@ -121,6 +121,7 @@ def test_what_waits_for_approval_says_so(client: Client) -> None:
     assert [r["operation"] for r in reviews] == ["remember", "forget", "merge"]
     for answer, review in zip((staged, forget, merge), reviews, strict=True):
         assert answer["approval_url"] == f"http://localhost:8420/reviews/{review['id']}"
+        assert answer["review_id"] == review["id"]
     edited = {"agent_id": "agent", "type": "semantic", "content": "Alice plays the cello"}
     decided = client.run(client.wire.decide(reviews[0]["id"], True, "Alice", request=edited))
     assert (decided["status"], decided["outcome"]["id"]) == ("approved", staged["id"])

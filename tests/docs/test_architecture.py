@@ -18,6 +18,7 @@ import commonplace
 from commonplace.config import Config
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine, Settings
+from commonplace.engine.governance import policies
 from commonplace.engine.recall import recall_log
 from commonplace.serve import auth
 from commonplace.serve.app import application
@@ -175,6 +176,7 @@ def perform(
         headers = {}
         if token:
             headers["authorization"] = f"Bearer {(await engine.tokens.create(WHO, role='admin', name='owner'))[1]}"
+        await engine.policies.get(WHO)
         server = Server(application(await server_context(Config(folder), engine)), store, clock, headers)
         await call(server)
         await engine.close()
@@ -188,6 +190,7 @@ def no_timers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What happens by the clock on the wall does not happen meanwhile: a flush of the log, a look at the tokens."""
     monkeypatch.setattr(recall_log, "DELAY_SECONDS", 3600)
     monkeypatch.setattr(auth, "REFRESH_SECONDS", float("inf"))
+    monkeypatch.setattr(policies, "REFRESH_SECONDS", float("inf"))
 
 
 @pytest.fixture(scope="module")

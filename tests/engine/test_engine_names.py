@@ -18,7 +18,7 @@ from commonplace.config import RedactionConfig
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.core import Settings
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.peers.asking import PeerQuery
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.types import Draft, Expire, Forget, Merge, Query

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commonplace.engine import Engine
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.types import Draft, Forget, Merge
 from commonplace.testing.subject import WHO, Subject

@@ -19,7 +19,7 @@ from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
 from commonplace.engine.core import Settings
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.types import Draft, Forget, Merge, Query, Receipt
 from commonplace.stores.memory import InMemory

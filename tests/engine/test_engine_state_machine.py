@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.types import Draft
 from commonplace.stores.base import Primary
 from commonplace.stores.memory import InMemory

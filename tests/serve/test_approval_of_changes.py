@@ -82,6 +82,7 @@ def test_a_change_waits_and_happens_when_it_is_approved(open_server: ServerProce
     assert (answer["pending_approval"], answer["content"], answer["version"]) == (True, "Alice likes tea", 1)
     review = waiting(open_server, agent)
     assert answer["approval_url"].endswith(review["id"])
+    assert answer["review_id"] == review["id"]
     decided = open_server.post(f"/v0/reviews/{review['id']}", {"approved": True})
     check("memorywire/operations/decide.response", decided.json)
     assert decided.json["outcome"]["id"] == id
@@ -100,6 +101,7 @@ def test_a_statement_waits_and_is_made_when_it_is_approved(open_server: ServerPr
     about = f"/v0/kg?agent_id={agent}&subject=Alice"
     assert [t["object"] for t in open_server.get(about).json["triples"]] == ["tea"]
     review = waiting(open_server, agent)
+    assert answer["review_id"] == review["id"]
     decided = open_server.post(f"/v0/reviews/{review['id']}", {"approved": True})
     check("memorywire/operations/decide.response", decided.json)
     (now,) = open_server.get(about).json["triples"]

@@ -106,6 +106,17 @@ ATTEMPTS: dict[str, Make] = {
     "reviews": lambda own, agent, at: Attempt(query={"status": "all"}),
     "review": lambda own, agent, at: Attempt({"id": at.review}),
     "decide": lambda own, agent, at: Attempt({"id": at.review}, body={"approved": True}),
+    "decide_many": lambda own, agent, at: Attempt(body={"ids": [at.review], "approved": True}),
+    "edit_review": lambda own, agent, at: Attempt(
+        {"id": at.review}, body={"request": {"agent_id": agent, "type": "semantic", "content": "planted"}}
+    ),
+    "policies": lambda own, agent, at: Attempt(),
+    "set_policies": lambda own, agent, at: Attempt(body={"rules": []}),
+    "try_policies": lambda own, agent, at: Attempt(
+        body={"rules": [{"name": "theirs", "when": {"agent": [agent]}, "action": "review"}]}
+    ),
+    "learned_policies": lambda own, agent, at: Attempt(),
+    "revoke_learned": lambda own, agent, at: Attempt({"id": at.review}),
     "audit": lambda own, agent, at: Attempt(query={"agent_id": agent}),
     "verify_audit": lambda own, agent, at: Attempt(),
     "health": lambda own, agent, at: Attempt(),
@@ -163,7 +174,8 @@ ATTEMPTS: dict[str, Make] = {
 }
 #: Named with the caller's own agent these do something that is the caller's right.
 OWN_AGENT_IS_FINE = {"remember", "remember_batch", "expire", "preview_expire", "list", "audit", "recall", "amp_store",
-                     "amp_search", "amp_list", "amp_agent_status", "openwop_ref", "kg_assert"}  # fmt: skip
+                     "amp_search", "amp_list", "amp_agent_status", "openwop_ref", "kg_assert",
+                     "try_policies"}  # fmt: skip
 
 
 def send(guarded: TokenServer, token: str, route: Route, attempt: Attempt) -> Answer:

@@ -15,7 +15,7 @@ import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore, graph, schema
 from commonplace.stores.sqlite.files import StoreFiles

@@ -178,7 +178,7 @@ def test_each_migration_leaves_a_copy_of_what_was_before(path: Path, monkeypatch
 
 
 def test_an_approved_erasure_reaches_copies_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from commonplace.engine.governance.reviews import Decision
+    from commonplace.engine.governance.decisions import Decision
 
     ids = fill_store(path)
     migrations(monkeypatch, m998_add_a_table)

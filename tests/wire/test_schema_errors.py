@@ -161,7 +161,7 @@ CASES: list[tuple[str, Any, str, str]] = [
     (
         "operations/governance.review",
         {"operation": "recall", "agent_id": "alice", "request": RECALL},
-        "operation must be one of remember, update, forget, merge, statement, not 'recall'",
+        "operation must be one of remember, update, forget, merge, statement, attestation, not 'recall'",
         "operation",
     ),
     (

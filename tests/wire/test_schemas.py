@@ -28,6 +28,9 @@ def test_all_operations_types_and_the_error_are_there() -> None:
     operations = {"remember", "recall", "forget", "merge", "expire"}
     expected = operations | {f"{name}.response" for name in operations}
     expected |= {"update", "governance.review", "governance.decision", "decide", "remember.batch"}
+    expected |= {"decide.many", "decide.many.response", "review.edit", "policies", "policies.dry-run"}
+    answered = ("policies", "policies.dry-run", "policies.learned", "policies.revoke")
+    expected |= {f"{name}.response" for name in answered}
     expected |= {"get", "list", "history", "audit", "reviews", "review_pending", "graph_query"}
     expected |= {"procedure.show", "procedure.fire", "procedure.reset", "procedure.draw"}
     expected |= {"lifecycle.response", "lifecycle.run", "lifecycle.run.response"}

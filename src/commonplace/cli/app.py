@@ -22,12 +22,14 @@ _HEADINGS = {
     "Single memories": ("get", "list", "history", "update", "procedure"),
     "Forget, merge, expire": ("forget", "merge", "expire"),
     "Knowledge graph": ("kg",),
-    "Governance": ("reviews", "audit", "token"),
+    "Governance": ("review", "policy", "audit", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
     "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "lifecycle", "palace", "model"),
 }
 #: Each command, which is a module of this package, with its heading, in the order of the help.
 COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}
+#: As commands were called at first; scripts use these names.
+_ALIASES = {"reviews": "review"}
 
 
 class HeadedGroup(TyperGroup):
@@ -37,6 +39,9 @@ class HeadedGroup(TyperGroup):
         for heading, commands in groupby(self.commands.items(), lambda item: getattr(item[1], "rich_help_panel", None)):
             with formatter.section(heading):
                 formatter.write_dl([(name, command.get_short_help_str(limit=90)) for name, command in commands])
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return super().get_command(ctx, _ALIASES.get(cmd_name, cmd_name))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -61,8 +66,9 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
         context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
     )
     app.callback()(root)
-    known = args and args[0] in commands and f"_{name.upper()}_COMPLETE" not in os.environ
-    wanted = [args[0]] if known else list(commands)
+    first = _ALIASES.get(args[0], args[0]) if args else ""
+    known = first in commands and f"_{name.upper()}_COMPLETE" not in os.environ
+    wanted = [first] if known else list(commands)
     for command in wanted:
         module = import_module(f"{package}.{command.replace('-', '_')}")
         module.commands.join(app, command, commands[command])

@@ -48,6 +48,7 @@ def ask(
     share: Annotated[
         list[str] | None, option("--share-with NAME", "With --keep: whom it may be passed on to; `*` is everyone.")
     ] = None,
+    approval: Annotated[bool, option("--approval", "With --keep: hold it back until someone approves it.")] = False,
     timeout: Annotated[float, option("--timeout SECONDS", "How long to wait at most.")] = 60.0,
     token: options.PeerToken = None,
 ) -> Answer:
@@ -85,8 +86,10 @@ def ask(
             answer = await client.ask(peer, request, private=private, pin=key_pin, known_keys=known)
             if verify:
                 await client.verify(peer, answer, private=private)
-        kept = await client.keep(Mrp(engine, OPERATOR), answer, agent=me, share_with=share) if keep else []
-        return answer, kept
+        if not keep:
+            return answer, []
+        mrp = Mrp(engine, OPERATOR)
+        return answer, await client.keep(mrp, answer, agent=me, share_with=share, approval_required=approval)
 
     engine, me = run.engine, run.memory.agent_id
     with request_to(url, token):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from commonplace.cli import FAILURE, MISTAKE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, confirm, label, memories_table, plural
+from commonplace.cli.support.output import Document, confirm, label, memories_table, plural, waiting
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 
 commands = Commands()
@@ -89,7 +89,7 @@ def forget(
             confirm(f"Erase {these} for good?" if hard else f"Forget {these}?")
     answer = run(run.memory.forget(chosen, **which))
     if answer.pending_approval:
-        return Answer(answer, "waits for approval: commonplace reviews list")
+        return Answer(answer, waiting(answer.review_id))
     if chosen and not answer.forgotten_ids:
         whose = run.memory.agent_id
         raise NotFound(

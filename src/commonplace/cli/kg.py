@@ -14,7 +14,7 @@ from typing import Annotated
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, plural, sentence
+from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, plural, sentence, waiting
 from commonplace.wire.errors import NotFound, ValidationError
 
 Subject = Annotated[str, argument("SUBJECT", "What it is about, exactly as it was stated.")]
@@ -58,7 +58,7 @@ def assert_fact(
         )
     )  # fmt: skip
     if made.get("pending_approval"):
-        return Answer(made, "waits for approval: commonplace reviews list")
+        return Answer(made, waiting(made["review_id"]))
     until = "" if made["valid_to"] is None else f" until {moment(made['valid_to'])}"
     said = f"{sentence(made)}, since {moment(made['valid_from'])}{until}"
     ended = made.get("replaced")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, body, line, plural
+from commonplace.cli.support.output import Document, body, line, plural, waiting
 
 _STRATEGIES = ("keep_canonical", "merge_content", "keep_highest_confidence")
 
@@ -41,7 +41,7 @@ def merge(
         return Answer({"dry_run": True, **preview}, lambda: _show_preview(preview))
     answer = run(run.memory.merge(first, rest, strategy=strategy, approval_required=approval, reasoning=reasoning))
     if answer.pending_approval:
-        return Answer(answer, "waits for approval: commonplace reviews list")
+        return Answer(answer, waiting(answer.review_id))
     return Answer(answer, f"merged {plural(answer.merged_count, 'memory')} into {answer.canonical}")
 
 

@@ -85,9 +85,8 @@ def remember(
         return _remember_batch(run, batch, fields)
     answer = run(run.memory.remember(_content(text, file), idempotency_key=idempotency_key, **fields))
     said = f"remembered {answer.id}"
-    if answer.pending_approval and not run.as_json:
-        waiting = [r["id"] for r in run(run.memory.reviews()) if r.get("memory_id") == answer.id]
-        said = f"{answer.id} waits for approval: commonplace reviews approve {waiting[0] if waiting else '…'}"
+    if answer.pending_approval:
+        said = f"{answer.id} {output.waiting(answer.review_id)}"
     return Answer(answer, said, [_redaction_note(answer.redacted), *run.warnings])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.output import Document, label, plural, size
+from commonplace.cli.support.output import Document, label, moment, plural, size
 from commonplace.wire.errors import Fault
 
 _REDACTION = {
@@ -75,7 +75,10 @@ def _needed(found: Document) -> list[str]:
     """What a status says should be done, a sentence each."""
     said = [found["note"]] if found.get("note") else []
     if count := found.get("pending_reviews"):
-        said.append(f"{plural(count, 'change')} waiting for approval; run `commonplace reviews list`")
+        said.append(f"{plural(count, 'change')} waiting for approval; run `commonplace review list`")
+    if "error" in (webhook := found.get("webhook") or {}):
+        since = f" since {moment(webhook['failing_since'])}"
+        said.append(f"the webhook fails{since}, {plural(webhook['attempts'], 'attempt')}: {webhook['error']}")
     if found.get("suggestion"):
         said.append(found["suggestion"])
     return said

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.output import waiting
 from commonplace.wire.errors import ValidationError
 
 commands = Commands()
@@ -65,5 +66,5 @@ def update(
     changed |= {"approval_required": approval, "reasoning": reasoning}
     updated = run(run.memory.update(ref, expected_version=expected_version, **changed))
     if updated.get("pending_approval"):
-        return Answer(updated, "waits for approval: commonplace reviews list", run.warnings)
+        return Answer(updated, waiting(updated["review_id"]), run.warnings)
     return Answer(updated, f"updated {updated['id']} to version {updated['version']}", run.warnings)

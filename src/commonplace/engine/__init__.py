@@ -6,7 +6,13 @@ out of the rooms behind it.
 
 from commonplace.engine.core import Settings as Settings, require_role as require_role
 from commonplace.engine.engine import Engine as Engine
-from commonplace.engine.governance.reviews import Decision as Decision, ReviewOutcome as ReviewOutcome
+from commonplace.engine.governance.client import (
+    GovernanceClient as GovernanceClient,
+    GovernanceDecision as GovernanceDecision,
+    ReviewerIdentity as ReviewerIdentity,
+)
+from commonplace.engine.governance.decisions import Decision as Decision, ReviewOutcome as ReviewOutcome
+from commonplace.engine.governance.staging import draft_document as draft_document
 from commonplace.engine.graph.graph import AssertResult as AssertResult
 from commonplace.engine.memory.read import tagged as tagged
 from commonplace.engine.memory.write import MAX_BATCH as MAX_BATCH

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from commonplace.config import LifecycleConfig, MrpConfig, RedactionConfig
+from commonplace.config import GovernanceConfig, LifecycleConfig, MrpConfig, RedactionConfig
 from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.embedders.text_queue import Lane
+from commonplace.engine.governance.policies import Policies
 from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.second_leg import SecondLeg
@@ -57,6 +58,9 @@ class Settings:
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    governance: GovernanceConfig = field(default_factory=GovernanceConfig)
+    governance_client: Any = None  # a GovernanceClient that is asked about everything that is staged
+    policy: tuple[dict[str, Any], ...] = ()  # the operator's rules, which hold for every tenant
     host_names: tuple[str, ...] = ()  # that lead to its server, besides its own
 
 
@@ -72,6 +76,7 @@ class Core:
         self.clock = clock
         self.settings = settings or Settings()
         self.redactor = Redactor(self.settings.redaction, self.settings.folder)
+        self.policies = Policies(primary, self.settings.policy, lambda: self.settings.governance.auto_allow_after)
         self.embedding: CachedEmbedder | None = None
         self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None

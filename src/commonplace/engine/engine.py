@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar, Unpack, cast
 
 import numpy as np
 
 from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.text_queue import Lane
-from commonplace.engine.core import SYSTEM, Core, Settings, require_role
+from commonplace.engine.core import SYSTEM, Core, Settings, memory_not_found, require_role
 from commonplace.engine.governance import staging
+from commonplace.engine.governance.client import consult
+from commonplace.engine.governance.policies import ReviewRequired
+from commonplace.engine.governance.policy_admin import PolicyAdmin
+from commonplace.engine.governance.review_events import ReviewEvents
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
@@ -57,9 +63,11 @@ from commonplace.engine.upkeep.embedding_backlog import EmbeddingBacklog
 from commonplace.engine.upkeep.upkeep import Upkeep
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, FileUpkeep, Page, Primary
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.errors import Fault, Forbidden, NotFound, Unavailable
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Clock, Memory, Principal, system_clock
+
+Staged = TypeVar("Staged", Receipt, ForgetResult, MergeResult, AssertResult)
 
 _FIRST_TEXT = "a first text, so that the first caller need not wait for the model"
 
@@ -79,11 +87,13 @@ class Engine:
         self.embedder_note: str | None = None  # set by whoever chose the embedder
         self.graph = Graph(core)
         self.ledger = Ledger(core, self._recall_log)
-        self.palaces = Palaces(core, self._recaller, self._recall_log, self.graph)
+        self.palaces = Palaces(core, self._recaller, self._recall_log, self.assert_fact)
         self.peers = Peers(core, self._recaller)
         self.procedures = Procedures(core, self.update)
+        self.policies = PolicyAdmin(core)
         self.refs = Refs(core)
         self.reviews = Reviews(core)
+        self.review_events = ReviewEvents(core)
         self.runs = Runs(core)
         self.run_notes = RunNotes(core)
         self.tokens = Tokens(core)
@@ -95,7 +105,7 @@ class Engine:
             ConsolidateJob(core),
         )
         self.lifecycle = Lifecycle(core, jobs, lifecycle.paused)
-        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs)
+        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs, self.reviews)
 
     @classmethod
     async def open(
@@ -156,33 +166,43 @@ class Engine:
         secrets: Secrets | None = None,
     ) -> Receipt:
         """Keep a memory; with `approval`, the request to show a reviewer, it waits for one first."""
+        stage = partial(staging.stage_remember, self._core, who, draft, approval, reasoning, idempotency_key, secrets)
         if approval is not None:
-            return await staging.stage_remember(self._core, who, draft, approval, reasoning, idempotency_key, secrets)
-        return await write.remember(self._core, who, draft, idempotency_key, secrets)
+            return await self._consulted(who, await stage())
+        try:
+            return await write.remember(self._core, who, draft, idempotency_key, secrets)
+        except ReviewRequired as asked:
+            return await self._consulted(who, await stage(asked))
 
     async def remember_many(self, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
         """Each item its own outcome; those that need approval are staged one by one."""
         write.check_batch(items)  # before any of them is staged
         outcomes: dict[int, Receipt | Fault] = {}
-        for i, item in enumerate(items):
-            if item.approval is not None:
-                try:
-                    outcomes[i] = await staging.stage_remember(
-                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key
-                    )
-                except Fault as fault:
-                    outcomes[i] = fault
-        plain = [i for i in range(len(items)) if i not in outcomes]
+        plain = [i for i, item in enumerate(items) if item.approval is None]
         if plain:
             kept = await write.remember_many(self._core, who, [items[i] for i in plain])
             outcomes |= dict(zip(plain, kept, strict=True))
+        for i, item in enumerate(items):
+            asked = outcomes.get(i)
+            if asked is None or isinstance(asked, ReviewRequired):
+                try:
+                    staged = await staging.stage_remember(
+                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key, asked=asked
+                    )
+                    outcomes[i] = await self._consulted(who, staged)
+                except Fault as fault:
+                    outcomes[i] = fault
         return [outcomes[i] for i in range(len(items))]
 
     async def upsert(
         self, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
     ) -> UpsertResult:
         """Create a record or replace the whole of it, under an id of the author's choice."""
-        return await upsert.upsert(self._core, who, draft, ref, agent, approval)
+        try:
+            done = await upsert.upsert(self._core, who, draft, ref, agent, approval)
+        except ReviewRequired as asked:
+            done = await upsert.upsert(self._core, who, draft, ref, agent, asked)
+        return replace(done, receipt=await self._consulted(who, done.receipt))
 
     async def update_with(
         self,
@@ -199,28 +219,53 @@ class Engine:
     async def update(self, who: Principal, update: Update) -> UpdateResult:
         """Change what is given of a memory, or let the change wait for a reviewer."""
         check_update(update)
+        result = await self._update(who, update)
+        if result.review_id is not None:
+            decided = await self._consulted(who, Receipt(result.memory.id, 0, [], result.review_id))
+            if decided.memory is not None:
+                result = UpdateResult(decided.memory)
+        return replace(result, memory=await self._core.policies.masked(who, result.memory))
+
+    async def _update(self, who: Principal, update: Update) -> UpdateResult:
         if update.approval_required:
             return await staging.stage_update(self._core, who, update)
-        memory = await write.update(
-            self._core, who, update.agent_id, update.id, lambda m: changed(m, update),
-            expected_version=update.expected_version,
-        )  # fmt: skip
+        try:
+            memory = await write.update(
+                self._core, who, update.agent_id, update.id, lambda m: changed(m, update),
+                expected_version=update.expected_version,
+            )  # fmt: skip
+        except ReviewRequired as asked:
+            return await staging.stage_update(self._core, who, update, asked)
         return UpdateResult(memory)
 
     async def assert_fact(self, who: Principal, statement: Statement) -> AssertResult:
         """State something in the graph, or let it wait for a reviewer."""
         if statement.approval_required:
-            return await staging.stage_statement(self._core, who, statement)
-        return await self.graph.assert_statement(who, statement)
+            return await self._consulted(who, await staging.stage_statement(self._core, who, statement))
+        try:
+            return await self.graph.assert_statement(who, statement)
+        except ReviewRequired as asked:
+            return await self._consulted(who, await staging.stage_statement(self._core, who, statement, asked))
 
     async def forget(self, who: Principal, request: Forget) -> ForgetResult:
         if request.approval_required:
-            return await staging.stage_forget(self._core, who, request)
-        return await forget.forget(self._core, who, request)
+            return await self._consulted(who, await staging.stage_forget(self._core, who, request))
+        try:
+            return await forget.forget(self._core, who, request)
+        except ReviewRequired as asked:
+            return await self._consulted(who, await staging.stage_forget(self._core, who, request, asked))
 
-    async def delete(self, who: Principal, ref: str, agent: str | None = None) -> bool:
-        """Forget the one memory that an id of any kind names, softly; whether it was there."""
-        return await forget.delete(self._core, who, ref, agent)
+    async def delete(self, who: Principal, ref: str, agent: str | None = None) -> ForgetResult:
+        """Forget the one memory that an id of any kind names, softly; nothing where it is not there."""
+        try:
+            memory = await read.find(self._core, who, ref, agent)
+        except NotFound:
+            return ForgetResult([], self._core.primary.name, erased=False)
+        try:
+            return await forget.delete(self._core, who, memory)
+        except ReviewRequired as asked:
+            request = Forget(memory.agent_id, [memory.id])
+            return await self._consulted(who, await staging.stage_forget(self._core, who, request, asked))
 
     async def undelete(self, who: Principal, agent_id: str, id: str, *, reason: str | None = None) -> Memory:
         """Bring back what was forgotten or archived, and not erased, as its next version."""
@@ -232,29 +277,51 @@ class Engine:
 
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:
-            return await staging.stage_merge(self._core, who, request)
-        return await merge.merge(self._core, who, request)
+            return await self._consulted(who, await staging.stage_merge(self._core, who, request))
+        try:
+            return await merge.merge(self._core, who, request)
+        except ReviewRequired as asked:
+            return await self._consulted(who, await staging.stage_merge(self._core, who, request, asked))
 
     async def expire(self, who: Principal, request: Expire) -> ExpireResult:
         await self._recall_log.flush()  # a recall a moment ago must count before "not recalled" is decided
         return await expire.expire(self._core, who, request)
 
+    async def _consulted(self, who: Principal, staged: Staged) -> Staged:
+        """What was staged, or what became of it at once where another review system decides; refused where it
+        rejects."""
+        client = self._core.settings.governance_client
+        if client is None or staged.review_id is None:
+            return staged
+        decided = await consult(self.reviews, who, staged.review_id, client)
+        if decided is None:
+            return staged
+        if decided.outcome is None:
+            decision = decided.review["decision"]
+            why = f": {decision['reason']}" if "reason" in decision else ""
+            raise Forbidden(f"{decision['reviewer']} rejected it{why}", review_id=staged.review_id)
+        return cast("Staged", decided.outcome)
+
     # what destructive operations would do
 
     async def preview_forget(self, who: Principal, request: Forget) -> list[Memory]:
         """What a forget would take; of what nobody can read, only that it is there."""
-        return await forget.preview(self._core, who, request)
+        found = await forget.preview(self._core, who, request)
+        return [await self._core.policies.masked(who, memory) for memory in found]
 
     async def preview_merge(self, who: Principal, request: Merge) -> MergeResult:
         canonical, duplicates = await merge.resolve_parties(self._core, who, request)
-        return merge.merge_preview(self._core, canonical, duplicates, request)
+        made = merge.merge_preview(self._core, canonical, duplicates, request)
+        made.survivor = await self._core.policies.masked(who, made.survivor)
+        made.losers = [await self._core.policies.masked(who, memory) for memory in made.losers]
+        return made
 
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
         now = self._core.clock()
         # A preview waits for nobody's write lock, so what the log has not written yet is counted here.
         recalled = {id: r.at for r in self._recall_log.unwritten(who.tenant) for id in r.recalled}
         found = await expire.select_expired(self._core, who, request, recalled)
-        return [forget.preview_of(m, now) for m in found]
+        return [await self._core.policies.masked(who, forget.preview_of(m, now)) for m in found]
 
     # reading
 
@@ -268,16 +335,24 @@ class Engine:
     async def get(
         self, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
     ) -> Memory:
-        return await read.get(self._core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
+        found = await read.get(self._core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
+        seen = await self._core.policies.shown(who, [found])
+        if not seen:
+            raise memory_not_found(agent_id, ref)
+        return seen[0]
 
     async def find(self, who: Principal, ref: str, agent: str | None = None) -> Memory:
         """By any id that names it: of one agent, else of every agent the caller may read."""
-        return await read.find(self._core, who, ref, agent)
+        seen = await self._core.policies.shown(who, [await read.find(self._core, who, ref, agent)])
+        if not seen:
+            raise read.record_not_found(ref)
+        return seen[0]
 
     async def list(
         self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Unpack[read.ListOptions]
     ) -> Page:
-        return await read.list_page(self._core, who, agents, where, **options)
+        page = await read.list_page(self._core, who, agents, where, **options)
+        return replace(page, memories=await self._core.policies.shown(who, page.memories))
 
     async def page(
         self,
@@ -289,15 +364,20 @@ class Engine:
         offset: int = 0,
         newest_first: bool = True,
     ) -> NumberedPage:
-        return await read.numbered_page(
+        page = await read.numbered_page(
             self._core, who, agents, where, limit=limit, offset=offset, newest_first=newest_first
         )
+        return replace(page, memories=await self._core.policies.shown(who, page.memories))
 
     async def count(self, who: Principal, agents: tuple[str, ...], where: Where = ()) -> int:
         return await read.count(self._core, who, agents, where)
 
     async def history(self, who: Principal, agent_id: str, ref: str) -> Sequence[Memory]:
-        return await read.history(self._core, who, agent_id, ref)
+        versions = await read.history(self._core, who, agent_id, ref)
+        seen = await self._core.policies.shown(who, versions)
+        if not seen:
+            raise memory_not_found(agent_id, ref)
+        return seen
 
     async def agent_names(self, who: Principal) -> Sequence[str]:
         """Every agent that has memories and that the caller may use."""

@@ -17,6 +17,7 @@ from starlette.routing import Route as AsgiRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from commonplace.engine import require_role
+from commonplace.serve import review_stream
 from commonplace.serve.auth import NOBODY
 from commonplace.serve.context import RECORD, AppContext, RequestRecord
 from commonplace.serve.http_io import CLIENT_GONE, decode_body, disconnected, read_body, send_reply
@@ -38,6 +39,8 @@ def application(context: AppContext) -> RequestMiddleware:
     # The more a path says the earlier it is tried: an id may hold slashes, and must not swallow `/history`.
     ordered = sorted(endpoints.items(), key=lambda item: ("{" in item[0], item[0].endswith("}")))
     served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
+    if any(protocol.prefix == "/v0" for protocol in context.protocols):
+        served.insert(0, AsgiRoute(review_stream.PATH, review_stream.ReviewStream(context), methods=["GET"]))
     if MCP in context.protocols:
         served += [AsgiRoute(path, endpoint) for path, endpoint in mcp_endpoints(context).items()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ class AppContext:
     protocols: Sequence[ProtocolRoutes]
     readiness: Readiness = field(default_factory=Readiness)
     tracer: Tracer = no_tracing
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)  # ends what would be answered for ever
     signpost: str = "/docs shows what there is"  # for whoever asks for what is not there
 
     def refusal(self, scope: Any, fault: Fault, status: int = 0, **headers: str) -> Reply:

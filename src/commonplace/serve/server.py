@@ -22,6 +22,7 @@ from commonplace.serve.mcp import http as mcp_http
 from commonplace.serve.protocols import http_protocols
 from commonplace.serve.shared_embedder import Advertisement
 from commonplace.serve.system_routes import system_protocol
+from commonplace.serve.webhook import Webhook
 from commonplace.wire.errors import Fault, Unavailable
 
 if TYPE_CHECKING:
@@ -94,15 +95,18 @@ async def serve(config: Config, announce: Announce) -> None:
             context = await server_context(config, engine, advertisement.token)
             context.tracer, end_traces = telemetry.open_tracer(config.traces, engine.store_name)
             server = _server(context, config.limits, advertisement)
+            webhook = Webhook(engine, config.governance) if config.governance.webhook else None
             ready = asyncio.create_task(make_ready(context))
             engine.start_lifecycle()
+            telling = asyncio.create_task(webhook.run()) if webhook is not None else None
             announce(url, context.authenticator.is_open)
             # The address by which this machine reaches a server that listens on all of its addresses.
             advertisement.publish(url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:"))
             await server.serve(sockets=[sock])
-            ready.cancel()
-            with suppress(asyncio.CancelledError):
-                await ready
+            for task in filter(None, (ready, telling)):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
             end_traces()
         finally:
             await engine.close()
@@ -132,6 +136,7 @@ def _server(context: AppContext, limits: LimitsConfig, advertisement: Advertisem
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             advertisement.withdraw()  # before the address is given up: the next to have it may be anyone
+            context.stopping.set()
             await super().shutdown(sockets)
 
     config = uvicorn_config(application(context), limits, backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.base import Entry, Reach, Record, Search, Transaction
 from commonplace.stores.text import terms

@@ -107,6 +107,7 @@ class RememberResponse(Message):
     stores: list[str]
     pending_approval: bool
     approval_url: str | None = None
+    review_id: str | None = None
     errors: list[StoreError] | None = None
     redacted: list[str] | None = None
 
@@ -225,6 +226,7 @@ class ForgetResponse(Message):
     hard_delete: bool
     pending_approval: bool | None = None
     approval_url: str | None = None
+    review_id: str | None = None
     erased: ErasureReport | None = None
     remaining_ids: list[str] | None = None
     agents: list[AgentOutcome] | None = None
@@ -253,6 +255,7 @@ class MergeResponse(Message):
     stores: list[StoreOutcome]
     pending_approval: bool | None = None
     approval_url: str | None = None
+    review_id: str | None = None
 
 
 # expire
@@ -358,6 +361,16 @@ class DecideRequest(Request):
     reason: str | None = None
     request: JsonObject | None = None
     apply: ReviewApply | None = None
+    revision: int | None = None
+
+
+class EditReviewRequest(Request):
+    """The body of PATCH /v0/reviews/{id}."""
+
+    schema_name = "memorywire/operations/review.edit"
+
+    request: JsonObject
+    revision: int | None = None
 
 
 # the knowledge graph

@@ -122,6 +122,7 @@ class Principal:
     tenant: str = LOCAL_TENANT
     role: Role = "admin"
     agents: tuple[str, ...] = (ALL_AGENTS,)
+    dialect: str = field(default="", compare=False)  # the protocol by which this call came
 
     def may_use(self, agent_id: str) -> bool:
         return any(covers(pattern, agent_id) for pattern in self.agents)

@@ -12,7 +12,8 @@ from redaction_corpus.credentials import BY_FORM
 from stored_records import stored_records
 
 from commonplace.engine.core import BACKUP, SYSTEM
-from commonplace.engine.governance.reviews import Decision, as_edited, may_see, shown
+from commonplace.engine.governance.approval import as_edited
+from commonplace.engine.governance.decisions import Decision, may_see, shown
 from commonplace.engine.types import Draft, Forget, Merge, Statement, Update
 from commonplace.stores.base import Record
 from commonplace.testing.subject import WHO, Subject
@@ -417,10 +418,10 @@ def test_approving_what_has_moved_on_is_a_conflict_with_a_fresh_diff(
     run(subject.update(ids[which], content="Bob lives in Oslo"))
     with pytest.raises(Conflict, match="has changed since") as moved:
         run(subject.engine.reviews.decide(WHO, review, YES))
-    assert moved.value.details == {"review_id": review}
+    assert moved.value.details["review"]["diff"] == run(subject.engine.reviews.get(WHO, review))["diff"]
     assert {m.id for m in run(subject.list())} == set(ids), "nothing happened"
     fresh = run(subject.engine.reviews.get(WHO, review))
-    assert (fresh["status"], "decision" in fresh, "versions" in fresh) == ("pending", False, False)
+    assert (fresh["status"], "decision" in fresh, fresh["revision"]) == ("pending", False, 2)
     assert "Bob lives in Oslo" in json.dumps(fresh["diff"])
     run(subject.engine.reviews.decide(WHO, review, YES))
     left = [m.id for m in run(subject.list())]

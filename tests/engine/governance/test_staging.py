@@ -14,7 +14,7 @@ import pytest
 from redaction_corpus.credentials import BY_FORM
 from stored_records import stored_records
 
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.governance.staging import to_document
 from commonplace.engine.redaction import scanner
 from commonplace.engine.types import Draft, Forget, Merge, Receipt, Statement, Update

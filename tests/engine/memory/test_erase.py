@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stored_records import stored_records
 
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.types import Draft, Forget
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.memory import expire
 from commonplace.engine.types import Draft, Expire
 from commonplace.testing.subject import WHO, Subject

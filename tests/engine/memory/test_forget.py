@@ -13,7 +13,7 @@ from stored_records import stored_records
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
-from commonplace.engine.governance.reviews import Decision
+from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.memory.erase import must_erase
 from commonplace.engine.memory.forget import by_filter, preview_of, status_label
 from commonplace.engine.types import Draft, Expire, Forget
@@ -217,9 +217,9 @@ def test_many_are_forgotten_in_several_units_of_work(
 @pytest.mark.parametrize("ref", ["{id}", "note", "drawer_{id}"])
 def test_one_memory_is_deleted_by_any_id(subject: Subject, run: Any, ref: str) -> None:
     id = run(subject.remember("x", aliases=["note"]))
-    assert run(subject.engine.delete(WHO, ref.format(id=id))) is True
+    assert run(subject.engine.delete(WHO, ref.format(id=id))).ids
     assert run(subject.gone(id))
-    assert run(subject.engine.delete(WHO, ref.format(id=id))) is False
+    assert not run(subject.engine.delete(WHO, ref.format(id=id))).ids
     assert len(run(subject.store.history("local", id))) == 2, "softly"
 
 
@@ -230,11 +230,11 @@ def test_deleting_needs_a_writer_and_a_name_that_means_one(subject: Subject, run
         run(subject.engine.delete(WHO, "note"))
     with pytest.raises(Forbidden):
         run(subject.engine.delete(Principal("r", role="reader"), "note", "one"))
-    assert run(subject.engine.delete(Principal("w", role="writer", agents=("two",)), "note")) is True
+    assert run(subject.engine.delete(Principal("w", role="writer", agents=("two",)), "note")).ids
     assert run(subject.get("note", "one")).content == "x"
 
 
 def test_deleting_what_was_promised_to_be_gone_erases_it(subject: Subject, run: Any) -> None:
     id = run(subject.remember("x", privacy={"retain": 9}))
-    assert run(subject.engine.delete(WHO, id)) is True
+    assert run(subject.engine.delete(WHO, id)).ids
     assert run(subject.store.history("local", id)) == []

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from commonplace.engine.memory.upsert import inherit
-from commonplace.engine.types import Draft, UpsertResult
+from commonplace.engine.governance.decisions import Decision
+from commonplace.engine.memory.change import inherit
+from commonplace.engine.types import Draft, Update, UpsertResult
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, ValidationError
 from commonplace.wire.record import Memory, Principal
@@ -109,14 +110,41 @@ def test_a_forgotten_record_is_made_anew(subject: Subject, run: Any) -> None:
     assert run(subject.get("n1")).id == second.receipt.id
 
 
-def test_only_a_new_record_can_wait_for_approval(subject: Subject, run: Any) -> None:
+def test_a_new_record_can_wait_for_approval(subject: Subject, run: Any) -> None:
     staged = upsert(subject, run, approval={"content": "use tabs"})
     assert (staged.created, staged.receipt.stores) == (True, [])
     assert staged.receipt.review_id is not None
     assert run(subject.gone("n1"))
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_replacing_a_known_record_waits_as_an_update_of_it(subject: Subject, run: Any, edited: bool) -> None:
+    first = upsert(subject, run, ref="n2", draft=replace(DRAFT, title="Indenting", kind="lesson"))
+    whole = replace(DRAFT, content="use spaces", kind="snippet", tags=["style"])
+    staged = upsert(subject, run, ref="n2", draft=whole, approval={"content": "use spaces"})
+    assert (staged.created, staged.receipt.id, staged.receipt.stores) == (False, first.receipt.id, [])
+    assert run(subject.get("n2")).content == DRAFT.content
+    review = run(subject.engine.reviews.get(WHO, staged.receipt.review_id))
+    assert (review["operation"], review["versions"]) == ("update", {first.receipt.id: 1})
+    (pair,) = review["diff"]["modified"]
+    assert (pair["before"]["content"], pair["after"]["content"]) == (DRAFT.content, "use spaces")
+    assert "replacement" not in review
+    change = Update("agent", first.receipt.id, content="use two spaces") if edited else None
+    run(subject.engine.reviews.decide(WHO, review["id"], Decision(True, "Alice", edited=change)))
+    now = run(subject.get("n2"))
+    assert (now.content, now.kind) == ("use two spaces" if edited else "use spaces", "snippet")
+    assert (now.title, now.tags, now.version) == (None, ["style"], 2)
+
+
+def test_a_replacement_of_what_moved_on_is_a_conflict(subject: Subject, run: Any) -> None:
     upsert(subject, run, ref="n2")
-    with pytest.raises(Conflict, match="n2 exists already; only a new record can wait for approval"):
-        upsert(subject, run, ref="n2", approval={"content": "use tabs"})
+    staged = upsert(subject, run, ref="n2", draft=replace(DRAFT, content="use spaces"), approval={"content": "x"})
+    upsert(subject, run, ref="n2", draft=replace(DRAFT, content="use both"))
+    with pytest.raises(Conflict, match="has changed since"):
+        run(subject.engine.reviews.decide(WHO, staged.receipt.review_id, Decision(True, "Alice")))
+    assert run(subject.get("n2")).content == "use both"
+    run(subject.engine.reviews.decide(WHO, staged.receipt.review_id, Decision(True, "Alice")))
+    assert run(subject.get("n2")).content == "use spaces"
 
 
 def test_two_at_once_make_one_record(subject: Subject, run: Any) -> None:

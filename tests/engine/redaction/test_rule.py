@@ -181,3 +181,7 @@ def test_lower_case_keeps_every_character_in_its_place(text: str) -> None:
 
 def test_letters_that_grow_stay_as_they_are() -> None:
     assert lower("İSTANBUL") == "İstanbul"
+
+
+def test_what_is_not_ascii_is_no_basic_login() -> None:
+    assert is_basic_login("\x80") is False

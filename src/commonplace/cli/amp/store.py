@@ -10,7 +10,7 @@ from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.support import values
 from commonplace.cli.support.command import Answer, option
 from commonplace.cli.support.options import Approval, Expires
-from commonplace.cli.support.output import Document
+from commonplace.cli.support.output import Document, waiting
 from commonplace.wire.errors import ValidationError
 
 commands = AmpCommands()
@@ -73,5 +73,5 @@ def store(
     whole |= {name: value for name, value in given.items() if value is not None}
     answer = client.ask("store", record=whole, approval_required=approval or None)
     if answer.get("pending_approval"):
-        return Answer(answer, f"{answer['id']} waits for approval; `commonplace reviews list` shows what waits")
+        return Answer(answer, f"{answer['id']} {waiting(answer.get('review_id'))}")
     return Answer(answer, f"{'stored' if answer['created'] else 'replaced'} {answer['id']}")

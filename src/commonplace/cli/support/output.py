@@ -169,6 +169,11 @@ def body(record: Document) -> str:
     return text_of(record["content"]) if "content" in record else f"({record.get('status', 'gone')})"
 
 
+def waiting(review_id: str | None) -> str:
+    """What is said of a change that was staged."""
+    return f"waits for approval: commonplace review show {review_id}"
+
+
 def sentence(triple: Document) -> str:
     return f"{triple['subject']} {triple['predicate']} {triple['object']}"
 

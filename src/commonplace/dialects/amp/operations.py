@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.dialects.amp.records import TYPES, id_of, minted_id, to_draft, to_record, to_request
-from commonplace.engine import Engine, Query, shown_score, tagged
+from commonplace.dialects.amp.records import NAME, TYPES, id_of, minted_id, to_draft, to_record
+from commonplace.engine import Engine, Query, draft_document, shown_score, tagged
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MAX_CONTENT_CHARS, Memory, Principal
@@ -26,19 +27,19 @@ class Amp:
 
     def __init__(self, engine: Engine, who: Principal) -> None:
         self._engine = engine
-        self._who = who
+        self._who = replace(who, dialect=NAME)
 
     async def store(self, request: Any) -> Document:
         check("amp/operations/store", request)
         record = request["record"]
         draft = to_draft(record)
-        approval = to_request(draft) if request.get("approval_required") else None
+        approval = draft_document(draft) if request.get("approval_required") else None
         stored = await self._engine.upsert(self._who, draft, record.get("id"), record.get("agent"), approval)
         memory, receipt = stored.receipt.memory, stored.receipt
         shown = id_of(memory) if memory else record.get("id") or minted_id(draft.kind, receipt.id)
         answer: Document = {"success": True, "id": shown, "created": stored.created}
         if receipt.review_id is not None:
-            answer["pending_approval"] = True
+            answer |= {"pending_approval": True, "review_id": receipt.review_id}
         return answer
 
     async def search(self, request: Any) -> Document:
@@ -65,8 +66,9 @@ class Amp:
 
     async def delete(self, request: Any) -> Document:
         check("amp/operations/delete", request)
-        deleted = await self._engine.delete(self._who, request["id"], request.get("agent"))
-        return {"success": True, "deleted": deleted}
+        done = await self._engine.delete(self._who, request["id"], request.get("agent"))
+        pending = {} if done.review_id is None else {"pending_approval": True, "review_id": done.review_id}
+        return {"success": True, "deleted": bool(done.ids), **pending}
 
     async def list(self, request: Any) -> Document:
         check("amp/operations/list", request)

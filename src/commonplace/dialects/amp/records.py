@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from commonplace.engine import Draft
-from commonplace.wire.record import MEMORY_TYPES, METADATA_FIELDS, SHARED_AGENT, TEXT_FIELDS, Memory, MemoryType
+from commonplace.wire.record import MEMORY_TYPES, SHARED_AGENT, TEXT_FIELDS, Memory, MemoryType
 
 NAME = "amp"
 TYPES = ("lesson", "checkpoint", "snippet")
@@ -88,16 +88,6 @@ def checkpoint_content(record: dict[str, Any]) -> str:
         if state.get(name):
             lines.append(f"{name.capitalize()}: {'; '.join(state[name])}")
     return "\n".join(lines)
-
-
-def to_request(draft: Draft) -> dict[str, Any]:
-    """The draft as reviewers see every remember, whichever protocol it came by."""
-    # All of it, because what a reviewer edits is kept instead of what was staged.
-    fields = {name: getattr(draft, name) for name in METADATA_FIELDS}
-    fields = {name: value for name, value in fields.items() if value not in (None, [])}
-    names = ("agent_id", "type", "content", "confidence", "user_id", "source", "expires_at")
-    request = {name: value for name in names if (value := getattr(draft, name)) is not None}
-    return {**request, "metadata": {**draft.metadata, **fields, "kind": draft.kind}, "approval_required": True}
 
 
 def id_of(memory: Memory) -> str:

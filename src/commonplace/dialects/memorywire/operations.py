@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from commonplace.__about__ import __version__
 from commonplace.dialects.memorywire.records import (
+    NAME,
     entry_to_wire,
     to_draft,
     to_hit,
@@ -73,6 +74,7 @@ Document = dict[str, Any]
 
 _GOVERNED: dict[str, type[RememberRequest | UpdateRequest | ForgetRequest | MergeRequest | AssertRequest]] = {
     "remember": RememberRequest,
+    "attestation": RememberRequest,
     "update": UpdateRequest,
     "statement": AssertRequest,
     "forget": ForgetRequest,
@@ -85,7 +87,7 @@ class Memorywire:
 
     def __init__(self, engine: Engine, who: Principal) -> None:
         self._engine = engine
-        self._who = who
+        self._who = replace(who, dialect=NAME)
 
     # the five operations
 
@@ -164,6 +166,7 @@ class Memorywire:
             hard_delete=result.erased,
             pending_approval=pending,
             approval_url=self._review_url(result.review_id),
+            review_id=result.review_id,
             erased=_erased(result),
             remaining_ids=result.remaining or None,
             agents=agents or None,
@@ -179,6 +182,7 @@ class Memorywire:
             stores=[] if pending else [StoreOutcome(store=self._engine.store_name, count=count)],
             pending_approval=pending or None,
             approval_url=self._review_url(result.review_id),
+            review_id=result.review_id,
         )
 
     async def expire(self, request: ExpireRequest) -> ExpireResponse:
@@ -269,28 +273,65 @@ class Memorywire:
         reason: str | None = None,
         request: Document | None = None,
         apply: ReviewApply | None = None,
+        revision: int | None = None,
     ) -> Document:
         """Approve, reject, or approve an edited request: the decided review with what came of it."""
-        edited: Draft | Update | Forget | Merge | Statement | None = None
-        if request is not None:
-            review = await self._engine.reviews.get(self._who, review_id)
-            parsed = parse(_GOVERNED[review["operation"]], request)
-            match parsed:
-                case RememberRequest():
-                    edited = to_draft(parsed)
-                case ForgetRequest():
-                    edited = to_forget(parsed)
-                case MergeRequest():
-                    edited = to_merge(parsed)
-                case UpdateRequest():
-                    edited = to_update("", parsed)
-                case AssertRequest():
-                    edited = Statement(**dict(parsed))
-        decision = Decision(approved, reviewer, reason, edited, request)
+        edited = None if request is None else await self._edit(review_id, request)
+        decision = Decision(approved, reviewer, reason, edited, request, revision=revision)
         if apply is not None:
             decision.merge_into, decision.forget = apply.merge_into, tuple(apply.forget or ())
         decided = await self._engine.reviews.decide(self._who, review_id, decision)
         return {**decided.review, **_outcome(decided)}
+
+    async def decide_many(
+        self, ids: Sequence[str], approved: bool, reviewer: str | None = None, reason: str | None = None
+    ) -> Sequence[Document]:
+        """{id, status} of each in the order asked, or {id, error}."""
+        outcomes = await self._engine.reviews.decide_many(self._who, ids, Decision(approved, reviewer, reason))
+        return [
+            {"id": id, **(each.to_wire() if isinstance(each, Fault) else {"status": each.review["status"]})}
+            for id, each in zip(ids, outcomes, strict=True)
+        ]
+
+    async def edit_review(self, review_id: str, request: Document, revision: int | None = None) -> Document:
+        """Ask for something else instead: the review, which goes on waiting."""
+        edited = await self._edit(review_id, request)
+        return await self._engine.reviews.edit(self._who, review_id, edited, request, revision)
+
+    async def _edit(self, review_id: str, request: Document) -> Draft | Update | Forget | Merge | Statement:
+        """A request as a reviewer wrote it, of the operation that waits."""
+        review = await self._engine.reviews.get(self._who, review_id)
+        match parse(_GOVERNED[review["operation"]], request):
+            case RememberRequest() as parsed:
+                return to_draft(parsed)
+            case ForgetRequest() as parsed:
+                return to_forget(parsed)
+            case MergeRequest() as parsed:
+                return to_merge(parsed)
+            case UpdateRequest() as parsed:
+                return to_update("", parsed)
+            case parsed:
+                return Statement(**dict(parsed))
+
+    # policies
+
+    async def policies(self) -> Document:
+        """{rules, configured}."""
+        return await self._engine.policies.get(self._who)
+
+    async def set_policies(self, rules: Sequence[Document]) -> Document:
+        return await self._engine.policies.replace(self._who, rules)
+
+    async def try_policies(self, rules: Sequence[Document], days: int = 30) -> Document:
+        """{looked_at, counts, caught}."""
+        return await self._engine.policies.dry_run(self._who, rules, days)
+
+    async def learned_policies(self) -> Sequence[Document]:
+        return await self._engine.policies.learned(self._who)
+
+    async def revoke_learned(self, id: str) -> Document:
+        await self._engine.policies.revoke(self._who, id)
+        return {"id": id, "revoked": True}
 
     # audit
 
@@ -338,6 +379,8 @@ class Memorywire:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
         if self._engine.note:
             answer["note"] = self._engine.note
+        if found.get("webhook"):
+            answer["webhook"] = found["webhook"]
         return answer
 
     # the lifecycle
@@ -405,7 +448,7 @@ class Memorywire:
         if review_id is None:
             return {}
         url = self._review_url(review_id)
-        return {"pending_approval": True} | ({} if url is None else {"approval_url": url})
+        return {"pending_approval": True, "review_id": review_id} | ({} if url is None else {"approval_url": url})
 
     def _moved(self, result: ProcedureResult) -> Document:
         return {**to_procedure(result), **self._pending(result.review_id)}
@@ -417,6 +460,7 @@ class Memorywire:
             stores=receipt.stores,
             pending_approval=receipt.review_id is not None,
             approval_url=self._review_url(receipt.review_id),
+            review_id=receipt.review_id,
             redacted=receipt.redacted or None,
         )
 

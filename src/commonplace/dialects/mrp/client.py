@@ -209,7 +209,12 @@ async def _verify_result(peer: PeerServer, asked: Document, result: Document, pr
 
 
 async def keep(
-    mrp: Mrp, answer: CheckedAnswer, *, agent: str | None = None, share_with: list[str] | None = None
+    mrp: Mrp,
+    answer: CheckedAnswer,
+    *,
+    agent: str | None = None,
+    share_with: list[str] | None = None,
+    approval_required: bool = False,
 ) -> list[str]:
     """Keeps what is signed as received memories; for each result that is not kept, why."""
     reasons: list[str] = []
@@ -220,8 +225,9 @@ async def keep(
             sender, key = answer.responder, answer.examined.verdicts[place].key
             try:
                 kept = await mrp.keep(
-                    result["attestation"], from_agent=sender, agent=agent, public_key=key, share_with=share_with
-                )
+                    result["attestation"], from_agent=sender, agent=agent, public_key=key, share_with=share_with,
+                    approval_required=approval_required,
+                )  # fmt: skip
             except Fault as fault:
                 reason = fault.message
         answer.kept.append(kept)

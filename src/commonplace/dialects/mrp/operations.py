@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from commonplace.dialects.mrp import attestations, requests, verification
 from commonplace.dialects.mrp.messages import Document, Responder
-from commonplace.engine import MAX_LISTED, Engine
+from commonplace.engine import MAX_LISTED, Engine, Update, draft_document
 from commonplace.wire.errors import Fault, NotFound, SecretLeakage, Unavailable, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import milliseconds
@@ -40,7 +40,7 @@ class Mrp:
         address: tuple[str, int] | None = None,
     ) -> None:
         self._engine = engine
-        self._who = who
+        self._who = who = replace(who, dialect=attestations.NAME)
         self._responder = Responder(engine, who, agent or engine.settings.mrp.agent or None, authenticated, address)
 
     async def handle(self, document: Any) -> Document:
@@ -89,12 +89,14 @@ class Mrp:
         agent: str | None = None,
         public_key: str | None = None,
         share_with: list[str] | None = None,
+        approval_required: bool = False,
+        reasoning: str | None = None,
     ) -> Document:
         """Keep an attestation received from `from_agent`, verbatim, as a memory of `agent` (else of the responder,
-        else of `default`): {memory_id, created, own?}. It must be signed with `public_key`, else with the key bound to
-        its author here, else, if it is signed at all, with the key it names; what is not is refused, as is what
-        redaction would change. What was kept before is from now on shared with `share_with`, where that is given; a
-        memory that is the agent's own stays as it is."""
+        else of `default`): {memory_id, created, own?, pending_approval?, review_id?}. It must be signed with
+        `public_key`, else with the key bound to its author here, else, if it is signed at all, with the key it
+        names; what is not is refused, as is what redaction would change. What was kept before is from now on shared
+        with `share_with`, where that is given; a memory that is the agent's own stays as it is."""
         engine, who = self._engine, self._who
         agent = agent or self._responder.agent or _AGENT
         check("mrp/attestation-v1", attestation)
@@ -109,13 +111,14 @@ class Mrp:
         try:
             held = await engine.find(who, attestation["id"], agent)
         except NotFound:
-            receipt = await engine.remember(who, draft)
-            return {"memory_id": receipt.id, "created": True}
+            approval = draft_document(draft) if approval_required else None
+            receipt = await engine.remember(who, draft, approval=approval, reasoning=reasoning)
+            return {"memory_id": receipt.id, "created": True, **_pending(receipt.review_id)}
         if attestations.verbatim(held) == attestation:
             if share_with and held.privacy.get("share_with") != draft.privacy["share_with"]:
-                await engine.update_with(
-                    who, agent, held.id, lambda m: replace(m, privacy={**m.privacy, **draft.privacy})
-                )
+                wider = Update(agent, held.id, privacy_intent=draft.privacy, approval_required=approval_required)
+                changed = await engine.update(who, wider)
+                return {"memory_id": held.id, "created": False, **_pending(changed.review_id)}
             return {"memory_id": held.id, "created": False}
         if held.id == attestation["id"]:  # our own: asking for it back is no reason to share it with others
             return {"memory_id": held.id, "created": False, "own": True}
@@ -142,6 +145,10 @@ class Mrp:
     def _refuse_secrets(self, document: Document, what: str) -> None:
         if self._engine.redactor.holds_secret(document):
             raise SecretLeakage(f"the {what} is refused: {_REDACTED}")
+
+
+def _pending(review_id: str | None) -> Document:
+    return {} if review_id is None else {"pending_approval": True, "review_id": review_id}
 
 
 def _same_author(memory: Memory, attestation: Document) -> bool:

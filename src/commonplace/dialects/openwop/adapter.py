@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from commonplace.config import RedactionConfig
 from commonplace.dialects.openwop.entries import (
+    NAME,
     SOURCE,
     Entry,
     check_size,
@@ -102,7 +104,8 @@ class ScopedEntries:
         if backend not in LONG_TERM and run is None:
             raise ValidationError(f"{backend} belongs to a run: give its runId", field="runId")
         self._engine = engine
-        self._who = who
+        self._who = who = replace(who, dialect=NAME)
+        self.review_id: str | None = None  # of what was put last, where it waits for approval
         self._scope = scope
         self._run = run
         self._snapshot = run.snapshot if run else None
@@ -148,7 +151,9 @@ class ScopedEntries:
             receipt = await self._engine.remember(self._who, draft, secrets=secrets)
         except ValidationError as fault:
             raise _as_openwop(fault) from None
-        assert receipt.memory is not None  # only what waits for approval, or is answered again, has none
+        self.review_id = receipt.review_id
+        if receipt.memory is None:  # it waits for approval: as it would be
+            return to_entry(self._engine.reviews.proposed(receipt, draft))
         return to_entry(receipt.memory)
 
     async def delete(self, id: str) -> bool:

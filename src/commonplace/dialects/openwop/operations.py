@@ -61,7 +61,8 @@ class OpenWop:
             raise ValidationError("entry.id is given by the host; leave it out", field="entry.id")
         check("openwop/operations/put", request)
         entries, ref = await self._entries(request, "writer")
-        return {"memoryRef": ref, "entry": await entries.put(request["entry"])}
+        kept: Document = {"memoryRef": ref, "entry": await entries.put(request["entry"])}
+        return kept if entries.review_id is None else {**kept, "pendingApproval": True}
 
     async def delete(self, request: Any) -> Document:
         check("openwop/operations/delete", request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +28,7 @@ class Trusty:
 
     def __init__(self, engine: Engine, who: Principal, palace: str | None = None) -> None:
         self._engine = engine
-        self._who = who
+        self._who = replace(who, dialect=records.DIALECT)
         self._default = palace
 
     async def call(self, tool: str, arguments: Any) -> Document:
@@ -68,8 +69,9 @@ class Trusty:
         self, palace: str, subject: str, predicate: str, object: str, confidence: float, provenance: str | None
     ) -> Document:
         await self.open_to_write(palace)
-        await self._engine.palaces.assert_fact(self._who, palace, (subject, predicate, object), confidence, provenance)
-        return {"status": "asserted"}
+        fact = (subject, predicate, object)
+        stated = await self._engine.palaces.assert_fact(self._who, palace, fact, confidence, provenance)
+        return {"status": "asserted" if stated.review_id is None else "pending"}
 
     async def kg_query(self, palace: str, subject: str, as_of: str | None = None) -> Document:
         """What holds now, or held at `as_of`, which is written as the times of the answer are."""
@@ -88,8 +90,9 @@ class Trusty:
         if id is None:
             raise ValidationError(f"drawer_id must be a UUID, not {drawer_id[:80]!r}", field="drawer_id")
         await self.open(palace)
-        await self._engine.forget(self._who, Forget(palace, [id]))
-        return {"status": "deleted", "drawer_id": drawer_id, "palace": palace}
+        done = await self._engine.forget(self._who, Forget(palace, [id]))
+        status = "deleted" if done.review_id is None else "pending"
+        return {"status": status, "drawer_id": drawer_id, "palace": palace}
 
     async def palace_info(self, palace: str) -> Document:
         await self.open(palace)

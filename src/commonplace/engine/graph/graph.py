@@ -103,14 +103,15 @@ class Graph:
         at, named = self._at(as_of), self._name("subject", subject)
         predicate = None if predicate is None else self._name("predicate", predicate)
         found = await self._core.primary.triples(who.tenant, agent_id, subject=named, predicate=predicate, at=at)
-        return sorted(found, key=lambda t: t.predicate)
+        return sorted(await self._core.policies.shown_triples(who, found), key=lambda t: t.predicate)
 
     async def history(self, who: Principal, agent_id: str, subject: str, predicate: str | None = None) -> list[Triple]:
         """Everything that was ever stated about a subject, in the order it began."""
         self._core.require(who, agent_id, "reader")
         named = self._name("subject", subject)
         predicate = None if predicate is None else self._name("predicate", predicate)
-        return await self._core.primary.triples(who.tenant, agent_id, subject=named, predicate=predicate)
+        found = await self._core.primary.triples(who.tenant, agent_id, subject=named, predicate=predicate)
+        return await self._core.policies.shown_triples(who, found)
 
     async def counts(self, who: Principal, agent_id: str) -> dict[str, int]:
         """How many statements there are of all times, how many hold now, and about how many subjects."""
@@ -125,7 +126,9 @@ class Graph:
         self._core.require(who, agent_id, "reader")
         _check_steps("max_hops", max_hops, 1, MAX_PATH)
         at, ends = self._at(as_of), (self._name("start", start), self._name("end", end))
-        return await self._core.primary.path(who.tenant, agent_id, *ends, max_hops, at)
+        found = await self._core.primary.path(who.tenant, agent_id, *ends, max_hops, at)
+        seen = await self._core.policies.shown_triples(who, found)
+        return seen if len(seen) == len(found) else []  # a path with a gap leads nowhere
 
     async def neighbours(self, who: Principal, agent_id: str, ref: str, hops: int) -> dict[str, int]:
         """The live memories within so many hops of this one, nearest first, with their distance."""
@@ -154,8 +157,11 @@ class Graph:
             **({"id": asked} if isinstance(asked, str) else {"subject": asked[0], "predicate": asked[1]})
         )
 
+        guard = await self._core.policies.triple_guard(who, "forget")
+
         def work(tx: Transaction) -> Triple:
             triple = _by_id(tx, agent_id, asked) if isinstance(asked, str) else _current_triple(tx, agent_id, *asked)
+            guard(triple)
             end = max(tx.now, triple.valid_from)
             audit.append(tx, who, RETRACT, agent_id, [_end(tx, triple, end)])
             return replace(triple, valid_to=end)
@@ -176,9 +182,13 @@ class Graph:
         With `mentions` also what names it as the object.
         """
         gone, remaining, why = list[str](), list[str](), None
+        guard = await self._core.policies.triple_guard(who, "forget")
 
         def work(tx: Transaction, batch: Sequence[str]) -> list[str]:
-            ids = [id for id in batch if tx.triple(id) is not None]
+            there = [triple for id in batch if (triple := tx.triple(id)) is not None]
+            for triple in there:
+                guard(triple)
+            ids = [triple.id for triple in there]
             if ids:
                 audit.append(tx, who, ERASE, agent_id, apply_erase(tx, ids))
             return ids
@@ -243,12 +253,22 @@ def _names(subject: str, object: str, name: str, mentions: bool) -> bool:
 # stating
 
 
-async def clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
-    """A statement as it may be kept; redaction runs here, on everything that it says."""
+async def clean_statement(
+    core: Core, who: Principal, statement: Statement, *, author: Principal | None = None, reviewed: bool = False
+) -> Statement:
+    """A statement as it may be kept; redaction and policies run here, on everything that it says. `author` is who asked
+    for it, where that is another; policies want it `reviewed` or are asked."""
     given = (statement.subject, statement.predicate, statement.object, statement.provenance)
     if sum(len(text) for text in given if isinstance(text, str)) > _LONG_CHARS:
-        return await asyncio.to_thread(_clean_statement, core, who, statement)
-    return _clean_statement(core, who, statement)
+        clean = await asyncio.to_thread(_clean_statement, core, who, statement)
+    else:
+        clean = _clean_statement(core, who, statement)
+    said = Triple(
+        "", clean.agent_id, clean.subject, clean.predicate, clean.object, 0,
+        confidence=float(clean.confidence), provenance=clean.provenance,
+    )  # fmt: skip
+    kept = await core.policies.admit_triple(author or who, "statement", said, reviewed=reviewed)
+    return replace(clean, **{name: getattr(kept, name) for name in ("subject", "predicate", "object", "provenance")})
 
 
 def _clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:

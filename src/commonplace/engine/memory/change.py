@@ -1,15 +1,18 @@
-"""What an update makes of a memory. Pure."""
+"""What an update, or a record that replaces all of it, makes of a memory. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from commonplace.engine.memory.retention import inherit_retention
 from commonplace.engine.types import Update
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.metadata_fields import BLANK, fields_from_metadata
 from commonplace.wire.record import Memory, replace_fields
 
 _AS_GIVEN = ("content", "confidence", "expires_at")
+_ORIGIN = ("source", "from", "witnesses", "chain", "merged")  # of provenance
 _CHANGES = (*_AS_GIVEN, "metadata", "tags", "privacy_intent")
 
 
@@ -46,3 +49,12 @@ def _without_kind(metadata: dict[str, Any], memory: Memory) -> dict[str, Any]:
     if not added or memory.provenance.get("dialect", "memorywire") == "memorywire":
         return metadata
     return {name: value for name, value in metadata.items() if name != "kind"}
+
+
+def inherit(fresh: Memory, replaced: Memory) -> Memory:
+    """What a record keeps when all of it is replaced: its identity, from whom it came, and promises to the person it is
+    about."""
+    origin = {name: replaced.provenance[name] for name in _ORIGIN if name in replaced.provenance}
+    provenance = {**origin, **fresh.provenance}
+    kept = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases, provenance=provenance)
+    return inherit_retention(kept, [replaced])

@@ -6,13 +6,22 @@ Apart from `erase`, because the graph needs it, too, and `erase` needs the graph
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from commonplace.engine.core import IDEMPOTENCY, REVIEW
 from commonplace.engine.memory.write import erased_slot
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.record import Principal
 
-_QUOTING = ("request", "draft", "diff", "reasoning", "statement")  # fields of a review
+_QUOTING = ("request", "draft", "replacement", "diff", "reasoning", "statement")  # fields of a review
+
+
+def without_quotes(review: dict[str, Any]) -> dict[str, Any]:
+    """A review that says what was decided, and nothing of what it was about."""
+    kept = {k: v for k, v in review.items() if k not in _QUOTING}
+    if "decision" in kept:
+        kept["decision"] = {k: v for k, v in kept["decision"].items() if k != "reason"}
+    return {**kept, "erased": True}
 
 
 def erase_records(tx: Transaction, id: str) -> None:
@@ -25,10 +34,7 @@ def erase_records(tx: Transaction, id: str) -> None:
             value = {"at": record.value.get("at", 0), "erased": True}
             tx.put_record(Record(record.kind, erased_slot(record.key), value))
         elif record.kind == REVIEW:
-            kept = {k: v for k, v in record.value.items() if k not in _QUOTING}
-            if "decision" in kept:
-                kept["decision"] = {k: v for k, v in kept["decision"].items() if k != "reason"}
-            tx.put_record(Record(record.kind, record.key, {**kept, "erased": True}, others))
+            tx.put_record(Record(record.kind, record.key, without_quotes(record.value), others))
         else:
             tx.drop_record(record.kind, record.key)
 

@@ -63,16 +63,21 @@ async def select_expired(
 
 
 async def expire(core: Core, who: Principal, request: Expire) -> ExpireResult:
-    memories = await select_expired(core, who, request)
+    found = await select_expired(core, who, request)
+    # What a rule keeps from being forgotten without a person is not to go by a condition either.
+    memories, against = await core.policies.admitted(who, "forget", found)
 
     def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
         return apply_expire(tx, core, who, request, batch)
 
     done, why = await core.transact_in_chunks(who.tenant, memories, CHUNK, work)
     gone = set(done)
-    remaining = [] if why is None else [m.id for m in memories if m.id not in gone]
+    if against is not None and why is None:
+        why = f"the policy {against.name!r} holds some of them back; forget those by their ids"
+    remaining = [] if why is None else [m.id for m in found if m.id not in gone]
     if request.action == "forget" and any(must_erase(m) for m in memories if m.id in gone):
-        why = why or await core.delete_copies()
+        failed = await core.delete_copies()
+        why = why or failed
     return ExpireResult(done, remaining, why)
 
 

@@ -16,12 +16,12 @@ from commonplace.engine.memory.erase import (
     must_erase,
     staged_drafts,
 )
-from commonplace.engine.memory.read import expired, find, read_all, readable
+from commonplace.engine.memory.read import expired, read_all, readable
 from commonplace.engine.types import Forget, ForgetResult
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire import filters
 from commonplace.wire.canonical import is_uuid
-from commonplace.wire.errors import Fault, NotFound, ValidationError
+from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, Status
 
@@ -119,6 +119,9 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
     reach = await reach_of(core, who, request)
     request = await redact_reason(core, request)
     memories = await _select(core, who, request, reach)
+    if await core.policies.in_force(who.tenant):
+        drafts = await select_drafts(core, who, request, reach, memories)
+        await core.policies.admit_all(who, "forget", [*memories, *drafts])
     result = ForgetResult([], core.primary.name, erased=request.hard_delete)
     counts = dict.fromkeys(reach.agents, 0)
     todo, meant = memories, dict.fromkeys(m.id for m in memories)
@@ -219,19 +222,16 @@ async def finish_erasure(core: Core, who: Principal, erased: Sequence[Memory], r
     result.error = result.error or why
 
 
-async def delete(core: Core, who: Principal, ref: str, agent: str | None = None) -> bool:
-    """Forget the one memory that an id of any kind names; whether it was there."""
-    try:
-        memory = await find(core, who, ref, agent)
-    except NotFound:
-        return False
+async def delete(core: Core, who: Principal, memory: Memory) -> ForgetResult:
+    """Forget one memory that was found, softly."""
     core.require(who, memory.agent_id, "writer")
+    await core.policies.admit_all(who, "forget", [memory])
     done = await core.transact(
         who.tenant, lambda tx: apply_forget(tx, core, who, memory.agent_id, [memory], hard=False)
     )
     if done and must_erase(memory):
         await core.delete_copies()
-    return bool(done)
+    return ForgetResult(done, core.primary.name, erased=False)
 
 
 def by_filter(request: Forget) -> bool:

@@ -129,7 +129,7 @@ async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, all_n
 async def merge(core: Core, who: Principal, request: Merge) -> MergeResult:
     async def attempt() -> MergeResult:
         canonical, duplicates = await resolve_parties(core, who, request)
-        merged, entry = await merged_entry(core, canonical, duplicates, request)
+        merged, entry = await merged_entry(core, who, canonical, duplicates, request)
         return await core.transact(who.tenant, lambda tx: apply_merge(tx, who, request, merged, entry))
 
     return await core.retry_on_conflict(attempt)
@@ -152,10 +152,22 @@ def merge_preview(core: Core, canonical: Memory, duplicates: Sequence[Memory], r
     return merged
 
 
-async def merged_entry(
-    core: Core, canonical: Memory, duplicates: Sequence[Memory], request: Merge
-) -> tuple[MergeResult, Entry]:
+async def admit_merge(
+    core: Core, who: Principal, canonical: Memory, duplicates: Sequence[Memory], request: Merge, *, reviewed: bool
+) -> MergeResult:
+    """What the merge would make, as policies let it be: of those that go as of what stays."""
     merged = merge_preview(core, canonical, duplicates, request)
+    before = next(m for m in (canonical, *duplicates) if m.id == merged.survivor.id)
+    await core.policies.admit_all(who, "merge", merged.losers, reviewed=reviewed)
+    merged.survivor = await core.policies.admit_memory(who, "merge", merged.survivor, before=before, reviewed=reviewed)
+    return merged
+
+
+async def merged_entry(
+    core: Core, who: Principal, canonical: Memory, duplicates: Sequence[Memory], request: Merge, *,
+    reviewed: bool = False,
+) -> tuple[MergeResult, Entry]:  # fmt: skip
+    merged = await admit_merge(core, who, canonical, duplicates, request, reviewed=reviewed)
     if request.strategy == "merge_content":
         salt = new_salt()
         merged.survivor = replace(merged.survivor, content_hash=content_hash(merged.survivor.content, salt), salt=salt)

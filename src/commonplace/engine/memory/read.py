@@ -89,9 +89,13 @@ async def find(core: Core, who: Principal, ref: str, agent: str | None = None) -
         core.require(who, agent, "reader")
     found = await lookup(core, who, ref, agent)
     if found is None:
-        # The same sentence whether it never was, is forgotten, pending, or someone else's.
-        raise NotFound(f"no record {ref:.300}")
+        raise record_not_found(ref)
     return found
+
+
+def record_not_found(ref: str) -> NotFound:
+    """The same sentence whether it never was, is forgotten, pending, withheld, or someone else's."""
+    return NotFound(f"no record {ref:.300}")
 
 
 async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:

@@ -25,6 +25,7 @@ async def undelete(core: Core, who: Principal, agent_id: str, id: str, reason: s
         if back.content != hidden.content:  # a secret that was registered since
             salt = new_salt()
             back = replace(back, content_hash=content_hash(back.content, salt), salt=salt)
+        back = await core.policies.admit_memory(who, "remember", back)
         # Hiding it took it out of the indexes, so its terms and vectors are made anew.
         (entry,) = await core.make_entries([back])
 

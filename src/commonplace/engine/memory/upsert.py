@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine.core import Core, StaleRead
-from commonplace.engine.governance.staging import stage_remember
+from commonplace.engine.governance.policies import ReviewRequired
+from commonplace.engine.governance.staging import stage_remember, stage_replace
+from commonplace.engine.memory.change import inherit
 from commonplace.engine.memory.read import find_by_uuid, lookup, readable
-from commonplace.engine.memory.retention import inherit_retention
-from commonplace.engine.memory.write import check, new_memory, redact_draft, write
+from commonplace.engine.memory.write import admit_draft, check, new_memory, write
 from commonplace.engine.types import Draft, Receipt, UpsertResult
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import Conflict
@@ -19,30 +20,37 @@ _REPLACED = (
     "content", "type", "kind", "title", "project", "tags", "metadata", "user_id", "confidence", "importance", "source",
     "expires_at", "event_time", "session_id", "speaker", "entity_name", "supersedes",
 )  # fmt: skip
-_ORIGIN = ("source", "from", "witnesses", "chain", "merged")  # of provenance
 
 
 async def upsert(
-    core: Core, who: Principal, draft: Draft, ref: str | None, agent: str | None, approval: dict[str, Any] | None = None
-) -> UpsertResult:
+    core: Core, who: Principal, draft: Draft, ref: str | None, agent: str | None,
+    approval: dict[str, Any] | ReviewRequired | None = None,
+) -> UpsertResult:  # fmt: skip
     """Create the record, or replace all of the one `ref` names. Without `agent` a new one goes to the shared space
-    and a known one stays where it lives; with it only that agent's are known."""
+    and a known one stays where it lives; with it only that agent's are known. `approval` is what a reviewer is
+    shown, or the policy that asks for a review."""
     # A protocol that upserts may leave the agent open, so it is given beside the draft, whose own says nothing.
     draft = replace(draft, agent_id=agent or SHARED_AGENT)
     core.check_names(id=ref)
-    draft, redacted = await redact_draft(core, draft)
+    redacted: list[str] = []
+
+    async def admitted(draft: Draft, *, replaces: bool = False) -> Draft:
+        clean, redacted[:] = await admit_draft(core, who, draft, replaces=replaces, reviewed=approval is not None)
+        return clean
 
     async def attempt() -> UpsertResult:
         if ref is None:
-            return await _create(core, who, draft, approval)
+            return await _create(core, who, await admitted(draft), approval)
         held = await lookup(core, who, ref, agent)
         if held is None and agent is not None and (elsewhere := await find_by_uuid(core, who, ref)) is not None:
             raise Conflict(f"{ref:.300} is a record of agent {elsewhere.agent_id}; a record stays with its agent")
         if held is None:
-            return await _create(core, who, replace(draft, aliases=[ref]), approval, ref)
+            return await _create(core, who, await admitted(replace(draft, aliases=[ref])), approval, ref)
+        known = await admitted(replace(draft, agent_id=held.agent_id), replaces=True)
         if approval is not None:
-            raise Conflict(f"{ref:.300} exists already; only a new record can wait for approval")
-        return await _replace(core, who, replace(draft, agent_id=held.agent_id), held)
+            asked = approval if isinstance(approval, ReviewRequired) else None
+            return UpsertResult(await stage_replace(core, who, known, held, asked), created=False)
+        return await _replace(core, who, known, held)
 
     stored = await core.retry_on_conflict(attempt)
     stored.receipt.redacted = redacted
@@ -50,8 +58,10 @@ async def upsert(
 
 
 async def _create(
-    core: Core, who: Principal, draft: Draft, approval: dict[str, Any] | None, ref: str | None = None
+    core: Core, who: Principal, draft: Draft, approval: dict[str, Any] | ReviewRequired | None, ref: str | None = None
 ) -> UpsertResult:
+    if isinstance(approval, ReviewRequired):
+        return UpsertResult(await stage_remember(core, who, draft, None, None, asked=approval), created=True)
     if approval is not None:
         return UpsertResult(await stage_remember(core, who, draft, approval, None), created=True)
     check(core, who, draft)
@@ -82,15 +92,6 @@ async def _replace(core: Core, who: Principal, draft: Draft, held: Memory) -> Up
         return UpsertResult(_receipt(core, written), created=False)
 
     return await core.transact(who.tenant, work)
-
-
-def inherit(fresh: Memory, replaced: Memory) -> Memory:
-    """What a record keeps when all of it is replaced: its identity, from whom it came, and promises to the person it is
-    about."""
-    origin = {name: replaced.provenance[name] for name in _ORIGIN if name in replaced.provenance}
-    provenance = {**origin, **fresh.provenance}
-    kept = replace(fresh, created_at=replaced.created_at, aliases=replaced.aliases, provenance=provenance)
-    return inherit_retention(kept, [replaced])
 
 
 def _receipt(core: Core, memory: Memory) -> Receipt:

@@ -8,7 +8,7 @@ from asyncio import gather
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 from commonplace.engine.core import (
     IDEMPOTENCY,
@@ -40,6 +40,8 @@ _CHUNK = 32  # items per unit of work, so that a large batch never holds the wri
 #: Fields that a memory takes from its draft as they are.
 _AS_DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("kind", "provenance", "expires_at", "embedding"))
 _as_drafted = attrgetter(*_AS_DRAFTED)
+#: Fields that a policy may redact.
+_POLICED = ("content", "title", "entity_name", "source", "speaker", "tags", "metadata")
 #: Fields of which an audit entry says that they changed.
 _AUDITED = ("content", "metadata", "tags", "confidence", "expires_at", "title", "privacy")
 _NO_MEMORY = "the memory written under this idempotency_key has been erased; use a new key to write again"
@@ -49,7 +51,7 @@ async def remember(
     core: Core, who: Principal, draft: Draft, idempotency_key: str | None = None, secrets: Secrets | None = None
 ) -> Receipt:
     check(core, who, draft)
-    draft, redacted = await redact_draft(core, draft, idempotency_key, secrets)
+    draft, redacted = await admit_draft(core, who, draft, idempotency_key, secrets)
     memory = new_memory(who, draft, core.clock())
 
     async def attempt() -> Receipt:
@@ -77,7 +79,7 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
         try:
             await yield_to_others(item.draft.content)
             check(core, who, item.draft)
-            draft, redacted[i] = await redact_draft(core, item.draft, item.idempotency_key)
+            draft, redacted[i] = await admit_draft(core, who, item.draft, item.idempotency_key)
             accepted.append((i, BatchItem(draft, item.idempotency_key), new_memory(who, draft, now)))
         except Fault as fault:
             outcomes[i] = fault
@@ -140,6 +142,29 @@ def check_draft(core: Core, draft: Draft) -> None:
         raise ValidationError("aliases must differ from each other", field="aliases")
     if draft.embedding:
         core.given_vector(draft.embedding)
+
+
+def operation_of(draft: Draft) -> Literal["remember", "attestation"]:
+    """A memory that came as another agent's attestation is kept as it came, and reviewed as what it is."""
+    return "attestation" if "attestation" in draft.provenance else "remember"
+
+
+async def admit_draft(
+    core: Core, who: Principal, draft: Draft, key: str | None = None, secrets: Secrets | None = None, *,
+    replaces: bool = False, reviewed: bool = False,
+) -> tuple[Draft, list[str]]:  # fmt: skip
+    """As `redact_draft`, and as policies let it be kept; refused where one rejects it, or wants it reviewed and nobody
+    has `reviewed` it or will. Every new memory and every whole record comes through here."""
+    clean, labels = await redact_draft(core, draft, key, secrets)
+    if not await core.policies.in_force(who.tenant):
+        return clean, labels
+    proposed, by = new_memory(who, clean, core.clock()), who.dialect or str(clean.provenance.get("dialect", ""))
+    operation = "update" if replaces else operation_of(clean)
+    kept = await core.policies.admit_memory(who, operation, proposed, dialect=by, reviewed=reviewed)
+    if kept is not proposed:
+        clean = replace(clean, **{name: getattr(kept, name) for name in _POLICED}, embedding=None)
+        check_draft(core, clean)
+    return clean, labels
 
 
 async def redact_draft(
@@ -226,13 +251,14 @@ def idempotency_record(key: str, draft: Draft, receipt: Receipt, *, staged: bool
     return Record(IDEMPOTENCY, idempotency_slot(draft, key), value, (receipt.id,))
 
 
-def repeat_receipt(earlier: Record, draft: Draft, core: Core, *, staged: bool) -> Receipt:
-    """The first answer again. `staged`: whether approval is asked for, which makes it another request."""
+def repeat_receipt(earlier: Record, draft: Draft, core: Core, *, staged: bool | None) -> Receipt:
+    """The first answer again. `staged`: whether approval is asked for, which makes it another request; None where not
+    the caller asks for it but a policy."""
     value = earlier.value
     if "hash" not in value:
         raise Conflict(_NO_MEMORY, field="idempotency_key")
     same = value.get("staged", value.get("review_id") is not None) is staged
-    if not same or _draft_hash(draft, bytes.fromhex(value["salt"])) != value["hash"]:
+    if not (same or staged is None) or _draft_hash(draft, bytes.fromhex(value["salt"])) != value["hash"]:
         raise Conflict("idempotency_key was used before with another request; use a new key", field="idempotency_key")
     review = value.get("review_id")
     return Receipt(value["id"], value["at"], [] if review else [core.primary.name], review_id=review)
@@ -264,8 +290,12 @@ async def next_version(
     ref: str,
     change: Callable[[Memory], Memory],
     expected_version: int | None = None,
+    *,
+    author: Principal | None = None,
+    reviewed: bool = False,
 ) -> tuple[Memory, Memory]:
-    """A memory as it is and as a change would have it, checked and redacted; nothing is written."""
+    """A memory as it is and as a change would have it, checked, redacted and as policies let it be; nothing is written.
+    `author` is who asked for the change, where that is another; policies want it `reviewed` or are asked."""
     core.require(who, agent_id, "writer")
     current = await resolve(core, who, agent_id, ref)
     if ref in current.provenance.get("merged", ()):
@@ -283,6 +313,9 @@ async def next_version(
         changed = redacted
         check_change(core, current, changed)
     changed = inherit_retention(changed, [current])
+    asking = author or who
+    changed = await core.policies.admit_memory(asking, "update", changed, before=current, reviewed=reviewed)
+    check_change(core, current, changed)
     if changed.content != current.content:
         salt = new_salt()
         changed = replace(changed, content_hash=content_hash(changed.content, salt), salt=salt)

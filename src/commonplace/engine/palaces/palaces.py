@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from commonplace.engine.core import Core, check_agent_name
-from commonplace.engine.graph.graph import Graph
+from commonplace.engine.graph.graph import AssertResult
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE
 from commonplace.engine.palaces import palace_recall
 from commonplace.engine.palaces.palace_recall import DECAY, PalaceRecall
 from commonplace.engine.recall.recall import Recaller
 from commonplace.engine.recall.recall_log import RecallLog
+from commonplace.engine.types import Statement
 from commonplace.stores.base import Reach, Record, Transaction
 from commonplace.wire.errors import NotFound, PayloadTooLarge
 from commonplace.wire.filters import Where
@@ -36,11 +37,17 @@ class Palace:
 
 
 class Palaces:
-    def __init__(self, core: Core, recaller: Recaller, log: RecallLog, graph: Graph) -> None:
+    def __init__(
+        self,
+        core: Core,
+        recaller: Recaller,
+        log: RecallLog,
+        state: Callable[[Principal, Statement], Awaitable[AssertResult]],
+    ) -> None:
         self._core = core
         self._recaller = recaller
         self._log = log
-        self._graph = graph
+        self._state = state  # at once, or once a reviewer has approved
 
     # which there are
 
@@ -83,7 +90,7 @@ class Palaces:
 
     async def create(self, who: Principal, name: str, description: str | None = None) -> Palace:
         """Make it, unless it is there; nothing that was said of it before is changed."""
-        said = self._clean("description", description)
+        said = await self._admitted(who, name, self._clean("description", description))
 
         def describe(palace: Palace, new: bool) -> bool:
             if not new and (palace.description or not said):
@@ -102,7 +109,7 @@ class Palaces:
 
     async def set_identity(self, who: Principal, name: str, identity: str | None) -> Palace:
         """Say who the palace is; None or nothing takes it back. A palace that was never made is made."""
-        said = self._clean("identity", identity)
+        said = await self._admitted(who, name, self._clean("identity", identity))
 
         def identify(palace: Palace, new: bool) -> bool:
             palace.identity = said
@@ -138,6 +145,13 @@ class Palaces:
             raise PayloadTooLarge(sentence, field=field)
         return kept or None
 
+    async def _admitted(self, who: Principal, name: str, text: str | None) -> str | None:
+        """As policies let it be said: whoever recalls in a palace reads what it says of itself."""
+        if text is None:
+            return None
+        said = Memory("", who.tenant, name, "semantic", text, kind="identity")
+        return (await self._core.policies.admit_memory(who, "remember", said)).content
+
     async def _implicit_palace(self, who: Principal, name: str) -> Palace | None:
         """The palace that an agent with a memory is, though nobody made it one."""
         first = await self._first(who, name)
@@ -155,7 +169,13 @@ class Palaces:
         palace = await self.get(who, name)
         self._recaller.spend(who, (name,))
         found = await palace_recall.recall(self._core, who, name, text, k, palace.identity, deep=deep)
-        await self._recaller.log(who, (name,), text, found.found)
+        show = await self._core.policies.reader(who)
+        found.hits = [replace(hit, memory=seen) for hit in found.hits if (seen := show(hit.memory)) is not None]
+        if found.identity is not None:
+            said = show(Memory("", who.tenant, name, "semantic", found.identity, kind="identity"))
+            found.identity = None if said is None else said.content
+        shown = {hit.memory.id for hit in found.hits}
+        await self._recaller.log(who, (name,), text, [id for id in found.found if id in shown])
         return found
 
     async def most_important(self, who: Principal, name: str, where: Where = (), *, limit: int) -> list[Memory]:
@@ -164,22 +184,15 @@ class Palaces:
         await self._log.flush()
         now = self._core.clock()
         reach = Reach(who.tenant, (name,), where, statuses=READABLE, now=now)
-        return await self._core.primary.most_important(reach, DECAY, now, limit)
+        found = await self._core.primary.most_important(reach, DECAY, now, limit)
+        return await self._core.policies.shown(who, found)
 
     async def assert_fact(
         self, who: Principal, name: str, fact: tuple[str, str, str], confidence: float, provenance: str | None
-    ) -> None:
+    ) -> AssertResult:
         """State (subject, predicate, object); a confidence that is out of range counts as the nearest that is not."""
-        subject, predicate, object = fact
-        await self._graph.assert_fact(
-            who,
-            name,
-            subject=subject,
-            predicate=predicate,
-            object=object,
-            confidence=min(max(confidence, 0.0), 1.0),
-            provenance=provenance or None,
-        )
+        said = Statement(name, *fact, min(max(confidence, 0.0), 1.0), provenance or None)
+        return await self._state(who, said)
 
 
 def _palace(record: Record) -> Palace:

@@ -84,7 +84,7 @@ class Requester:
         """As whom it reads: itself, or a stranger who is shown only what is shared with it."""
         if self.trust.sees == "all":
             return self.who
-        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", (ALL_AGENTS,))
+        return Principal(f"mrp:{self.trust.agent_id}", self.who.tenant, "reader", (ALL_AGENTS,), self.who.dialect)
 
 
 class Peers:
@@ -173,6 +173,8 @@ class Peers:
         self._recaller.spend(who, left)
         where = (*query.where, *trust.visible(requester.trust))
         found = await asking.ask(self._core, who, replace(query, agents=left, where=where), limit)
+        reader = await self._core.policies.reader(who)
+        found.matches = [replace(m, memory=seen) for m in found.matches if (seen := reader(m.memory)) is not None]
         if len(left) < len(agents):
             found.cut = found.cut or "some agents have used up their recalls of this minute"
         text = query.text if query.text is not None else " ".join(query.keywords)
@@ -206,7 +208,9 @@ class Peers:
             memory = await find(self._core, requester.reader, ref, agent)
         except (NotFound, Conflict, SecretLeakage):
             return None
-        return memory if matches(memory, trust.visible(requester.trust)) else None
+        if not matches(memory, trust.visible(requester.trust)):
+            return None
+        return next(iter(await self._core.policies.shown(requester.reader, [memory])), None)
 
     async def replacements(self, requester: Requester, memory: Memory) -> list[str]:
         """The ids of live memories that took its place, as far as the requester may see them."""
@@ -331,6 +335,9 @@ class Peers:
         kept = StoredVouch(vouch, authenticated and who.may_use(vouch["voucher"]["agent_id"]))
         now = self._core.clock()
         vouches.check(kept, now)
+        # It is no memory, but it is kept, and shown to whoever asks for vouches; what is signed cannot be redacted.
+        said = Memory("", who.tenant, kept.voucher, "semantic", "", kind="vouch", provenance={"attestation": vouch})
+        await self._core.policies.admit_memory(who, "attestation", said, reviewed=True)
         peers = await self.bindings(who.tenant)
         asking = RequesterTrust(kept.voucher, 0, "all" if kept.sent_in else "shared", known=kept.voucher in peers)
         if trust.declines(self._core.settings.mrp.decline, asking, vouch["voucher"].get("public_key"), peers.values()):

@@ -62,13 +62,16 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     assessed.hits.sort(key=lambda hit: -hit.score)
     tied = await hops.supporting_ids(core, reach, query, [h.found.memory.id for h in assessed.hits])
     hits = []
+    show = await core.policies.reader(who)
     for hit in assessed.hits:
-        id = hit.found.memory.id
+        if (seen := show(hit.found.memory)) is None:
+            continue
+        id = seen.id
         why: dict[str, Any] | None = None
         if query.explain:
             hop = {"hop": near[id]} if id in near else {}
             why = {**_why(store, *by_id[id], blend, fused=hit.score), **hop, **(hit.explain or {})}
-        hits.append(Hit(hit.found.memory, hit.score, store, hit.relevance, tied.get(id, []), why))
+        hits.append(Hit(seen, hit.score, store, hit.relevance, tied.get(id, []), why))
     explain: dict[str, Any] | None = None
     if query.explain:
         explain = {"candidates": len(found.ranked), "dense": found.dense, "as_of_seq": at}

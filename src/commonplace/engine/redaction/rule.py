@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -221,7 +220,7 @@ def is_basic_login(value: str) -> bool:
     """Base64 of user:password, as registries keep it."""
     try:
         login = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("utf-8")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64, not ASCII, or not text once it is decoded
         return False
     user, colon, password = login.partition(":")
     return bool(user and colon) and login.isprintable() and is_assigned(password)

@@ -12,7 +12,7 @@ from commonplace.engine.runs.runs import Run, kind, require_open
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import is_uuid, mint_id
 from commonplace.wire.plain import check_not_blank
-from commonplace.wire.record import Principal
+from commonplace.wire.record import Memory, Principal
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,7 +49,10 @@ class RunNotes:
         core.redactor.check_name(scope.agent, "memoryRef", secrets)
         content = await core.redact_async(content, "content", secrets)
         tags = await core.redact_async(list(tags), "tags", secrets)  # of which there may be any number
-        made = RunNote(mint_id(core.clock()), scope.agent, scope.namespace, content, tags, expires_at)
+        # A note is no memory and waits for nobody: it goes with its run. What is rejected is rejected here, too.
+        said = Memory("", who.tenant, scope.agent, "semantic", content, kind="note", tags=list(tags))
+        kept = await core.policies.admit_memory(who, "remember", said, reviewed=True)
+        made = RunNote(mint_id(core.clock()), scope.agent, scope.namespace, kept.content, kept.tags, expires_at)
 
         def work(tx: Transaction) -> RunNote:
             require_open(tx, run)

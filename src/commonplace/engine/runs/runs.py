@@ -147,7 +147,8 @@ class Runs:
             memory = await get(self._core, who, scope.agent, id, snapshot=snapshot)
         except NotFound:
             return None
-        return memory if memory.id == id and scope.covers(memory) else None
+        seen = await self._core.policies.shown(who, [memory])
+        return seen[0] if seen and memory.id == id and scope.covers(memory) else None
 
     def secrets_of(self, run: Run | None) -> Secrets | None:
         """What must not be in anything the run writes; refused when that is no longer known."""

@@ -16,8 +16,10 @@ from commonplace.embedders.base import Embedder, LocalModel
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.model_files import NAME as MINILM_NAME
 from commonplace.embedders.packaged_files import ENCODER_NAME
-from commonplace.engine.core import BACKUP, REVIEW, SYSTEM, Core, memory_vectors, require_operator
-from commonplace.engine.governance.reviews import may_see
+from commonplace.engine.core import BACKUP, RANK, REVIEW, SYSTEM, Core, memory_vectors, require_operator
+from commonplace.engine.governance.decisions import as_of_now, may_see
+from commonplace.engine.governance.review_events import CURSOR, WEBHOOK
+from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.lifecycle.expire_job import drop_old_keys
 from commonplace.engine.memory import expire
@@ -47,11 +49,12 @@ _AT_ONCE = 64  # memories embedded and stored together while reindexing
 
 
 class Upkeep:
-    def __init__(self, core: Core, log: RecallLog, ledger: Ledger, runs: Runs) -> None:
+    def __init__(self, core: Core, log: RecallLog, ledger: Ledger, runs: Runs, reviews: Reviews) -> None:
         self._core = core
         self._log = log
         self._ledger = ledger
         self._runs = runs
+        self._reviews = reviews
 
     def _files(self, who: Principal) -> FileUpkeep:
         require_operator(who, "maintain the store")
@@ -75,10 +78,14 @@ class Upkeep:
             ),
             "without_vectors": 0,
             "note": core.note,
-            "pending_reviews": sum(r.value["status"] == "pending" and may_see(who, r.value) for r in staged),
+            "pending_reviews": sum(
+                as_of_now(core, r.value, core.clock())["status"] == "pending" and may_see(who, r.value) for r in staged
+            ),
             "audit_entries": (await core.primary.audit_head(who.tenant))[0] + waiting,
             "redaction": {"mode": core.redactor.mode, "registered": len(core.redactor.secrets), **hidden},
         }
+        if RANK[who.role] >= RANK["reviewer"] and (told := await core.primary.record(who.tenant, WEBHOOK, CURSOR)):
+            found["webhook"] = {n: v for n, v in told.value.items() if n in ("error", "attempts", "failing_since")}
         if isinstance(core.primary, FileUpkeep):
             found |= await core.primary.sizes()
         if info is not None and isinstance(core.primary, Reindexable):
@@ -204,6 +211,7 @@ class Upkeep:
         for tenant in await self._core.primary.tenants():
             await self._runs.sweep(tenant)  # so that what idle runs noted is gone from the files, too
             await drop_old_keys(self._core, tenant)
+            await self._reviews.sweep(replace(who, tenant=tenant))
             await expire.sweep(self._core, replace(who, tenant=tenant))
         for record in await self._core.primary.records(SYSTEM, BACKUP):
             if not os.path.exists(record.value["path"]):

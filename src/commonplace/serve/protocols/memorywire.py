@@ -65,9 +65,17 @@ async def _decide(call: Call) -> Reply:
     body = parse(DecideRequest, call.document)
     memorywire = Memorywire(call.engine, call.who)
     decided = await memorywire.decide(
-        call.path["id"], body.approved, body.reviewer, body.reason, body.request, body.apply
+        call.path["id"], body.approved, body.reviewer, body.reason, body.request, body.apply, body.revision
     )
     return Reply({**decided["decision"], **decided})
+
+
+async def _edit_review(call: Call) -> Reply:
+    from commonplace.dialects.memorywire import Memorywire
+    from commonplace.wire.models import EditReviewRequest
+
+    body = parse(EditReviewRequest, call.document)
+    return Reply(await Memorywire(call.engine, call.who).edit_review(call.path["id"], body.request, body.revision))
 
 
 def _route(
@@ -117,6 +125,19 @@ ROUTES = (
     _route("GET", "reviews/{id}", "review", "One review.", response="types/review"),
     _route("POST", "reviews/{id}", "decide", "Approve, reject, or approve as edited.", "decide", role="reviewer",
            handler=_decide),
+    _route("PATCH", "reviews/{id}", "edit_review", "Ask for something else instead; it goes on waiting.", "review.edit",
+           "types/review", role="reviewer", handler=_edit_review),
+    _route("POST", "reviews", "decide_many", "The same decision about many, each with its own outcome.", "decide.many",
+           role="reviewer"),
+    _route("GET", "policies", "policies", "The rules in force.", response="operations/policies.response",
+           role="reviewer"),
+    _route("PUT", "policies", "set_policies", "Replace the tenant's own rules.", "policies", role="admin"),
+    _route("POST", "policies/dry-run", "try_policies", "What rules would have caught.", "policies.dry-run",
+           role="reviewer"),
+    _route("GET", "policies/learned", "learned_policies", "What reviewers always approve.",
+           response="operations/policies.learned.response", role="reviewer"),
+    _route("DELETE", "policies/learned/{id}", "revoke_learned", "Take back what was learned.",
+           response="operations/policies.revoke.response", role="reviewer"),
     _route("GET", "audit", "audit", "A page of the audit trail, oldest first.", "audit", role="reviewer"),
     _route("GET", "audit/verify", "verify_audit", "Whether the audit chain is whole.",
            response="operations/audit.verify.response", role="reviewer"),
@@ -271,7 +292,7 @@ _TOOLS = (
         "review_pending", "See what waits for approval", "review_pending", READS,
         "See the writes that wait for a person's approval, and what each would change. Use it when a call answered "
         "pending_approval, or when the user asks what is waiting. Nothing is approved here: a person decides in the "
-        "review page or with `commonplace reviews`. Comes back: reviews.",
+        "review page or with `commonplace review`. Comes back: reviews.",
         response="operations/reviews.response", agent=False,
     ),
 )  # fmt: skip

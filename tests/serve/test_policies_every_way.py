@@ -1,0 +1,268 @@
+"""One rule set for every way in: what a rule rejects, redacts or wants reviewed, whichever protocol it comes by."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_process import run_mcp
+from server_process import ServerProcess, command, environment, run_server
+
+from commonplace import Memory, RemoteMemory
+from commonplace.dialects.mrp import Mrp
+from commonplace.wire.errors import Fault
+from commonplace.wire.record import Principal, system_clock
+from commonplace.wire.times import iso
+
+pytestmark = pytest.mark.process
+Document = dict[str, Any]
+_MCP = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+RULES = """
+[[policy]]
+name = "rejected"
+action = "reject"
+when = { content = "zebra" }
+[[policy]]
+name = "reviewed"
+action = "review"
+when = { content = "okapi" }
+[[policy]]
+name = "redacted"
+action = "redact"
+when = { content = "quagga" }
+[[policy]]
+name = "joined"
+action = "reject"
+when = { content = 'night\\s*mare' }
+"""
+
+
+class Place:
+    """A server with rules, and the other ways to its data."""
+
+    def __init__(self, server: ServerProcess, data: Path) -> None:
+        self.server, self.data = server, data
+
+    def tool(self, path: str, name: str, arguments: Document) -> str:
+        params = {"name": name, "arguments": arguments}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return self.server.post(path, message, headers=_MCP).body.decode()
+
+    def post(self, path: str, body: Document) -> str:
+        return self.server.post(path, body).body.decode()
+
+    def command(self, *args: str) -> str:
+        ran = subprocess.run(
+            command(*args, "--json"), env=environment(self.data), capture_output=True, text=True, check=False
+        )
+        return ran.stdout + ran.stderr
+
+    def local(self, use: Callable[[Memory], Any]) -> str:
+        async def run() -> str:
+            async with Memory("default", data=self.data, embedder="none") as memory:
+                try:
+                    return repr(await use(memory))
+                except Fault as fault:
+                    return json.dumps(fault.to_wire())
+
+        return asyncio.run(run())
+
+    def remote(self, use: Callable[[RemoteMemory], Any]) -> str:
+        async def run() -> str:
+            async with RemoteMemory(self.server.url) as memory:
+                try:
+                    return repr(await use(memory))
+                except Fault as fault:
+                    return json.dumps(fault.to_wire())
+
+        return asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    data = tmp_path_factory.mktemp("governed")
+    (data / "commonplace.toml").write_text(RULES, "utf-8")
+    with run_server(data) as server:
+        yield Place(server, data)
+
+
+def _said(agent: str, text: str) -> Document:
+    return {"agent_id": agent, "type": "semantic", "content": text}
+
+
+def _harmless(at: Place, agent: str) -> str:
+    return str(at.server.post("/v0/remember", _said(agent, "harmless")).json["id"])
+
+
+def _stdio(at: Place, agent: str, text: str) -> str:
+    with run_mcp(at.data) as process:
+        process.greet()
+        return json.dumps(process.ask("tools/call", {"name": "remember", "arguments": _said(agent, text)}))
+
+
+def _trusty(at: Place, agent: str, text: str) -> str:
+    at.tool("/mcp/trusty", "palace_create", {"name": agent})
+    return at.tool("/mcp/trusty", "memory_remember", {"palace": agent, "text": text})
+
+
+def _trusty_fact(at: Place, agent: str, text: str) -> str:
+    at.tool("/mcp/trusty", "palace_create", {"name": agent})
+    fact = {"palace": agent, "subject": "it", "predicate": "is", "object": text}
+    return at.tool("/mcp/trusty", "kg_assert", fact)
+
+
+def _amp_replace(at: Place, agent: str, text: str) -> str:
+    record = {"type": "lesson", "agent": agent, "id": "x", "title": "t", "content": "harmless"}
+    at.post("/amp/store", {"record": record})
+    return at.post("/amp/store", {"record": {**record, "content": text}})
+
+
+def _attestation(at: Place, agent: str, text: str) -> str:
+    made = {
+        "id": str(uuid.uuid4()), "agent": "Babel", "created_at": "2025-06-01T12:00:00Z",
+        "claim": {"type": "fact", "content": text, "references": []},
+        "salience": {"why_kept": "x", "category": "operational", "confidence": 0.9,
+                     "expected_decay": {"type": "permanent"}, "supersedes": []},
+        "provenance": {"source": "inference", "witnesses": [], "chain": []},
+    }  # fmt: skip
+
+    async def keep(memory: Memory) -> Any:
+        return await Mrp(await memory.engine(), Principal()).keep(made, from_agent="Babel", agent=agent)
+
+    return at.local(keep)
+
+
+def _update(at: Place, agent: str, text: str) -> str:
+    id = _harmless(at, agent)
+    return at.server.call("PATCH", f"/v0/memories/{id}", {"agent_id": agent, "content": text}).body.decode()
+
+
+def _rpc(method: str) -> Callable[[Place, str, str], str]:
+    def send(at: Place, agent: str, text: str) -> str:
+        params = _said(agent, text)
+        if method == "kg_assert":
+            params = {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
+        if method == "update":
+            params = {"agent_id": agent, "id": _harmless(at, agent), "content": text}
+        return at.post("/v0/rpc", {"jsonrpc": "2.0", "id": 1, "method": f"memory.{method}", "params": params})
+
+    return send
+
+
+WAYS: dict[str, Callable[[Place, str, str], str]] = {
+    "memorywire": lambda at, agent, text: at.post("/v0/remember", _said(agent, text)),
+    "memorywire batch": lambda at, agent, text: at.post("/v0/remember/batch", {"items": [_said(agent, text)]}),
+    "memorywire metadata": lambda at, agent, text: at.post(
+        "/v0/remember", {**_said(agent, "harmless"), "metadata": {"note": [text]}}
+    ),
+    "JSON-RPC": _rpc("remember"), "JSON-RPC update": _rpc("update"), "JSON-RPC statement": _rpc("kg_assert"),
+    "update": _update,
+    "statement": lambda at, agent, text: at.post(
+        "/v0/kg/assert", {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
+    ),
+    "MCP": lambda at, agent, text: at.tool("/mcp", "remember", _said(agent, text)),
+    "MCP update": lambda at, agent, text: at.tool(
+        "/mcp", "update", {"agent_id": agent, "id": _harmless(at, agent), "content": text}
+    ),
+    "MCP statement": lambda at, agent, text: at.tool(
+        "/mcp", "graph_assert", {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
+    ),
+    "MCP on stdio": _stdio,
+    "AMP": lambda at, agent, text: at.post(
+        "/amp/store", {"record": {"type": "lesson", "agent": agent, "title": "t", "content": text}}
+    ),
+    "AMP tool": lambda at, agent, text: at.tool(
+        "/mcp/amp", "amp_store", {"record": {"type": "lesson", "agent": agent, "title": "t", "content": text}}
+    ),
+    "AMP replace": _amp_replace,
+    "OpenWOP": lambda at, agent, text: at.post("/openwop/memory", {"memoryRef": agent, "entry": {"content": text}}),
+    "trusty": _trusty, "trusty statement": _trusty_fact, "MRP": _attestation,
+    "SDK": lambda at, agent, text: at.local(lambda memory: memory.remember(text, agent_id=agent)),
+    "SDK of a server": lambda at, agent, text: at.remote(lambda memory: memory.remember(text, agent_id=agent)),
+    "CLI": lambda at, agent, text: at.command("remember", text, "--agent", agent),
+    "CLI statement": lambda at, agent, text: at.command("kg", "assert", "it", "is", text, "--agent", agent),
+}  # fmt: skip
+
+
+def everything(at: Place, agent: str) -> str:
+    """What every protocol shows of an agent."""
+    at.tool("/mcp/trusty", "palace_create", {"name": agent})
+    recall = {"agent_id": agent, "query": "what is it", "min_score": 0}
+    request = {
+        "type": "memory_request", "version": "0.1",
+        "header": {"request_id": str(uuid.uuid4()), "timestamp": iso(system_clock())},
+        "requester": {"agent_id": "Babel"}, "query": {"natural": "what is it"},
+    }  # fmt: skip
+    return "".join(
+        (
+            at.post("/v0/recall", recall),
+            at.server.get(f"/v0/memories?agent_id={agent}").body.decode(),
+            at.server.get(f"/v0/kg?agent_id={agent}&subject=it").body.decode(),
+            at.post("/amp/search", {"query": "what is it", "agent": agent, "min_score": 0}),
+            at.server.get(f"/amp/records?agent={agent}").body.decode(),
+            at.server.get(f"/openwop/memory?memoryRef={agent}").body.decode(),
+            at.tool("/mcp/trusty", "memory_list", {"palace": agent}),
+            at.tool("/mcp/trusty", "memory_recall", {"palace": agent, "query": "what is it"}),
+            at.tool("/mcp", "recall", recall),
+            at.post(f"/mrp/request?agent={agent}", request),
+        )
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_rule_holds_whichever_way_it_comes(place: Place, way: str) -> None:
+    agent = f"agent-{uuid.uuid4().hex[:8]}"
+    refused = WAYS[way](place, agent, "it is a zebra")
+    assert "'rejected' refuses" in refused, refused
+    assert "zebra" not in everything(place, agent)
+
+    answer = WAYS[way](place, agent, "it is an okapi")
+    assert "pending" in answer, answer
+    found = [r for r in place.server.get("/v0/reviews").json["reviews"] if r["agent_id"] == agent]
+    (review,) = [r for r in found if r.get("rule") == "reviewed"]
+    assert "okapi" not in everything(place, agent), "invisible on every protocol until it is approved"
+    decided = place.server.post(f"/v0/reviews/{review['id']}", {"approved": True})
+    assert decided.status == 200, decided.body
+    assert "okapi" in everything(place, agent)
+
+    if way == "MRP":
+        assert "'redacted' refuses" in WAYS[way](place, agent, "it is a quagga")
+    else:
+        WAYS[way](place, agent, "it is a quagga")
+        assert "REDACTED:redacted" in everything(place, agent)
+    assert "quagga" not in everything(place, agent)
+
+
+def test_a_rule_is_not_avoided_by_merging(place: Place) -> None:
+    """Two halves that say it only together."""
+    agent = f"agent-{uuid.uuid4().hex[:8]}"
+    one, two = (place.server.post("/v0/remember", _said(agent, half)).json["id"] for half in ("night", "mare"))
+    request = {"agent_id": agent, "canonical": one, "duplicates": [two], "strategy": "merge_content"}
+    for refused in (
+        place.post("/v0/merge", request),
+        place.tool("/mcp", "merge", request),
+        place.command("merge", one, two, "--strategy", "merge_content", "--agent", agent),
+    ):
+        assert "'joined' refuses this merge" in refused
+
+
+def test_rules_are_read_and_replaced_over_http_and_survive_a_restart(tmp_path: Path) -> None:
+    rule = {"name": "pay", "when": {"content": "salary"}, "action": "reject"}
+    with run_server(tmp_path) as server:
+        assert server.get("/v0/policies").json == {"rules": [], "configured": []}
+        dry = server.post("/v0/policies/dry-run", {"rules": [rule], "days": 30})
+        assert dry.json == {"looked_at": 0, "counts": {"pay": 0}, "caught": []}
+        assert server.call("PUT", "/v0/policies", {"rules": [rule]}).json["rules"] == [rule]
+        wrong = server.call("PUT", "/v0/policies", {"rules": [{"name": "x", "action": "forbid"}]})
+        assert (wrong.status, wrong.code) == (400, "validation_error")
+        assert server.get("/v0/policies/learned").json == {"learned": []}
+        assert server.call("DELETE", "/v0/policies/learned/nothing").status == 404
+    with run_server(tmp_path) as server:
+        refused = server.post("/v0/remember", _said("a", "her salary"))
+        assert (refused.status, refused.code) == (403, "forbidden")
