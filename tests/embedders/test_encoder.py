@@ -215,3 +215,15 @@ def test_what_ships_is_whole_and_says_what_it_was_made_from() -> None:
     notice = (root / "NOTICE").read_text("utf-8")
     for file in (packaged_files.ENCODER, packaged_files.TOKENIZER):
         assert str(file.path.relative_to(root)) in notice
+
+
+def test_where_products_in_int8_are_not_exact_the_encoder_multiplies_in_float32(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    exact = Encoder()
+    monkeypatch.setattr("commonplace.embedders.encoder._COSINES", (0.5, 0.5, 0.5))
+    vectors = exact.embed(TEXTS[:2])
+    assert "multiplies in float32" in caplog.text
+    expected = encoder.embed(TEXTS[:2])
+    assert not np.array_equal(vectors, expected)
+    assert (np.vecdot(vectors, expected) > 0.998).all()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +14,31 @@ from numpy.typing import NDArray
 from commonplace.embedders import packaged_files
 from commonplace.embedders.base import Encoding, Vectors, unit_rows
 from commonplace.embedders.function_words import FUNCTION_WORDS, PUNCTUATION
-from commonplace.embedders.onnx_encoder import OnnxEmbedder
+from commonplace.embedders.onnx_encoder import OnnxEmbedder, load_session
 from commonplace.wire.errors import ValidationError
+
+if TYPE_CHECKING:
+    import onnxruntime
+    import tokenizers
 
 NAME, DIMENSION = packaged_files.ENCODER_NAME, packaged_files.ENCODER_DIMENSION
 TOKEN_DIMENSION = 96
 MAX_TOKENS = 192  # as in training; the rest of a longer text is not seen
+
+
+# Products of 8 bits are added up in 16 on processors without instructions made for them, where large ones are cut off.
+# These cosines of float32 products tell, at each load, whether that has happened here.
+_COSINES_OF = (
+    "Alice drinks green tea every morning.",
+    "In the mornings Alice likes a cup of green tea.",
+    "The deployment failed because the database was out of disk space.",
+)
+_COSINES = (0.864, -0.0735, -0.0648)
+_TOLERANCE = 0.02
+#: The attribute of each product in the file (protobuf: its name, then field 3).
+_IN_INT8, _IN_FLOAT32 = (b"accuracy_level\x18" + bytes([level]) for level in (4, 1))
+
+log = logging.getLogger("commonplace.embedders")
 
 
 class Encoder(OnnxEmbedder):
@@ -37,6 +58,16 @@ class Encoder(OnnxEmbedder):
 
     def problems(self) -> list[str]:
         return packaged_files.problems(packaged_files.ENCODER, packaged_files.TOKENIZER)
+
+    def _open_session(self, model: Path | bytes, tokenizer: tokenizers.Tokenizer) -> onnxruntime.InferenceSession:
+        session = super()._open_session(model, tokenizer)
+        ids = [encoding.ids for encoding in tokenizer.encode_batch(list(_COSINES_OF))]
+        vectors = np.concatenate([self._run(session, [own], ["embedding"])[0] for own in ids])
+        if np.abs((vectors @ vectors.T)[np.triu_indices(len(vectors), 1)] - _COSINES).max() <= _TOLERANCE:
+            return session
+        log.warning("this processor is not exact in int8: the encoder multiplies in float32, which takes longer")
+        data = model if isinstance(model, bytes) else model.read_bytes()
+        return load_session(data.replace(_IN_INT8, _IN_FLOAT32), self.name, threads=1)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         if not texts:

@@ -118,11 +118,14 @@ class OnnxEmbedder(BaseEmbedder):
     def _load(self) -> tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer]:
         with self._loading:  # or two threads would have a model each
             if self._loaded is None:
-                model, tokenizer = self._files()
-                session = load_session(model, self.name, threads=1)
-                self._loaded = session, load_tokenizer(tokenizer, self._max_tokens, f"the tokenizer of {self.name}")
+                model, data = self._files()
+                tokenizer = load_tokenizer(data, self._max_tokens, f"the tokenizer of {self.name}")
+                self._loaded = self._open_session(model, tokenizer), tokenizer
                 return_freed_memory()
             return self._loaded
+
+    def _open_session(self, model: Path | bytes, tokenizer: tokenizers.Tokenizer) -> onnxruntime.InferenceSession:
+        return load_session(model, self.name, threads=1)
 
 
 def load_session(model: Path | bytes, what: str, *, threads: int) -> onnxruntime.InferenceSession:
