@@ -1,7 +1,7 @@
 """Fits the weights and cut-offs of engine/recall/relevance.py and writes relevance.json.
 
 On the corpus's tune questions alone: the encoder has learned from the spaces of bench/data/judge, and so has the judge,
-which both find their answers too well there. Cut-offs are chosen on scores of agents that the fit has not seen.
+which both find their answers too well there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -37,8 +37,8 @@ HIT_JUDGED = {**HIT, "judge": 1}
 FALSE_EMPTY = 0.03
 #: Of all questions so many may need the judge.
 JUDGED_SHARE = 0.38
-#: Of the right hits behind the first, and among the first few that most callers ask for, so many may be cut off.
-FALSE_CUT, FEW = 0.02, 5
+#: Of the right hits among the first ten, so many may be cut off.
+FALSE_CUT = 0.015
 
 
 @dataclass(slots=True)
@@ -157,21 +157,23 @@ def calibrate(embedder: Embedder, judge: Judge) -> dict[str, dict[str, Any]]:
 
 def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
     answerable = np.array([r.answerable for r in reads])
+    left_out = [agents_left_out(reads, judged=judged) for judged in (False, True)]
     whole, whole_judged = (_rounded(fit_wholes(reads, judged=judged)) for judged in (False, True))
-    cheap, judged = (agents_left_out(reads, judged=judged) for judged in (False, True))
+    cheap, judged = wholes(whole, reads, judged=False), wholes(whole_judged, reads, judged=True)
     doubt = choose_doubt(cheap, judged, answerable)
-    hit = _rounded(fit_hits(reads, wholes(whole, reads, judged=False), judged=False))
-    hit_judged = _rounded(fit_hits(reads, wholes(whole_judged, reads, judged=True), judged=True))
-    cut_hit = min(
-        _cut_hit(reads, fit, lambda r, w=w, j=j: w(r.features(judged=j)), judged=j)
-        for fit, w, j in ((hit, whole, False), (hit_judged, whole_judged, True))
-    )
+    hit, hit_judged = (_rounded(fit_hits(reads, w, judged=j)) for w, j in ((cheap, False), (judged, True)))
+    right = []
+    for read, unsure, sure in zip(reads, cheap, judged, strict=True):
+        asked = doubt.hopeless <= unsure < doubt.certain
+        hits = read.hits(sure if asked else unsure, judged=bool(asked))
+        right += [(hit_judged if asked else hit)(f) if f["place"] else 1.0 for f, is_right in hits if is_right]
+    aucs = [round(fitting.auc(scores[answerable], scores[~answerable]), 3) for scores in left_out]
     return {
         "fitted_on": {
             "tune_questions": len(reads),
             "judge": judge.name,
-            "auc_unjudged_agents_left_out": round(fitting.auc(cheap[answerable], cheap[~answerable]), 3),
-            "auc_judged_agents_left_out": round(fitting.auc(judged[answerable], judged[~answerable]), 3),
+            "auc_unjudged_agents_left_out": aucs[0],
+            "auc_judged_agents_left_out": aucs[1],
             "judged_share": round(doubt.judged, 3),
             "emptied_share": round(doubt.emptied, 3),
         },
@@ -184,16 +186,9 @@ def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
         "cut": _floored(fitting.highest_cut(cheap[answerable], FALSE_EMPTY)),
         "cut_judged": _floored(doubt.cut),
         "cut_always": _floored(fitting.highest_cut(judged[answerable], FALSE_EMPTY)),
-        "cut_hit": _floored(cut_hit),
+        "cut_hit": _floored(fitting.highest_cut(right, FALSE_CUT)),
         "judged": JUDGED_ALWAYS,
     }
-
-
-def _cut_hit(reads: Sequence[Read], fit: Logistic, whole: Callable[[Read], float], *, judged: bool) -> float:
-    """The highest cut-off that keeps nearly all right hits behind the first."""
-    found = [row for r in reads for row in r.hits(whole(r), judged=judged)]
-    right = [fit(f) for f, is_right in found if is_right and 0 < f["place"] < math.log1p(FEW)]
-    return fitting.highest_cut(right, FALSE_CUT)
 
 
 def _floored(cut: float) -> float:

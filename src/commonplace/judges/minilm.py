@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import onnxruntime
     import tokenizers
 
-NAME = "commonplace-judge-2/int8"
+NAME = "commonplace-judge-3/int8"
 MODEL = Path(__file__).with_name("judge-int8.onnx")
-SHA256 = "b8aad82ac190c86a443e6aebfc5a05f22f4dab48fe6ebda67f6060ae1976fee1"
+SHA256 = "ecea442b628d876e7fe1f53e360cc51dc0d4b23448dee10160b6c7bd446062a5"
 FILE = PackagedFile(MODEL, SHA256, "the judge")
 
 MAX_TOKENS = 192  # of the pair; it was trained on 160
