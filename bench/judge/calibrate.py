@@ -6,7 +6,6 @@ which both find their answers too well there.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -36,7 +35,9 @@ HIT_JUDGED = {**HIT, "judge": 1}
 
 FALSE_EMPTY = 0.03
 #: Of all questions so many may need the judge.
-JUDGED_SHARE = 0.38
+JUDGED_SHARE = 0.39
+#: How far below the lowest score that the judge kept nothing is hopeless yet.
+HOPELESS_MARGIN = 0.8
 #: Of the right hits among the first ten, so many may be cut off.
 FALSE_CUT = 0.015
 
@@ -117,33 +118,43 @@ def agents_left_out(reads: Sequence[Read], *, judged: bool) -> Scores:
 
 @dataclass(slots=True)
 class Doubt:
-    """Between which scores of the cheap reading the judge is asked, and the cut-off for those it read."""
+    """Between which scores of the cheap reading the judge is asked, and may leave empty, and below which of its own."""
 
     hopeless: float
     certain: float
+    settled: float
     cut: float
     emptied: float  # share of the unanswerable that is left empty
     judged: float  # share of all that needs the judge
 
 
 def choose_doubt(cheap: Scores, judged: Scores, answerable: NDArray[np.bool_]) -> Doubt:
-    """The stretch that leaves most of the unanswerable empty, within what may be judged and wrongly left empty."""
+    """The stretch that leaves most of the unanswerable empty, within what may be judged and wrongly left empty.
+
+    What may be judged beyond that goes to those who are next to it: what is judged is ranked better.
+    """
     allowed = int(FALSE_EMPTY * answerable.sum())
-    steps = [0.0, *np.quantile(cheap, np.linspace(0.02, 1.0, 50)).tolist(), 1.0]
     best: tuple[tuple[float, float], Doubt] | None = None
-    for hopeless, certain in itertools.combinations(steps, 2):
-        asked = (cheap >= hopeless) & (cheap < certain)
-        lost = int((answerable & (cheap < hopeless)).sum())
-        if asked.mean() > JUDGED_SHARE or lost > allowed or not (asked & answerable).any():
+    for certain in sorted({*cheap.tolist(), 1.0}):
+        asked = cheap < certain
+        right = np.sort(judged[asked & answerable])
+        if len(right) <= allowed:
             continue
-        cut = float(np.sort(judged[asked & answerable])[min(allowed - lost, int((asked & answerable).sum()) - 1)])
-        empty = (cheap < hopeless) | (asked & (judged < cut))
-        emptied, share = float(empty[~answerable].mean()), float(asked.mean())
-        if best is None or (emptied, share) > best[0]:
-            best = (emptied, share), Doubt(hopeless, certain, cut, emptied, share)
+        cut = float(right[allowed])
+        empty = asked & (judged < cut)
+        # The judge leaves empty whatever lies below the lowest that it keeps, and need not be asked for it.
+        hopeless = float(cheap[asked & ~empty].min(initial=certain)) * HOPELESS_MARGIN
+        share = float(((cheap >= hopeless) & asked).mean())
+        emptied = float((empty | (cheap < hopeless))[~answerable].mean())
+        if share <= JUDGED_SHARE and (best is None or (emptied, share) >= best[0]):
+            best = (emptied, share), Doubt(hopeless, certain, certain, cut, emptied, share)
     if best is None:
         raise SystemExit("no stretch of scores keeps to what may be judged and wrongly left empty")
-    return best[1]
+    chosen = best[1]
+    above = np.sort(cheap[cheap >= chosen.hopeless])
+    chosen.settled = float(above[min(int(JUDGED_SHARE * len(cheap)), len(above) - 1)])
+    chosen.judged = float(((cheap >= chosen.hopeless) & (cheap < chosen.settled)).mean())
+    return chosen
 
 
 def calibrate(embedder: Embedder, judge: Judge) -> dict[str, dict[str, Any]]:
@@ -164,7 +175,7 @@ def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
     hit, hit_judged = (_rounded(fit_hits(reads, w, judged=j)) for w, j in ((cheap, False), (judged, True)))
     right = []
     for read, unsure, sure in zip(reads, cheap, judged, strict=True):
-        asked = doubt.hopeless <= unsure < doubt.certain
+        asked = doubt.hopeless <= unsure < doubt.settled
         hits = read.hits(sure if asked else unsure, judged=bool(asked))
         right += [(hit_judged if asked else hit)(f) if f["place"] else 1.0 for f, is_right in hits if is_right]
     aucs = [round(fitting.auc(scores[answerable], scores[~answerable]), 3) for scores in left_out]
@@ -183,6 +194,7 @@ def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
         "whole_judged": asdict(whole_judged),
         "hopeless": _floored(doubt.hopeless),
         "certain": _floored(doubt.certain),
+        "settled": _floored(doubt.settled),
         "cut": _floored(fitting.highest_cut(cheap[answerable], FALSE_EMPTY)),
         "cut_judged": _floored(doubt.cut),
         "cut_always": _floored(fitting.highest_cut(judged[answerable], FALSE_EMPTY)),
