@@ -1,15 +1,14 @@
 """Fits the weights and cut-offs of engine/recall/relevance.py and writes relevance.json.
 
 On the corpus's tune questions alone: the encoder has learned from the spaces of bench/data/judge, and so has the judge,
-which both find their answers too well there. Cut-offs are chosen on scores of agents that the fit has not seen.
+which both find their answers too well there.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,9 +35,11 @@ HIT_JUDGED = {**HIT, "judge": 1}
 
 FALSE_EMPTY = 0.03
 #: Of all questions so many may need the judge.
-JUDGED_SHARE = 0.38
-#: Of the right hits behind the first, and among the first few that most callers ask for, so many may be cut off.
-FALSE_CUT, FEW = 0.02, 5
+JUDGED_SHARE = 0.39
+#: How far below the lowest score that the judge kept nothing is hopeless yet.
+HOPELESS_MARGIN = 0.8
+#: Of the right hits among the first ten, so many may be cut off.
+FALSE_CUT = 0.015
 
 
 @dataclass(slots=True)
@@ -117,33 +118,43 @@ def agents_left_out(reads: Sequence[Read], *, judged: bool) -> Scores:
 
 @dataclass(slots=True)
 class Doubt:
-    """Between which scores of the cheap reading the judge is asked, and the cut-off for those it read."""
+    """Between which scores of the cheap reading the judge is asked, and may leave empty, and below which of its own."""
 
     hopeless: float
     certain: float
+    settled: float
     cut: float
     emptied: float  # share of the unanswerable that is left empty
     judged: float  # share of all that needs the judge
 
 
 def choose_doubt(cheap: Scores, judged: Scores, answerable: NDArray[np.bool_]) -> Doubt:
-    """The stretch that leaves most of the unanswerable empty, within what may be judged and wrongly left empty."""
+    """The stretch that leaves most of the unanswerable empty, within what may be judged and wrongly left empty.
+
+    What may be judged beyond that goes to those who are next to it: what is judged is ranked better.
+    """
     allowed = int(FALSE_EMPTY * answerable.sum())
-    steps = [0.0, *np.quantile(cheap, np.linspace(0.02, 1.0, 50)).tolist(), 1.0]
     best: tuple[tuple[float, float], Doubt] | None = None
-    for hopeless, certain in itertools.combinations(steps, 2):
-        asked = (cheap >= hopeless) & (cheap < certain)
-        lost = int((answerable & (cheap < hopeless)).sum())
-        if asked.mean() > JUDGED_SHARE or lost > allowed or not (asked & answerable).any():
+    for certain in sorted({*cheap.tolist(), 1.0}):
+        asked = cheap < certain
+        right = np.sort(judged[asked & answerable])
+        if len(right) <= allowed:
             continue
-        cut = float(np.sort(judged[asked & answerable])[min(allowed - lost, int((asked & answerable).sum()) - 1)])
-        empty = (cheap < hopeless) | (asked & (judged < cut))
-        emptied, share = float(empty[~answerable].mean()), float(asked.mean())
-        if best is None or (emptied, share) > best[0]:
-            best = (emptied, share), Doubt(hopeless, certain, cut, emptied, share)
+        cut = float(right[allowed])
+        empty = asked & (judged < cut)
+        # The judge leaves empty whatever lies below the lowest that it keeps, and need not be asked for it.
+        hopeless = float(cheap[asked & ~empty].min(initial=certain)) * HOPELESS_MARGIN
+        share = float(((cheap >= hopeless) & asked).mean())
+        emptied = float((empty | (cheap < hopeless))[~answerable].mean())
+        if share <= JUDGED_SHARE and (best is None or (emptied, share) >= best[0]):
+            best = (emptied, share), Doubt(hopeless, certain, certain, cut, emptied, share)
     if best is None:
         raise SystemExit("no stretch of scores keeps to what may be judged and wrongly left empty")
-    return best[1]
+    chosen = best[1]
+    above = np.sort(cheap[cheap >= chosen.hopeless])
+    chosen.settled = float(above[min(int(JUDGED_SHARE * len(cheap)), len(above) - 1)])
+    chosen.judged = float(((cheap >= chosen.hopeless) & (cheap < chosen.settled)).mean())
+    return chosen
 
 
 def calibrate(embedder: Embedder, judge: Judge) -> dict[str, dict[str, Any]]:
@@ -157,21 +168,23 @@ def calibrate(embedder: Embedder, judge: Judge) -> dict[str, dict[str, Any]]:
 
 def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
     answerable = np.array([r.answerable for r in reads])
+    left_out = [agents_left_out(reads, judged=judged) for judged in (False, True)]
     whole, whole_judged = (_rounded(fit_wholes(reads, judged=judged)) for judged in (False, True))
-    cheap, judged = (agents_left_out(reads, judged=judged) for judged in (False, True))
+    cheap, judged = wholes(whole, reads, judged=False), wholes(whole_judged, reads, judged=True)
     doubt = choose_doubt(cheap, judged, answerable)
-    hit = _rounded(fit_hits(reads, wholes(whole, reads, judged=False), judged=False))
-    hit_judged = _rounded(fit_hits(reads, wholes(whole_judged, reads, judged=True), judged=True))
-    cut_hit = min(
-        _cut_hit(reads, fit, lambda r, w=w, j=j: w(r.features(judged=j)), judged=j)
-        for fit, w, j in ((hit, whole, False), (hit_judged, whole_judged, True))
-    )
+    hit, hit_judged = (_rounded(fit_hits(reads, w, judged=j)) for w, j in ((cheap, False), (judged, True)))
+    right = []
+    for read, unsure, sure in zip(reads, cheap, judged, strict=True):
+        asked = doubt.hopeless <= unsure < doubt.settled
+        hits = read.hits(sure if asked else unsure, judged=bool(asked))
+        right += [(hit_judged if asked else hit)(f) if f["place"] else 1.0 for f, is_right in hits if is_right]
+    aucs = [round(fitting.auc(scores[answerable], scores[~answerable]), 3) for scores in left_out]
     return {
         "fitted_on": {
             "tune_questions": len(reads),
             "judge": judge.name,
-            "auc_unjudged_agents_left_out": round(fitting.auc(cheap[answerable], cheap[~answerable]), 3),
-            "auc_judged_agents_left_out": round(fitting.auc(judged[answerable], judged[~answerable]), 3),
+            "auc_unjudged_agents_left_out": aucs[0],
+            "auc_judged_agents_left_out": aucs[1],
             "judged_share": round(doubt.judged, 3),
             "emptied_share": round(doubt.emptied, 3),
         },
@@ -181,19 +194,13 @@ def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
         "whole_judged": asdict(whole_judged),
         "hopeless": _floored(doubt.hopeless),
         "certain": _floored(doubt.certain),
+        "settled": _floored(doubt.settled),
         "cut": _floored(fitting.highest_cut(cheap[answerable], FALSE_EMPTY)),
         "cut_judged": _floored(doubt.cut),
         "cut_always": _floored(fitting.highest_cut(judged[answerable], FALSE_EMPTY)),
-        "cut_hit": _floored(cut_hit),
+        "cut_hit": _floored(fitting.highest_cut(right, FALSE_CUT)),
         "judged": JUDGED_ALWAYS,
     }
-
-
-def _cut_hit(reads: Sequence[Read], fit: Logistic, whole: Callable[[Read], float], *, judged: bool) -> float:
-    """The highest cut-off that keeps nearly all right hits behind the first."""
-    found = [row for r in reads for row in r.hits(whole(r), judged=judged)]
-    right = [fit(f) for f, is_right in found if is_right and 0 < f["place"] < math.log1p(FEW)]
-    return fitting.highest_cut(right, FALSE_CUT)
 
 
 def _floored(cut: float) -> float:

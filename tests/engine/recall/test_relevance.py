@@ -269,6 +269,19 @@ def test_a_certain_one_needs_no_judge() -> None:
     assert [judge_count("auto", p, sure) for p in (0.0, FIT.hopeless, 0.59, 0.6)] == [0, 10, 10, 0]
 
 
+def test_one_that_stands_may_be_judged_for_its_order_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sure = replace(FIT, certain=0.6, settled=0.9)
+    assert [judge_count("auto", p, sure) for p in (0.59, 0.6, 0.89, 0.9)] == [10, 10, 10, 0]
+    monkeypatch.setattr(relevance, "fitted", lambda name: sure)
+    judge = FixedJudge(*[-9] * 10)
+    assert FIT.whole({"cosine": 0.5}) > sure.certain
+    standing = assess_with(judge, candidates(0.5, 0.4, 0.3), explain=True)
+    assert ids(standing) == ["0"]
+    assert standing.judged == 3
+    assert assess_with(judge, candidates(0.3, 0.2, 0.1)).hits == []
+    assert assess_with(judge, candidates(0.5, 0.4, 0.3), mode="always").hits == []
+
+
 def test_min_score_cuts_at_that_relevance_instead() -> None:
     judge = FixedJudge(4, -9, -9)
     every = assess_with(judge, candidates(*NEAR), min_score=0)
@@ -344,7 +357,7 @@ def test_a_few_questions_of_the_corpus_end_to_end() -> None:
 
         answered = await ask("What happens to stored readings when the disk buffer on a gateway is full?")
         assert answered[0].memory.aliases == ["cod-027"]
-        assert (answered[0].relevance or 0) > 0.5
+        assert (answered[0].relevance or 0) > 0.3
         assert await ask("How tall is the Eiffel Tower?") == []
         await engine.close()
 

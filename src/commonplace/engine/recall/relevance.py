@@ -61,13 +61,14 @@ class Fit:
     whole: Logistic
     whole_judged: Logistic
     hopeless: float  # below this nothing needs judging: the answer is empty
-    certain: float  # above this nothing needs judging: the answer stands
+    certain: float  # from this on the answer stands
     cut: float  # of the whole, unjudged
     cut_judged: float  # of those that are judged in doubt
     cut_always: float  # of those that are judged on demand
     near: float = 0.0  # a best cosine below this counts as far from everything
     cut_hit: float = 0.0  # of every hit but the first
     judged: int = 3  # so many are judged in doubt
+    settled: float = 0.0  # up to this, where it is above `certain`, they are judged for their order alone
 
 
 @dataclass(slots=True)
@@ -139,7 +140,9 @@ async def read(
         logits = {r.memory.id: logit for r, logit in zip(readable, verdicts, strict=False)}
     if logits:
         answerable = fit.whole_judged(cheap | {"judge": max(logits.values())})
-        cut = fit.cut_always if mode == "always" else fit.cut_judged
+        cut = fit.cut_always
+        if mode == "auto":
+            cut = fit.cut_judged if unjudged < fit.certain else 0.0
     else:
         cut = fit.hopeless if judge is not None and mode == "auto" and not wanted else fit.cut
     return Reading(
@@ -185,7 +188,7 @@ def judge_count(mode: Mode, unjudged: float, fit: Fit) -> int:
         return 0
     if mode == "always":
         return JUDGED_ALWAYS
-    return fit.judged if fit.hopeless <= unjudged < fit.certain else 0
+    return fit.judged if fit.hopeless <= unjudged < max(fit.certain, fit.settled) else 0
 
 
 def hit_features(
