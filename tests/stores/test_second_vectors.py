@@ -49,7 +49,8 @@ def entry(number: int, content: str, second: Vectors | None = None, generation: 
     )  # fmt: skip
     memory = replace(memory, **fields)
     vectors = axis(number % 4, 4)[None, :]
-    return Entry(memory, vectors, terms(content), 1, None if second is None else second[None, :], generation)
+    own = None if second is None else second[None, :]
+    return Entry(memory, vectors, terms(content), 1, second=own, second_generation=generation)
 
 
 @pytest.fixture
@@ -225,7 +226,7 @@ async def test_many_are_searched_in_segments_which_are_checked_and_rebuilt(tmp_p
     assert segments
     assert (await store.sizes())["second_index"]["files"] > 0
     best = await store.search(Search(_REACH, None, None, limit=1, second=marked(77)))
-    assert [(c.memory.content, round(c.second or 0, 5)) for c in best] == [("text 77", 1.0)]
+    assert [(c.memory.content, round(c.second or 0, 3)) for c in best] == [("text 77", 1.0)]
     await store.close()
     segments[0].write_bytes(segments[0].read_bytes()[:-64])
     store = SqliteStore(tmp_path / "s.db", FakeClock())

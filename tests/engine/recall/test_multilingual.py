@@ -95,9 +95,9 @@ def test_the_second_cosine_orders_what_is_in_another_language() -> None:
     assert Shortlist(found, analyse(_QUESTION), blend=blend).ranked()[0].memory.id == "2"
 
 
-def assessed(*rows: tuple[float, dict[str, float]], judge: Any = None, **options: Any) -> Assessment[Found]:
+def assessed(*rows: tuple[float, dict[str, float]], judge: Any = None, mode: Any = "auto") -> Assessment[Found]:
     ranked = [Found(memory(f"text {n}", str(n)), 0.5, dense, features=own) for n, (dense, own) in enumerate(rows)]
-    query = Query(("a",), _QUESTION, **options)
+    query = Query(("a",), _QUESTION, judge=mode)
     return assess(asyncio.run(read(judge, analyse(_QUESTION), ranked, query, NAME)), ranked, query)
 
 
@@ -128,6 +128,27 @@ def test_no_judge_is_asked_what_it_cannot_read() -> None:
     near = (0.05, {"multilingual": 0.95, "multilingual_foreign": 0.95})
     assert assessed(near, *[_FAR] * 8, judge=Judge()).hits
     assert Judge.asked == 0
+
+
+def test_a_judge_reads_only_what_is_in_a_language_it_knows() -> None:
+    class Judge:
+        name, note, reads_pairs = "reading", None, False
+
+        def __init__(self) -> None:
+            self.read: list[str] = []
+
+        def judge(self, question: str, texts: list[str]) -> list[float]:
+            self.read += texts
+            return [3.0] * len(texts)
+
+    judge = Judge()
+    near = (0.6, {"multilingual": 0.3})
+    assessed(near, _FAR_ABROAD, near, *[_FAR] * 8, judge=judge, mode="always")
+    assert "text 0" in judge.read
+    assert "text 1" not in judge.read
+    judge = Judge()
+    assessed(_FAR_ABROAD, near, near, *[_FAR] * 8, judge=judge)  # what stands first, it could not read
+    assert judge.read == []
 
 
 def test_relevance_grows_with_the_cosine() -> None:

@@ -128,7 +128,8 @@ async def read(
     # No judge reads other languages: of a memory in one only the second embedder can tell, and nobody contradicts it.
     foreign = multilingual.relevance(ranked, max(LOOKED_AT, query.k), fit_name)
     abroad = max((r for r in foreign.values() if r >= multilingual.CERTAIN), default=0.0)
-    asks_judge = judge is not None and (not abroad or mode == "always")
+    unreadable = bool(abroad) or ranked[0].memory.id in foreign
+    asks_judge = judge is not None and (mode == "always" or not unreadable)
     wanted = judge_count(mode, unjudged, fit) if asks_judge else 0
     logits: dict[str, float] = {}
     note = None
@@ -144,7 +145,7 @@ async def read(
         if mode == "auto":
             cut = fit.cut_judged if unjudged < fit.certain else 0.0
     else:
-        cut = fit.hopeless if judge is not None and mode == "auto" and not wanted else fit.cut
+        cut = fit.hopeless if asks_judge and mode == "auto" and not wanted else fit.cut
     return Reading(
         question,
         fit_name,

@@ -134,7 +134,7 @@ def m007_add_tokens(db: apsw.Connection) -> None:
 def m008_add_second_vectors(db: apsw.Connection) -> None:
     # Of an embedder beside the store's own, by the same numbers. Empty unless someone has asked for one. It has no
     # tokens: the column is there so that both kinds of tables are read alike.
-    db.execute("CREATE TABLE second_vectors(vid INTEGER PRIMARY KEY, data BLOB NOT NULL, tokens BLOB)")
+    db.execute("CREATE TABLE IF NOT EXISTS second_vectors(vid INTEGER PRIMARY KEY, data BLOB NOT NULL, tokens BLOB)")
 
 
 MIGRATIONS: tuple[Migration, ...] = (
