@@ -29,6 +29,13 @@ COMPANION = {f"{r.method} {r.path}": r for r in trusty.companion_protocol(None, 
 _JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
+@pytest.fixture(autouse=True)
+def no_rules_left(open_server: ServerProcess) -> Iterator[None]:
+    """Rules are among what is sent, and the server is everyone's."""
+    yield
+    assert open_server.call("PUT", "/v0/policies", {"rules": []}).status == 200
+
+
 @pytest.fixture(scope="module")
 def known(open_server: ServerProcess) -> list[str]:
     """Ids of memories that are there."""
