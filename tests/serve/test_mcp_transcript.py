@@ -94,7 +94,7 @@ OTHERS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "amp": [("tools/list", {}), ("resources/list", {}), ("ping", {})],
     "trusty": [("tools/list", {}), ("resources/list", {}), ("ping", {}), ("tools/call", {})],
 }  # fmt: skip
-OTHERS["all"] = OTHERS["commonplace"]
+OTHERS["all"] = OTHERS["full"] = OTHERS["commonplace"]
 PATHS = {"commonplace": "/mcp", "amp": "/mcp/amp", "trusty": "/mcp/trusty", "all": "/mcp/all"}
 
 
