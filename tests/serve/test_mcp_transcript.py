@@ -95,7 +95,7 @@ OTHERS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "trusty": [("tools/list", {}), ("resources/list", {}), ("ping", {}), ("tools/call", {})],
 }  # fmt: skip
 OTHERS["all"] = OTHERS["full"] = OTHERS["commonplace"]
-PATHS = {"commonplace": "/mcp", "amp": "/mcp/amp", "trusty": "/mcp/trusty", "all": "/mcp/all"}
+PATHS = {"commonplace": "/mcp", "full": "/mcp/full", "amp": "/mcp/amp", "trusty": "/mcp/trusty", "all": "/mcp/all"}
 
 
 def _alike(answer: Any) -> str:
