@@ -29,6 +29,7 @@ OPERATIONS = {
     "stage forget": (
         "writer", lambda e, who: e.forget(who, Forget("team-1", ["x"], approval_required=True))),
     "undelete": ("writer", lambda e, who: e.undelete(who, "team-1", "x")),
+    "unmerge": ("writer", lambda e, who: e.unmerge(who, "team-1", "x")),
     "would forget": ("writer", lambda e, who: e.preview_forget(who, Forget("team-1", ["x"]))),
     "merge": ("writer", lambda e, who: e.merge(who, Merge("team-1", "x", ["y"]))),
     "expire": ("writer", lambda e, who: e.expire(who, Expire("team-1", older_than_days=1))),

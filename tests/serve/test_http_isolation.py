@@ -241,7 +241,7 @@ def normal(answer: Answer, *private: str) -> tuple[int, str]:
     text = answer.body.decode()
     for mark in private:
         text = text.replace(mark, "…")
-    text = re.sub(r'"(latency_ms|stored_at|search_time_ms|processing_time_ms|at)":[\d.]+', "", text)
+    text = re.sub(r'"(latency_ms|stored_at|search_time_ms|processing_time_ms|duration_ms|at)":[\d.]+', "", text)
     return answer.status, re.sub(r'"(request_id|response_id|verify_id|timestamp)":"[^"]*"', "", text)
 
 

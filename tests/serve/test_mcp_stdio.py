@@ -543,7 +543,7 @@ def test_mistakes_are_told_on_stderr(tmp_path: Path) -> None:
 
     wrong = run("--tools", "everything")
     assert (wrong.returncode, wrong.stdout) == (1, "")
-    assert "commonplace, amp, trusty, all" in wrong.stderr
+    assert "commonplace, full, amp, trusty, all" in wrong.stderr
     unknown = run("--colour", "red")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert "--colour" in unknown.stderr

@@ -30,7 +30,7 @@ TRUSTY = ["memory_remember", "memory_recall", "memory_recall_deep", "palace_crea
           "kg_query", "memory_list", "memory_forget", "palace_info"]  # fmt: skip
 MORE = ["procedure_show", "procedure_fire", "procedure_reset", "procedure_draw"]
 EXPECTED = {"commonplace": OURS, "full": [*OURS, *MORE], "amp": AMP, "trusty": TRUSTY}
-EXPECTED["all"] = [*OURS, *AMP, *MORE, *TRUSTY]
+EXPECTED["all"] = [*OURS, *MORE, *AMP, *TRUSTY]
 UNIONS = {"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref", "$defs"}
 
 

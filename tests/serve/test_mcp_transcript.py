@@ -94,8 +94,8 @@ OTHERS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "amp": [("tools/list", {}), ("resources/list", {}), ("ping", {})],
     "trusty": [("tools/list", {}), ("resources/list", {}), ("ping", {}), ("tools/call", {})],
 }  # fmt: skip
-OTHERS["all"] = OTHERS["commonplace"]
-PATHS = {"commonplace": "/mcp", "amp": "/mcp/amp", "trusty": "/mcp/trusty", "all": "/mcp/all"}
+OTHERS["all"] = OTHERS["full"] = OTHERS["commonplace"]
+PATHS = {"commonplace": "/mcp", "full": "/mcp/full", "amp": "/mcp/amp", "trusty": "/mcp/trusty", "all": "/mcp/all"}
 
 
 def _alike(answer: Any) -> str:

@@ -17,7 +17,7 @@ commands = Commands()
 @commands.typer.command("mcp")
 def mcp(
     tools: Annotated[
-        str, option("--tools SET", "Which tools: commonplace, amp, trusty or all.", *TOOL_SETS)
+        str, option("--tools SET", "Which tools: commonplace, full, amp, trusty or all.", *TOOL_SETS)
     ] = "commonplace",
     palace: Annotated[
         str | None, option("--palace NAME", "With trusty tools: the palace meant when a call names none.")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-TOOL_SETS = ("commonplace", "amp", "trusty", "all")
+TOOL_SETS = ("commonplace", "full", "amp", "trusty", "all")
 
 _ON_TERMINAL = "commonplace mcp is spoken to by an MCP client; see `commonplace mcp --help`. Ctrl-D ends it."
 _FILE_STORES = ("sqlite", "sqlite-vec")

@@ -74,12 +74,14 @@ class DreamJob:
             reach = Reach(who.tenant, (agent,), where, now=self.core.clock())
             page = await self.core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
             for memory in page.memories:
+                if self.core.clock() >= until:
+                    break
+                since = memory.created_at
                 if memory.id not in gone:
                     losers = await self._merge_with(who, memory, gone, dry_run)
                     gone |= losers
                     merged += len(losers)
             if page.memories and not dry_run:
-                since = page.memories[-1].created_at
                 await self.core.transact(who.tenant, lambda tx, at=since: _remember_place(tx, agent, at))  # type: ignore[misc]
             if (cursor := page.next_cursor) is None:
                 break

@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from commonplace.serve.protocols.memorywire import FULL_TOOLS
 
+POSITION = 1  # beside the set that it extends
 TOOLS = FULL_TOOLS
