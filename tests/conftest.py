@@ -17,6 +17,7 @@ from hypothesis import settings
 from spawning import running_test, starts_process, watch_spawns
 
 from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine.recall import judging
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import FakeClock, Subject, open_subject
@@ -35,6 +36,7 @@ ENOUGH_BYTES = 4 << 30
 
 def pytest_configure(config: pytest.Config) -> None:
     watch_spawns()
+    judging.SECONDS = 3600.0  # how many a judge reads must not depend on how busy the machine is
     settings.load_profile("quick" if "not slow" in config.option.markexpr else "commonplace")
     if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ENOUGH_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))

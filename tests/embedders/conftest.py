@@ -35,3 +35,10 @@ def multilingual() -> MultilingualEmbedder:
     except Unavailable as fault:
         pytest.skip(f"NOT SHOWN: {fault.message}")
     return MultilingualEmbedder()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for the optional model may be the one that has it fetched, by pip."""
+    for item in items:
+        if "multilingual" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.process)

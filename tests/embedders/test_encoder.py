@@ -226,4 +226,4 @@ def test_where_products_in_int8_are_not_exact_the_encoder_multiplies_in_float32(
     assert "multiplies in float32" in caplog.text
     expected = encoder.embed(TEXTS[:2])
     assert not np.array_equal(vectors, expected)
-    assert (np.vecdot(vectors, expected) > 0.998).all()
+    assert (np.vecdot(vectors, expected) > 0.99).all()

@@ -59,8 +59,9 @@ class Encoder(OnnxEmbedder):
     def problems(self) -> list[str]:
         return packaged_files.problems(packaged_files.ENCODER, packaged_files.TOKENIZER)
 
-    def _open_session(self, model: Path | bytes, tokenizer: tokenizers.Tokenizer) -> onnxruntime.InferenceSession:
-        session = super()._open_session(model, tokenizer)
+    def _checked(
+        self, session: onnxruntime.InferenceSession, tokenizer: tokenizers.Tokenizer, model: Path | bytes
+    ) -> onnxruntime.InferenceSession:
         ids = [encoding.ids for encoding in tokenizer.encode_batch(list(_COSINES_OF))]
         vectors = np.concatenate([self._run(session, [own], ["embedding"])[0] for own in ids])
         if np.abs((vectors @ vectors.T)[np.triu_indices(len(vectors), 1)] - _COSINES).max() <= _TOLERANCE:

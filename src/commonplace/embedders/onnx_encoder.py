@@ -119,13 +119,17 @@ class OnnxEmbedder(BaseEmbedder):
         with self._loading:  # or two threads would have a model each
             if self._loaded is None:
                 model, data = self._files()
+                session = load_session(model, self.name, threads=1)
                 tokenizer = load_tokenizer(data, self._max_tokens, f"the tokenizer of {self.name}")
-                self._loaded = self._open_session(model, tokenizer), tokenizer
+                self._loaded = self._checked(session, tokenizer, model), tokenizer
                 return_freed_memory()
             return self._loaded
 
-    def _open_session(self, model: Path | bytes, tokenizer: tokenizers.Tokenizer) -> onnxruntime.InferenceSession:
-        return load_session(model, self.name, threads=1)
+    def _checked(
+        self, session: onnxruntime.InferenceSession, tokenizer: tokenizers.Tokenizer, model: Path | bytes
+    ) -> onnxruntime.InferenceSession:
+        """The one to use on this machine."""
+        return session
 
 
 def load_session(model: Path | bytes, what: str, *, threads: int) -> onnxruntime.InferenceSession:
