@@ -211,13 +211,15 @@ def test_of_a_batch_what_needs_approval_is_staged_and_the_rest_kept(subject: Sub
     asyncio.run(scenario())
 
 
-def test_a_judge_is_opened_where_relevance_is_calibrated(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = UnloadedJudge()
-    subject.engine.use_judge(lambda: judge)
-    assert subject.engine._core.judge is None, "not for this embedder"
-    monkeypatch.setattr("commonplace.engine.recall.relevance.fitted", lambda name: name)
-    subject.engine.use_judge(lambda: judge)
-    assert subject.engine._core.judge is judge
+def test_a_judge_is_asked_only_where_relevance_is_calibrated(subject: Subject, run: Any) -> None:
+    class Asked(UnloadedJudge):
+        def judge(self, question: str, texts: Any) -> list[float]:
+            raise AssertionError("not for this embedder")
+
+    subject.engine.use_judge(Asked)
+    run(subject.engine.remember(WHO, Draft("alice", "semantic", "Alice drinks tea")))
+    found = run(subject.engine.recall(WHO, Query(("alice",), "What does Alice drink?", judge="always")))
+    assert [hit.relevance for hit in found.hits] == [None]
 
 
 def test_idle_models_are_given_back_together(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

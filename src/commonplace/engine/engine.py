@@ -31,7 +31,6 @@ from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
 from commonplace.engine.procedures.procedures import Procedures
-from commonplace.engine.recall import relevance
 from commonplace.engine.recall.recall import Recaller
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.redaction import Redactor, Secrets
@@ -404,10 +403,9 @@ class Engine:
         return np.stack([each.vector for each in await self.encode(who, texts, remember=remember)])
 
     def use_judge(self, open_judge: Callable[[], Judge | None]) -> None:
-        """Let a judge read what was found, where relevance is calibrated for the store's embedder."""
-        embedding = self._core.embedding
-        if embedding is not None and relevance.fitted(embedding.name) is not None:
-            self._core.judge = open_judge()
+        """Let a judge read what was found, whenever relevance is calibrated for the store's embedder: a reindex may
+        bring one for which it is."""
+        self._core.judge = open_judge()
 
     @property
     def embeds(self) -> bool:
