@@ -75,3 +75,9 @@ def test_what_is_made_up_is_the_same_every_time_and_of_length_one() -> None:
     some = material.some_vectors(40, 140)
     np.testing.assert_array_equal(some, material.some_vectors(40, 140))
     np.testing.assert_allclose(np.linalg.norm(some, axis=1), 1, rtol=1e-5)
+    assert material.some_tokens(7) is None
+    material.tokens = [rng.integers(0, 256, (n % 5 + 2, 8), np.uint8) for n in range(50)]
+    for number in (7, 120):
+        (own,), (again,) = material.some_tokens(number), material.some_tokens(number)
+        assert own.tolist() == again.tolist()
+        assert own.shape[1] == 8

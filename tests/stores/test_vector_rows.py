@@ -17,12 +17,16 @@ from token_embedder import HashingTokens
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Engine, Query
-from commonplace.stores.base import Candidate, Reach, Search
+from commonplace.stores.base import Candidate, Entry, Reach, Search
 from commonplace.stores.fixed_point import cosines, is_finite, to_fixed, to_floats
 from commonplace.stores.sqlite import SqliteStore, schema
+from commonplace.stores.sqlite.index import manifest, segment
 from commonplace.stores.sqlite.vector_rows import to_cells, tokens_of, vectors_of
-from commonplace.stores.token_vectors import QuestionTokens
+from commonplace.stores.text import terms
+from commonplace.stores.token_vectors import QuestionTokens, quantise
 from commonplace.testing.subject import WHO, FakeClock
+from commonplace.wire.canonical import mint_id
+from commonplace.wire.record import Memory
 
 FACTS = (
     "the boat lies in the harbour",
@@ -140,19 +144,20 @@ def test_a_store_of_the_version_before_opens_recalls_and_reindexes_to_the_same_a
 
     async def scenario() -> None:
         path, plain, tokens = tmp_path / "old" / "commonplace.db", HashingEmbedder(64), HashingTokens(32)
-        old = await opened(path, plain)
-        ids = await remember_all(old)
-        await old.update_with(WHO, "agent", ids[1], lambda m: m)
-        before = await found(old, plain)
-        await old.warm_indexes()
-        await old.close()
+        with monkeypatch.context() as earlier:
+            for module in (segment, manifest):
+                earlier.setattr(module, "FORMAT", 1)
+            old = await opened(path, plain)
+            ids = await remember_all(old)
+            await old.update_with(WHO, "agent", ids[1], lambda m: m)
+            before = await found(old, plain)
+            await old.warm_indexes()
+            await old.close()
         as_before_tokens(path)
-        if segments:
-            for file in path.parent.rglob("*.seg"):
-                raw = file.read_bytes()
-                file.write_bytes(raw[:8] + (1).to_bytes(4, "little") + raw[12:])  # the format before
+        assert bool(list(path.parent.rglob("*.seg"))) is segments
 
         again = await opened(path, plain)
+        assert [f for f in await again.upkeep.doctor(WHO, repair=False) if not f.ok] == []
         assert scores(await found(again, plain)) == scores(before)
         assert again._core.primary._db.pragma("user_version") == schema.VERSION  # type: ignore[attr-defined]
         lacking = await found(again, HashingTokens(64))
@@ -219,5 +224,46 @@ def test_a_reindex_begun_by_the_version_before_goes_on(tmp_path: Path) -> None:
         assert late.pop(memory.content) is None  # made by a version that knew no tokens
         assert None not in late.values()
         await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_reindex_by_the_same_embedder_keeps_tokens(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        engine = await opened(tmp_path / "commonplace.db", HashingTokens(64))
+        await remember_all(engine)
+        before, asked = await cells(engine), await found(engine, HashingTokens(64))
+        done = await engine.upkeep.reindex(WHO, HashingTokens(64))
+        assert done["reindexed"] == 0
+        assert await cells(engine) == before
+        assert scores(await found(engine, HashingTokens(64))) == scores(asked)
+        assert None not in {candidate.late for candidate in asked.values()}
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_tokens_that_come_after_their_memory_are_searched_and_erased_with_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path, tokens = tmp_path / "commonplace.db", HashingTokens(64)
+        engine = await opened(path, tokens)
+        store: Any = engine._core.primary
+        memory = Memory(mint_id(1), "local", "agent", "semantic", FACTS[0], created_at=1)
+        await store.put([Entry(memory, None, terms(memory.content))])
+        assert {c.late for c in (await found(engine, tokens)).values()} == {None}
+        ((number, lacking),) = await store.without_vectors(1, 0, 10)
+        (encoding,) = tokens.encode([memory.content])
+        codes = quantise(encoding.tokens)
+        await store.add_vectors(lacking, number, 1, encoding.vector[None], [codes])
+        late = (await found(engine, tokens))[FACTS[0]].late
+        assert late is not None
+        await engine.close()
+        assert any(codes.tobytes() in file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        engine = await opened(path, tokens)
+        assert (await found(engine, tokens))[FACTS[0]].late == late
+        await engine._core.primary.delete("local", [memory.id])
+        assert await found(engine, tokens) == {}
+        await engine.close()
+        assert not any(codes.tobytes() in file.read_bytes() for file in path.parent.rglob("*") if file.is_file())
 
     asyncio.run(scenario())

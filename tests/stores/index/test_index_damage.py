@@ -259,14 +259,20 @@ def test_flipped_bits_break_neither_search_nor_upkeep_and_are_mended_from_rows(s
         check(opened, rows, question())
 
 
-def test_a_segment_of_the_format_before_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_of_the_format_before_is_made_anew_without_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     rows = filled(50)
     with monkeypatch.context() as before:
-        before.setattr(segment, "FORMAT", segment.FORMAT - 1)
+        for module in (segment, manifest):
+            before.setattr(module, "FORMAT", segment.FORMAT - 1)
         on_disk(tmp_path, rows)
     opened = SegmentIndex(tmp_path, "store")
-    check(opened, rows, question())
+    assert opened.verify(rows, SCOPE) == []
+    with caplog.at_level("WARNING"):
+        check(opened, rows, question())
     assert opened.rebuilds == 1
+    assert caplog.messages == []
     assert opened.verify(rows, SCOPE) == []
 
 

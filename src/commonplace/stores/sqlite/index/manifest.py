@@ -18,11 +18,10 @@ import numpy as np
 
 from commonplace.stores.sqlite.index.query import Flags
 from commonplace.stores.sqlite.index.scope import Shard
-from commonplace.stores.sqlite.index.segment import IndexDamage, Segment, SegmentIdentity
+from commonplace.stores.sqlite.index.segment import FORMAT, IndexDamage, OtherVersion, Segment, SegmentIdentity
 from commonplace.stores.text import ANALYSER
 from commonplace.wire.durable import sync_file, sync_folder
 
-_FORMAT = 1
 _MANIFEST = "manifest.json"
 _RETRIES = 5
 
@@ -52,7 +51,7 @@ class Manifest:
 def _made_for(identity: SegmentIdentity) -> dict[str, Any]:
     """What a manifest says of where it comes from; one that says otherwise is of no use."""
     store = {"store": identity.store_id, "generation": identity.generation, "dimension": identity.dimension}
-    return {"format": _FORMAT, "analyser": ANALYSER, **store}
+    return {"format": FORMAT, "analyser": ANALYSER, **store}
 
 
 class ScopeFolder:
@@ -84,7 +83,7 @@ class ScopeFolder:
         except (ValueError, KeyError, TypeError) as error:
             raise IndexDamage(f"manifest: {error}") from None
         if not fits:
-            raise IndexDamage("manifest: made for another store, embedder or version")
+            raise OtherVersion("manifest: made for another store, embedder or version")
         return manifest
 
     def open(

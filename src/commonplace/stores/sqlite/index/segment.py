@@ -41,6 +41,10 @@ class IndexDamage(Exception):
     """A file is not what the manifest or the store says it is; the scope is rebuilt from rows."""
 
 
+class OtherVersion(IndexDamage):
+    """Made for another version, embedder or store, as after an upgrade or a reindex: nothing is wrong with it."""
+
+
 @dataclass(slots=True, frozen=True)
 class SegmentIdentity:
     """What derived data must have been made from to be of use."""

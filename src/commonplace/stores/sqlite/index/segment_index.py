@@ -15,7 +15,7 @@ from commonplace.stores.sqlite.index.manifest import Manifest, ScopeFolder, disk
 from commonplace.stores.sqlite.index.query import IndexHit, IndexQuery, IndexSource
 from commonplace.stores.sqlite.index.scope import ScopeRows
 from commonplace.stores.sqlite.index.search import search
-from commonplace.stores.sqlite.index.segment import IndexDamage, Segment, SegmentIdentity, erase_rows
+from commonplace.stores.sqlite.index.segment import IndexDamage, OtherVersion, Segment, SegmentIdentity, erase_rows
 
 log = logging.getLogger("commonplace.index")
 
@@ -130,6 +130,8 @@ class SegmentIndex:
                 return []
             shards = folder.shards(manifest, identity, {})
             return checks.problems(source, scope, identity, manifest.watermark, shards)
+        except OtherVersion:
+            return []  # the next search makes it anew
         except (IndexDamage, OSError, IndexError, ValueError) as error:
             return [str(error)]
 
@@ -208,7 +210,8 @@ class SegmentIndex:
         self._evict_over_budget(held)
 
     def _repair(self, held: _OpenScope, source: IndexSource, problem: Exception, *, alone: bool) -> None:
-        log.warning("index of scope %d is rebuilt: %s", held.scope, problem)
+        level = logging.INFO if isinstance(problem, OtherVersion) else logging.WARNING
+        log.log(level, "index of scope %d is rebuilt: %s", held.scope, problem)
         self.rebuilds += 1
         self._rebuild(held, source, alone=alone)
 
