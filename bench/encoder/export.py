@@ -12,10 +12,11 @@ from commonplace.embedders.convert import MINILM, bert_to_onnx
 _HEADS = ("token_head.weight", "weight_head.weight", "weight_head.bias")
 
 
-def export(weights: Path, out: Path) -> None:
+def export(weights: Path, out: Path, block: int | None = None) -> None:
     from safetensors.numpy import load_file
 
     given = {name: value.astype(np.float32) for name, value in load_file(weights).items()}
     named = {theirs: given[ours] for ours, theirs in published_names().items()}
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_bytes(bert_to_onnx({**named, **{name: given[name] for name in _HEADS}}, MINILM, late=True))
+    heads = {name: given[name] for name in _HEADS}
+    out.write_bytes(bert_to_onnx({**named, **heads}, MINILM, late=True, block=block))

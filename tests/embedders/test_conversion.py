@@ -90,6 +90,23 @@ def test_the_late_graph_gives_tokens_and_weights_and_the_same_vector(seed: int) 
         np.testing.assert_allclose(shares[row, own], weight, atol=2e-5)
 
 
+@pytest.mark.parametrize("block", [16, 32])
+def test_products_in_int8_are_near_and_depend_on_no_neighbour(block: int) -> None:
+    shape = Shape(layers=2, heads=2, width=32, epsilon=1e-12)
+    weights = random_weights(shape, 1)
+    graph = bert_to_onnx(weights, shape, block=block)
+    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    texts = [[1, 5, 2], [1, 7, 9], [1, 19, 2]]
+
+    def run(ids: list[list[int]]) -> np.ndarray:
+        return session.run(None, {"input_ids": np.array(ids), "attention_mask": np.ones((len(ids), 3), np.int64)})[0]
+
+    together = run(texts)
+    for row, text in zip(together, texts, strict=True):
+        assert row @ sentence_vector(weights, shape, text) > 0.999
+        np.testing.assert_allclose(row, run([text])[0], atol=1e-6)
+
+
 def test_the_same_weights_give_the_same_bytes() -> None:
     assert bert_to_onnx(random_weights(SMALL, 3), SMALL) == bert_to_onnx(random_weights(SMALL, 3), SMALL)
 

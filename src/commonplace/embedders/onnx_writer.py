@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-FLOAT, INT8, INT64 = 1, 3, 7
-_TYPES = {np.dtype(np.float32): FLOAT, np.dtype(np.int8): INT8, np.dtype(np.int64): INT64}
+FLOAT, UINT8, INT8, INT64 = 1, 2, 3, 7
+_TYPES = {np.dtype(kind): number for kind, number in (("f4", FLOAT), ("u1", UINT8), ("i1", INT8), ("i8", INT64))}
+
+#: The operators that onnxruntime adds to the standard ones.
+MICROSOFT = "com.microsoft"
 
 _OPSET = 20  # the first with Gelu; onnxruntime reads it since 1.17
 _IR_VERSION = 9
@@ -60,9 +63,12 @@ def _attribute(name: str, value: Attribute) -> bytes:
     return head + b"".join(_int(8, item) for item in value) + _int(20, 7)
 
 
-def node(op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Attribute]) -> bytes:
+def node(
+    op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Attribute], domain: str = ""
+) -> bytes:
     described = _each(1, inputs) + _each(2, outputs) + _bytes(3, outputs[0]) + _bytes(4, op)
-    return described + _each(5, (_attribute(name, value) for name, value in attributes.items()))
+    described += _each(5, (_attribute(name, value) for name, value in attributes.items()))
+    return described + (_bytes(7, domain) if domain else b"")
 
 
 def value(name: str, element: int, shape: Sequence[int | str]) -> bytes:
@@ -71,7 +77,14 @@ def value(name: str, element: int, shape: Sequence[int | str]) -> bytes:
 
 
 def model(
-    name: str, nodes: Iterable[bytes], tensors: Iterable[bytes], inputs: Iterable[bytes], outputs: Iterable[bytes]
+    name: str,
+    nodes: Iterable[bytes],
+    tensors: Iterable[bytes],
+    inputs: Iterable[bytes],
+    outputs: Iterable[bytes],
+    *,
+    domains: Iterable[str] = (),
 ) -> bytes:
     graph = _each(1, nodes) + _bytes(2, name) + _each(5, tensors) + _each(11, inputs) + _each(12, outputs)
-    return _int(1, _IR_VERSION) + _bytes(2, "commonplace") + _bytes(7, graph) + _bytes(8, _int(2, _OPSET))
+    operators = _bytes(8, _int(2, _OPSET)) + b"".join(_bytes(8, _bytes(1, each) + _int(2, 1)) for each in domains)
+    return _int(1, _IR_VERSION) + _bytes(2, "commonplace") + _bytes(7, graph) + operators
