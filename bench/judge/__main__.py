@@ -17,6 +17,9 @@ def main() -> None:
     measure = commands.add_parser("measure", help="measure on the corpus's test questions")
     measure.add_argument("--split", choices=("tune", "test"), default="test")
     measure.add_argument("--plot", help="write the reliability plot here (PNG)")
+    calibrated.add_argument(
+        "--judged-share", type=float, default=0.34, help="of all questions so many may need the judge"
+    )
     for command in (calibrated, measure):
         command.add_argument("--embedder", default="encoder")
         command.add_argument("--judge", type=Path, default=MODEL, help="another judge's file (ONNX)")
@@ -51,7 +54,7 @@ def main() -> None:
     if chosen.command == "calibrate":
         from bench.judge import calibrate
 
-        entries = calibrate.calibrate(embedder, judge)
+        entries = calibrate.calibrate(embedder, judge, chosen.judged_share)
         calibrate.write(entries)
         json.dump(entries, sys.stdout, indent=2)
         print()

@@ -35,7 +35,7 @@ HIT_JUDGED = {**HIT, "judge": 1}
 
 FALSE_EMPTY = 0.03
 #: Of all questions so many may need the judge.
-JUDGED_SHARE = 0.39
+JUDGED_SHARE = 0.34
 #: How far below the lowest score that the judge kept nothing is hopeless yet.
 HOPELESS_MARGIN = 0.8
 #: Of the right hits among the first ten, so many may be cut off.
@@ -128,7 +128,9 @@ class Doubt:
     judged: float  # share of all that needs the judge
 
 
-def choose_doubt(cheap: Scores, judged: Scores, answerable: NDArray[np.bool_]) -> Doubt:
+def choose_doubt(
+    cheap: Scores, judged: Scores, answerable: NDArray[np.bool_], judged_share: float = JUDGED_SHARE
+) -> Doubt:
     """The stretch that leaves most of the unanswerable empty, within what may be judged and wrongly left empty.
 
     What may be judged beyond that goes to those who are next to it: what is judged is ranked better.
@@ -146,32 +148,34 @@ def choose_doubt(cheap: Scores, judged: Scores, answerable: NDArray[np.bool_]) -
         hopeless = float(cheap[asked & ~empty].min(initial=certain)) * HOPELESS_MARGIN
         share = float(((cheap >= hopeless) & asked).mean())
         emptied = float((empty | (cheap < hopeless))[~answerable].mean())
-        if share <= JUDGED_SHARE and (best is None or (emptied, share) >= best[0]):
+        if share <= judged_share and (best is None or (emptied, share) >= best[0]):
             best = (emptied, share), Doubt(hopeless, certain, certain, cut, emptied, share)
     if best is None:
         raise SystemExit("no stretch of scores keeps to what may be judged and wrongly left empty")
     chosen = best[1]
     above = np.sort(cheap[cheap >= chosen.hopeless])
-    chosen.settled = float(above[min(int(JUDGED_SHARE * len(cheap)), len(above) - 1)])
+    chosen.settled = float(above[min(int(judged_share * len(cheap)), len(above) - 1)])
     chosen.judged = float(((cheap >= chosen.hopeless) & (cheap < chosen.settled)).mean())
     return chosen
 
 
-def calibrate(embedder: Embedder, judge: Judge) -> dict[str, dict[str, Any]]:
+def calibrate(embedder: Embedder, judge: Judge, judged_share: float = JUDGED_SHARE) -> dict[str, dict[str, Any]]:
     """Entries of relevance.json, by name."""
-    entries = {embedder.name: _entry(read(cases(corpus_spaces(), embedder, ["tune"]), judge), judge)}
+    entries = {embedder.name: _entry(read(cases(corpus_spaces(), embedder, ["tune"]), judge), judge, judged_share)}
     if hasattr(embedder, "encode"):
         plain = read(cases(corpus_spaces(), embedder, ["tune"], tokens=False), judge)
-        entries[embedder.name + WITHOUT_TOKENS] = _entry(plain, judge)
+        entries[embedder.name + WITHOUT_TOKENS] = _entry(plain, judge, judged_share)
     return entries
 
 
-def _entry(reads: list[Read], judge: Judge) -> dict[str, Any]:
+def _entry(reads: list[Read], judge: Judge, judged_share: float) -> dict[str, Any]:
     answerable = np.array([r.answerable for r in reads])
     left_out = [agents_left_out(reads, judged=judged) for judged in (False, True)]
     whole, whole_judged = (_rounded(fit_wholes(reads, judged=judged)) for judged in (False, True))
     cheap, judged = wholes(whole, reads, judged=False), wholes(whole_judged, reads, judged=True)
-    doubt = choose_doubt(cheap, judged, answerable)
+    doubt = choose_doubt(cheap, judged, answerable, judged_share)
+    if "judge" not in fitted_blend(reads[0].case.found.fit_name).weights:
+        doubt.settled = doubt.certain  # nobody's place would change by it
     hit, hit_judged = (_rounded(fit_hits(reads, w, judged=j)) for w, j in ((cheap, False), (judged, True)))
     right = []
     for read, unsure, sure in zip(reads, cheap, judged, strict=True):
