@@ -16,6 +16,13 @@ def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProc
         yield server
 
 
+@pytest.fixture
+def no_rules_left(open_server: ServerProcess) -> Iterator[None]:
+    """Rules are among what is sent, and the server is everyone's."""
+    yield
+    assert open_server.call("PUT", "/v0/policies", {"rules": []}).status == 200
+
+
 @dataclass
 class TokenServer:
     """A server for two tenants, and the tokens that were made for it, by name."""

@@ -20,20 +20,13 @@ from commonplace.serve.protocols import trusty
 from commonplace.serve.routes import Route
 from commonplace.wire.validate import schema
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("no_rules_left")]
 FEW, MANY = 20, 520
 NOT_DONE_HERE = 501  # said on purpose, of the one operation of a protocol that there is no need for
 ROUTES = {f"{r.method} {r.path}": r for p in PROTOCOLS for r in p.routes if r.tag != "system" and r.operation != "rpc"}
 TOOL_SETS = ("/mcp", "/mcp/amp", "/mcp/trusty")
 COMPANION = {f"{r.method} {r.path}": r for r in trusty.companion_protocol(None, Events()).routes}
 _JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-
-
-@pytest.fixture(autouse=True)
-def no_rules_left(open_server: ServerProcess) -> Iterator[None]:
-    """Rules are among what is sent, and the server is everyone's."""
-    yield
-    assert open_server.call("PUT", "/v0/policies", {"rules": []}).status == 200
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ from server_process import PROTOCOLS, ServerProcess
 
 from commonplace.serve import openapi
 
+pytestmark = pytest.mark.usefixtures("no_rules_left")
+
 CHECKS = [
     schemathesis.checks.not_a_server_error,
     status_code_conformance,

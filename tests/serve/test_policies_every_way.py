@@ -25,6 +25,10 @@ Document = dict[str, Any]
 _MCP = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 RULES = """
 [[policy]]
+name = "kept"
+action = "review"
+when = { content = "heron", operation = "forget" }
+[[policy]]
 name = "rejected"
 action = "reject"
 when = { content = "zebra" }
@@ -237,6 +241,38 @@ def test_a_rule_holds_whichever_way_it_comes(place: Place, way: str) -> None:
         WAYS[way](place, agent, "it is a quagga")
         assert "REDACTED:redacted" in everything(place, agent)
     assert "quagga" not in everything(place, agent)
+
+
+FORGETS: dict[str, Callable[[Place, str, str], str]] = {
+    "memorywire": lambda at, agent, id: at.post("/v0/forget", {"agent_id": agent, "ids": [id]}),
+    "memorywire, for good": lambda at, agent, id: at.post(
+        "/v0/forget", {"agent_id": agent, "ids": [id], "hard_delete": True}
+    ),
+    "memorywire, by filter": lambda at, agent, id: at.post(
+        "/v0/forget", {"agent_id": agent, "filter": {"type": "semantic"}}
+    ),
+    "MCP": lambda at, agent, id: at.tool("/mcp", "forget", {"agent_id": agent, "ids": [id]}),
+    "AMP": lambda at, agent, id: at.server.call("DELETE", f"/amp/records/{id}").body.decode(),
+    "AMP tool": lambda at, agent, id: at.tool("/mcp/amp", "amp_delete", {"id": id, "agent": agent}),
+    "OpenWOP": lambda at, agent, id: at.server.call("DELETE", f"/openwop/memory/{id}?memoryRef={agent}").body.decode(),
+    "trusty": lambda at, agent, id: at.tool("/mcp/trusty", "memory_forget", {"palace": agent, "drawer_id": id}),
+    "SDK": lambda at, agent, id: at.local(lambda memory: memory.forget([id], agent_id=agent)),
+    "SDK of a server": lambda at, agent, id: at.remote(lambda memory: memory.forget([id], agent_id=agent)),
+    "CLI": lambda at, agent, id: at.command("forget", id, "--agent", agent, "--yes"),
+}
+
+
+@pytest.mark.parametrize("way", FORGETS)
+def test_what_a_rule_keeps_is_forgotten_only_when_approved_whichever_way(place: Place, way: str) -> None:
+    agent = f"agent-{uuid.uuid4().hex[:8]}"
+    id = place.server.post("/v0/remember", _said(agent, "it is a heron")).json["id"]
+    answer = FORGETS[way](place, agent, id)
+    assert "pending" in answer or '"removed":false' in answer, answer
+    assert "heron" in everything(place, agent)
+    (review,) = [r for r in place.server.get("/v0/reviews").json["reviews"] if r["agent_id"] == agent]
+    assert (review["operation"], review["rule"]) == ("forget", "kept")
+    assert place.server.post(f"/v0/reviews/{review['id']}", {"approved": True}).status == 200
+    assert "heron" not in everything(place, agent)
 
 
 def test_a_rule_is_not_avoided_by_merging(place: Place) -> None:

@@ -164,7 +164,9 @@ class _Handlers:
         return Reply({"id": receipt.id})
 
     async def delete_drawer(self, call: Call) -> Reply:
-        await self._trusty(call).memory_forget(call.path["id"], call.path["drawer_id"])
+        done = await self._trusty(call).memory_forget(call.path["id"], call.path["drawer_id"])
+        if done["status"] == "pending":
+            return Reply({"status": "pending"}, 202)
         await self._publish(call, call.path["id"], "drawer_deleted")
         return Reply(None, 204)
 
@@ -198,8 +200,8 @@ class _Handlers:
         body = _body(call, "triple")
         confidence = 1.0 if body.get("confidence") is None else body["confidence"]
         fact = (body["subject"], body["predicate"], body["object"])
-        await self._trusty(call).kg_assert(call.path["id"], *fact, confidence, body.get("provenance"))
-        return Reply(None, 204)
+        done = await self._trusty(call).kg_assert(call.path["id"], *fact, confidence, body.get("provenance"))
+        return Reply({"status": "pending"}, 202) if done["status"] == "pending" else Reply(None, 204)
 
 
 async def _palace_document(call: Call, palace: Palace) -> Document:
