@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from commonplace.engine.core import Core
@@ -66,10 +66,11 @@ class Procedures:
                         version=memory.version,
                     )
                 found = _machine(memory)
+                moved = replace(found, current=next_state(found))
                 update = Update(
                     memory.agent_id,
                     memory.id,
-                    content=found.at(next_state(found)),
+                    content=found.at(moved.current),
                     expected_version=memory.version,
                     approval_required=fire.approval_required,
                     reasoning=fire.reasoning,
@@ -80,7 +81,8 @@ class Procedures:
                     if "version" in fault.details:  # someone else moved it: what the trigger means now may differ
                         continue
                     raise
-                return ProcedureResult(result.memory, _machine(result.memory), result.review_id)
+                # Known without reading the answer, of which a policy may hide the words.
+                return ProcedureResult(result.memory, found if result.review_id else moved, result.review_id)
         raise Unavailable("the procedure kept changing while this was being done; try again")
 
 
