@@ -175,3 +175,26 @@ def test_a_fire_that_needs_approval_waits_like_an_update(subject: Subject, run: 
     assert json.loads(modified["after"]["content"])["current"] == "open"
     run(subject.engine.reviews.decide(WHO, staged.review_id, Decision(True)))
     assert state(subject, run, id) == ("open", 2)
+
+
+@pytest.mark.parametrize("action", ["reject", "redact"])
+def test_a_rule_that_hides_a_procedure_hides_it_from_who_would_draw_or_move_it(
+    subject: Subject, run: Any, action: str
+) -> None:
+    id, engine = keep(subject, run), subject.engine
+    rule = {"name": "hide", "when": {"content": "shut", "operation": ["recall"]}, "action": action}
+    run(engine.policies.replace(WHO, [rule]))
+    attempts = [
+        lambda: engine.procedures.show(WHO, id),
+        lambda: engine.procedures.draw(WHO, id, format="mermaid"),
+        lambda: fire(subject, id, "push", UNLOCKED),
+        lambda: engine.procedures.reset(WHO, Fire(id, "", {})),
+    ]
+    for attempt in attempts:
+        try:
+            said = repr(run(attempt()))
+        except Fault as fault:
+            said = repr(fault)
+        assert "shut" not in said
+    run(engine.policies.replace(WHO, []))
+    assert run(engine.procedures.show(WHO, id)).machine.current == "shut"

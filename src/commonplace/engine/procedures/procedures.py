@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from commonplace.engine.core import Core
-from commonplace.engine.memory.read import find
+from commonplace.engine.memory.read import find, record_not_found
 from commonplace.engine.procedures import drawing, machine, runner
 from commonplace.engine.procedures.machine import StateMachine
 from commonplace.engine.types import Fire, Update, UpdateResult
-from commonplace.wire.errors import Conflict, Unavailable, ValidationError
+from commonplace.wire.errors import Conflict, Forbidden, Unavailable, ValidationError
 from commonplace.wire.record import Memory, Principal
 
 _RETRIES = 32
@@ -38,7 +38,7 @@ class Procedures:
         self._firing: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def show(self, who: Principal, ref: str, agent: str | None = None) -> ProcedureResult:
-        memory = await find(self._core, who, ref, agent)
+        memory = (await self._shown(who, ref, agent))[1]
         return ProcedureResult(memory, _machine(memory))
 
     async def draw(self, who: Principal, ref: str, agent: str | None = None, format: str = "svg") -> str:
@@ -53,8 +53,18 @@ class Procedures:
         """Back to where it starts, wherever it stands; the trigger of the request means nothing."""
         return await self._move(who, fire, lambda found: found.initial)
 
+    async def _shown(self, who: Principal, ref: str, agent: str | None) -> tuple[Memory, Memory]:
+        """As it is, and as the caller may see it."""
+        memory = await find(self._core, who, ref, agent)
+        seen = await self._core.policies.shown(who, [memory])
+        if not seen:
+            raise record_not_found(ref)
+        return memory, seen[0]
+
     async def _move(self, who: Principal, fire: Fire, next_state: Callable[[StateMachine], str]) -> ProcedureResult:
-        named = await find(self._core, who, fire.id, fire.agent_id)
+        named, seen = await self._shown(who, fire.id, fire.agent_id)
+        if seen.content != named.content:
+            raise Forbidden("a rule hides a part of this procedure from you, so it cannot be moved by you")
         lock = self._firing.setdefault((who.tenant, named.id), asyncio.Lock())
         async with lock:
             for _ in range(_RETRIES):
