@@ -304,9 +304,10 @@ class Engine:
         return np.stack([each.vector for each in await self.encode(who, texts, remember=remember)])
 
     def use_judge(self, open_judge: Callable[[], Judge | None]) -> None:
-        """Let a judge read what was found, where relevance is calibrated for the store's embedder."""
+        """Let a judge read what was found, where relevance is calibrated for the store's embedder, or may be once it is
+        reindexed by another: without a vector nothing is judged."""
         embedding = self._core.embedding
-        if embedding is not None and relevance.fitted(embedding.name) is not None:
+        if embedding is None or relevance.fitted(embedding.name) is not None:
             self._core.judge = open_judge()
 
     @property
