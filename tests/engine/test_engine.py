@@ -222,6 +222,17 @@ def test_a_judge_is_asked_only_where_relevance_is_calibrated(subject: Subject, r
     assert [hit.relevance for hit in found.hits] == [None]
 
 
+def test_a_store_whose_embedder_is_missing_has_a_judge_for_when_it_is_reindexed(clock: FakeClock) -> None:
+    async def scenario() -> None:
+        engine = await Engine.open(InMemory(clock), clock=clock)
+        judge = UnloadedJudge()
+        engine.use_judge(lambda: judge)
+        assert engine._core.judge is judge
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
 def test_idle_models_are_given_back_together(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = UnloadedJudge()
     subject.engine._core.judge = judge

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from commonplace.embedders.encoder import NAME, Encoder
 from commonplace.engine import BatchItem
 from commonplace.engine.engine import Engine
-from commonplace.engine.recall import relevance
+from commonplace.engine.recall import judging, relevance
 from commonplace.engine.recall.evidence import Background, Evidence
 from commonplace.engine.recall.relevance import (
     Assessment,
@@ -246,7 +246,10 @@ def test_how_many_are_judged(mode: str, judged: int) -> None:
 
 
 @pytest.mark.parametrize(("each", "judged"), [(0.0, 10), (1.0, 4)])
-def test_the_judge_stops_when_time_is_up_and_what_it_read_counts(each: float, judged: int) -> None:
+def test_the_judge_stops_when_time_is_up_and_what_it_read_counts(
+    monkeypatch: pytest.MonkeyPatch, each: float, judged: int
+) -> None:
+    monkeypatch.setattr(judging, "SECONDS", 0.5)
     judge, now = FixedJudge(4), [0.0]
     judge.reads_pairs = True
 
