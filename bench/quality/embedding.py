@@ -34,7 +34,9 @@ class RememberedEmbedder:
         self.seconds = 0.0
         folder = folder or Path(tempfile.gettempdir()) / "commonplace-bench"
         folder.mkdir(parents=True, exist_ok=True)
-        file = folder / (re.sub(r"\W+", "-", self.name) + ".db")
+        # Another file of weights under the same name gives other vectors.
+        mark = hashlib.blake2b(embedder.embed(["Which weights are these?"]).tobytes(), digest_size=4).hexdigest()
+        file = folder / (re.sub(r"\W+", "-", self.name) + f"-{mark}.db")
         self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         columns = "key BLOB PRIMARY KEY, vector BLOB, tokens BLOB, weights BLOB, kept BLOB"
         self._db.execute(f"CREATE TABLE IF NOT EXISTS encodings({columns}) WITHOUT ROWID")
