@@ -228,11 +228,11 @@ def test_dreaming_merges_what_lies_twice_and_says_when_it_ran(companion: Compani
     )
     ran = companion("POST", "/api/v1/dream/run")
     assert (ran.status, set(ran.json)) == (200, {"merged", "decayed", "pruned", "duration_ms"})
-    assert (ran.json["merged"], ran.json["pruned"]) == (1, 0)
+    assert (ran.json["merged"] >= 1, ran.json["pruned"]) == (True, 0), "every palace of this server, others' too"
     left = companion.get("/api/v1/palaces/dreams/drawers")
     assert {drawer["id"] for drawer in left} == {first, third}
     status = companion.get("/api/v1/dream/status")
-    assert (status["running"], status["merged"], status["last_run_at"][-1]) == (False, 1, "Z")
+    assert (status["running"], status["merged"], status["last_run_at"][-1]) == (False, ran.json["merged"], "Z")
     assert companion("POST", "/api/v1/dream/run").json["merged"] == 0
     assert second
 

@@ -108,7 +108,7 @@ class Table:
         for step in schema.MIGRATIONS:
             step(self._db)
         self._db.execute("INSERT INTO tenants(id, name) VALUES(1, 't')")
-        self._tx = SqliteTransaction(self._db, TenantState(1, 0, 0, 0, ""), NOW, [1], {}, False)
+        self._tx = SqliteTransaction(self._db, TenantState(1, 0, 0, 0, ""), NOW, [1], 0, {}, False)
         self._count = 0
 
     def put(self, memory: Memory, recalls: int = 0) -> None:

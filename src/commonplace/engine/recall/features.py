@@ -32,6 +32,9 @@ class FeatureExtractor:
         self._best = max((c.keyword or 0.0 for c in candidates), default=0.0) or 1.0
         self._people = frozenset(asked.people)
         self._first_names = frozenset(_WORD.findall(person.casefold())[0] for person in asked.people)
+        # One whose vector is not made yet is taken to be as near as the others: its words can still bring it up.
+        known = [c.dense for c in candidates if c.dense is not None]
+        self._mean_dense = sum(known) / len(known) if known else 0.0
         # One that was given its vector has no tokens: it is taken to be as much above its cosine as the others are.
         above = [c.late - c.dense for c in candidates if c.late is not None and c.dense is not None]
         self._late_above = sum(above) / len(above) if above else None
@@ -51,7 +54,8 @@ class FeatureExtractor:
         memory, asked, parts = c.memory, self._asked, self._parts
         size = len(memory.content)
         covered = (c.matched or 0).bit_count() / asked.sought_terms if asked.sought_terms else 0.0
-        features = {"dense": c.dense or 0.0, "keyword": min((c.keyword or 0.0) / self._best, 1.0), "coverage": covered}
+        dense = self._mean_dense if c.dense is None else c.dense
+        features = {"dense": dense, "keyword": min((c.keyword or 0.0) / self._best, 1.0), "coverage": covered}
         if (late := self._late(c)) is not None:
             features["late"] = late
         if c.second is not None:
@@ -137,8 +141,8 @@ class FeatureExtractor:
         return (c.dense or 0.0) if late is None else late
 
     def _late(self, c: Candidate) -> float | None:
-        if c.late is None and c.dense is not None and self._late_above is not None:
-            return c.dense + self._late_above
+        if c.late is None and self._late_above is not None:
+            return (self._mean_dense if c.dense is None else c.dense) + self._late_above
         return c.late
 
 
