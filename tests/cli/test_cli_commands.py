@@ -635,6 +635,10 @@ def test_policy(cli, remember: Remember, tmp_path: Path) -> None:
     file = tmp_path / "rules.json"
     file.write_text(json.dumps({"rules": [{"name": "pay", "when": {"content": "salary"}, "action": "review"}]}))
     assert cli("policy", "set", str(file)).out == "1 rule in force from now on\n"
+    for other in ([{"name": "pay"}], {"rule": []}):
+        bare = tmp_path / "bare.json"
+        bare.write_text(json.dumps(other))
+        assert 'such as {"rules": [' in cli("policy", "set", str(bare), "--json").json["error"]["message"]
     assert "pay" in cli("policy", "list").out
     staged = cli("remember", "his salary is low", "--json").json
     assert staged["pending_approval"] is True

@@ -120,11 +120,14 @@ def revoke(run: Session, pattern: Annotated[str, argument("PATTERN", "The patter
     return Answer(done, f"revoked {pattern}")
 
 
+_EXAMPLE = '{"rules": [{"name": "salaries", "when": {"content": "(?i)salary"}, "action": "review"}]}'
+
+
 def _rules(file: Path) -> list[Document]:
-    document = values.json_object(values.text_file(file, "FILE", values.MAX_REQUEST_CHARS), "FILE")
+    document = values.json_object(values.text_file(file, "FILE", values.MAX_REQUEST_CHARS), "FILE", _EXAMPLE)
     rules = document.get("rules")
     if not isinstance(rules, list) or set(document) != {"rules"}:
-        raise ValidationError('FILE must be {"rules": [...]}', field="rules")
+        raise ValidationError(f"FILE must have one list of rules, such as {_EXAMPLE}", field="rules")
     return rules
 
 

@@ -61,13 +61,13 @@ def json_or_text(text: str) -> Any:
         return text
 
 
-def json_object(text: str, option: str) -> dict[str, Any]:
+def json_object(text: str, option: str, example: str = '{"key": "value"}') -> dict[str, Any]:
     try:
         document = json.loads(text)
     except ValueError as error:
         raise ValidationError(f"{option} is not valid JSON: {error}", field=_field(option)) from None
     if not isinstance(document, dict):
-        raise ValidationError(f'{option} must be a JSON object such as {{"key": "value"}}', field=_field(option))
+        raise ValidationError(f"{option} must be a JSON object such as {example}", field=_field(option))
     return document
 
 
