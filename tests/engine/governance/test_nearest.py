@@ -73,3 +73,10 @@ def test_what_is_superseded_is_shown_however_far_it_is(subject: Subject, run: An
     staged = run(subject.engine.remember(WHO, draft, approval=REQUEST))
     near = run(subject.engine.reviews.get(WHO, staged.review_id))["nearest"]
     assert [each["id"] for each in near if each["relation"] == "supersedes"] == [old]
+
+
+def test_what_is_far_away_is_not_shown(subject: Subject, run: Any) -> None:
+    near, _ = run(subject.remember("tea is green")), run(subject.remember("Bob repaired the old bicycle on Sunday"))
+    staged = run(subject.engine.remember(WHO, Draft("agent", "semantic", "tea is black"), approval={"content": "x"}))
+    review = run(subject.engine.reviews.get(WHO, staged.review_id))
+    assert [each["id"] for each in review["nearest"]] == [near]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from crash import gone_after
 
 from commonplace.engine.lifecycle.consolidate_job import (
     COLD_MS,
@@ -16,7 +17,6 @@ from commonplace.engine.lifecycle.consolidate_job import (
     score,
 )
 from commonplace.testing.subject import START, WHO, Subject
-from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
 
@@ -118,24 +118,12 @@ def test_who_may_use_one_agent_moves_nothing_of_another(subject: Subject, run: A
     assert [memory.type for memory in live(subject, run, "b")] == ["episodic"]
 
 
-def test_a_crash_in_the_middle_leaves_each_thing_said_once(
-    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_in_the_middle_leaves_each_thing_said_once(subject: Subject, run: Any) -> None:
     for i in range(3):
         note(subject, run, f"statement {i}", metadata={"keep": True})
     subject.clock.advance(SETTLED_MS)
-    core = subject.engine._core
-    transact, calls = core.transact, iter(range(2))
-
-    async def dying(tenant: str, work: Any) -> Any:
-        if next(calls, None) is None:
-            raise Unavailable("gone")
-        return await transact(tenant, work)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(core, "transact", dying)
-        with pytest.raises(Unavailable):
-            consolidate(subject, run)
+    with gone_after(subject, 2):
+        consolidate(subject, run)
     assert sorted(memory.content for memory in live(subject, run)) == [f"statement {i}" for i in range(3)]
     assert consolidate(subject, run)["promoted"] == 1
     assert sorted(memory.content for memory in live(subject, run)) == [f"statement {i}" for i in range(3)]
@@ -177,3 +165,30 @@ def test_an_item_is_mentioned_by_those_that_have_half_of_its_words() -> None:
     plan = ScoreConsolidator().plan(window, START + SETTLED_MS)
     assert "0" in [memory.id for group, _ in plan.promoted for memory in group]
     assert "2" not in [memory.id for group, _ in plan.promoted for memory in group]
+
+
+@pytest.mark.parametrize("action", ["review", "reject"])
+def test_what_a_rule_holds_back_is_neither_promoted_nor_put_away(subject: Subject, run: Any, action: str) -> None:
+    note(subject, run, metadata={"keep": True})
+    cold = note(subject, run, "Bob may have moved", confidence=0.1)
+    rules = [
+        {"name": "long-term", "when": {"type": ["semantic"], "operation": ["remember"]}, "action": action},
+        {"name": "stays", "when": {"operation": ["forget"]}, "action": action},
+    ]
+    run(subject.engine.policies.replace(WHO, rules))
+    subject.clock.advance(COLD_MS)
+    assert consolidate(subject, run) == {"promoted": 0, "archived": 0, "waiting": 2}
+    assert {(m.type, m.status) for m in run(subject.list("agent"))} == {("episodic", "live")}
+    run(subject.engine.policies.replace(WHO, []))
+    assert consolidate(subject, run) == {"promoted": 1, "archived": 1, "waiting": 0}
+    assert cold
+
+
+def test_what_a_rule_redacts_is_redacted_when_it_becomes_long_term(subject: Subject, run: Any) -> None:
+    note(subject, run, metadata={"keep": True})
+    when = {"content": "peanuts", "type": ["semantic"], "operation": ["remember"]}
+    run(subject.engine.policies.replace(WHO, [{"name": "food", "when": when, "action": "redact"}]))
+    subject.clock.advance(SETTLED_MS)
+    assert consolidate(subject, run)["promoted"] == 1
+    (promoted,) = live(subject, run)
+    assert promoted.content == "Alice is allergic to <REDACTED:food>"

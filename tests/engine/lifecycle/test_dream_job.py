@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from crash import gone_after
 
 from commonplace.engine.lifecycle import dream_job
 from commonplace.engine.lifecycle.dream_job import BUDGET_MS, IDLE_MS, DreamJob, is_duplicate
 from commonplace.testing.subject import WHO, Subject
-from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
 
@@ -153,23 +153,11 @@ def test_a_pass_keeps_its_budget_and_the_next_goes_on(
     assert len(live(subject, run)) == 10
 
 
-def test_a_crash_in_the_middle_is_made_good_by_the_next_run(
-    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_in_the_middle_is_made_good_by_the_next_run(subject: Subject, run: Any) -> None:
     for i in range(3):
         put(subject, run, f"statement {i}"), put(subject, run, f"Statement {i}.")
-    core = subject.engine._core
-    transact, calls = core.transact, iter(range(2))
-
-    async def dying(tenant: str, work: Any) -> Any:
-        if next(calls, None) is None:
-            raise Unavailable("gone")
-        return await transact(tenant, work)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(core, "transact", dying)
-        with pytest.raises(Unavailable):
-            dream(subject, run)
+    with gone_after(subject, 2):
+        dream(subject, run)
     assert len(live(subject, run)) == 4
     assert dream(subject, run)["merged"] == 1
     assert len(live(subject, run)) == 3
@@ -186,3 +174,17 @@ def test_the_same_words_in_the_same_order_are_the_same() -> None:
     one = Memory("1", "local", "agent", "semantic", TEXT)
     assert is_duplicate(one, replace(one, id="2", content="the Gateway, validates tokens!"))
     assert not is_duplicate(one, replace(one, id="2", content=f"{TEXT} twice"))
+
+
+@pytest.mark.parametrize("action", ["review", "reject"])
+def test_what_a_rule_holds_back_is_neither_merged_nor_put_away(subject: Subject, run: Any, action: str) -> None:
+    held = [put(subject, run), put(subject, run, f"{TEXT}!")]
+    faded = put(subject, run, "Bob likes tea", importance=0.0)
+    others = [put(subject, run, "It is raining"), put(subject, run, "It is raining.")]
+    when = {"content": "gateway|tea", "operation": ["merge", "forget"]}
+    run(subject.engine.policies.replace(WHO, [{"name": "held", "when": when, "action": action}]))
+    subject.clock.advance(31 * DAY_MS)
+    assert dream(subject, run)["merged"] == 1, "a rule about two drawers stops no others"
+    assert {*held, faded} <= {*live(subject, run)}
+    assert len(live(subject, run)) == 4
+    assert others

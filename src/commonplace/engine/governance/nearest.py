@@ -15,6 +15,7 @@ from commonplace.stores.base import Reach, Search
 from commonplace.wire.record import Memory
 
 NEAREST = 5
+LEAST = 0.2  # of similarity: what is further away only distracts a reviewer
 _SHARED = 0.5  # of the words of two memories, from which on a difference between them is one of opinion
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NEGATIONS = re.compile(r"\b(?:not|no|never|none|nobody|nothing|cannot|without)\b|n['’]t\b", re.IGNORECASE)
@@ -50,9 +51,9 @@ def _folded(content: str) -> str:
 
 
 async def nearest(core: Core, proposed: Memory, beside: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """At most five live memories of the same agent, the most similar first, and all that it says it supersedes: {id,
-    similarity, relation}. Of `beside`, which the review shows anyway, none. Their text is not kept with the review, so
-    that erasing one of them concerns no review but those about it."""
+    """At most five live memories of the same agent that are near it, the most similar first, and all that it says it
+    supersedes: {id, similarity, relation}. Of `beside`, which the review shows anyway, none. Their text is not kept
+    with the review, so that erasing one of them concerns no review but those about it."""
     sought, tenant = passages(proposed)[0], proposed.tenant
     reach = Reach(tenant, (proposed.agent_id,), now=core.clock())
 
@@ -69,7 +70,7 @@ async def nearest(core: Core, proposed: Memory, beside: Sequence[str] = ()) -> l
         return [(_similarity(c.dense, sought, c.memory), c.memory) for c in await core.primary.search(wanted)]
 
     hidden = {proposed.id, *beside}
-    found = [(score, m) for score, m in await core.retry_on_conflict(search) if m.id not in hidden and score > 0]
+    found = [(score, m) for score, m in await core.retry_on_conflict(search) if m.id not in hidden and score >= LEAST]
     found.sort(key=lambda pair: (-pair[0], pair[1].id))
     named = [ref for ref in proposed.supersedes if ref not in hidden]
     shown = found[:NEAREST]

@@ -24,6 +24,7 @@ from commonplace.engine.memory.write import new_memory, write
 from commonplace.engine.types import Draft, Expire
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire import filters
+from commonplace.wire.errors import Forbidden
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
 
@@ -121,12 +122,20 @@ class ConsolidateJob:
                     counts["archived"] += len(plan.cold)
                     continue
                 for group, scored in plan.promoted:
-                    counts["promoted"] += await self._promote(who, group, scored)
-                counts["archived"] += await self._archive(who, agent, plan.cold)
+                    done = await self._promote(who, group, scored)
+                    counts["promoted"] += done
+                    counts["waiting"] += 0 if done else len(group)
+                archived = await self._archive(who, agent, plan.cold)
+                counts["archived"] += archived
+                counts["waiting"] += len(plan.cold) - archived
         return counts
 
     async def _promote(self, who: Principal, sources: Sequence[Memory], scored: Score) -> int:
         promoted = _promoted(who, sources, scored, self.core.clock())
+        try:
+            promoted = await self.core.policies.admit_memory(who, "remember", promoted)
+        except Forbidden:  # it stays short-term memory, which is what was admitted
+            return 0
         (entry,) = await self.core.make_entries([promoted])
 
         def work(tx: Transaction) -> None:
@@ -151,7 +160,8 @@ class ConsolidateJob:
         def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
             return expire.apply_expire(tx, self.core, who, Expire(agent, action="archive"), batch)
 
-        done, _ = await self.core.transact_in_chunks(who.tenant, cold, 64, work)
+        free, _ = await self.core.policies.admitted(who, "forget", cold)
+        done, _ = await self.core.transact_in_chunks(who.tenant, free, 64, work)
         return len(done)
 
 

@@ -18,7 +18,7 @@ from commonplace.engine.memory.unmerge import UNMERGED
 from commonplace.engine.palaces.palace_recall import DECAY, MIN_IMPORTANCE
 from commonplace.engine.types import Expire, Merge
 from commonplace.stores.base import Reach, Record, Search, StaleGeneration, Transaction
-from commonplace.wire.errors import Conflict, Fault, NotFound
+from commonplace.wire.errors import Conflict, Fault, Forbidden, NotFound
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
@@ -97,7 +97,7 @@ class DreamJob:
         if not dry_run:
             try:
                 await merge.merge(self.core, who, Merge(memory.agent_id, canonical.id, sorted(ids)))
-            except (Conflict, NotFound):  # someone else has changed one of them meanwhile
+            except (Conflict, Forbidden, NotFound):  # changed by someone else meanwhile, or held back by a rule
                 return set()
         return ids
 
@@ -132,7 +132,8 @@ class DreamJob:
         def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
             return expire.apply_expire(tx, self.core, who, Expire(agent, action="archive"), batch)
 
-        done, why = await self.core.transact_in_chunks(who.tenant, worthless, _CHUNK, work)
+        free, _ = await self.core.policies.admitted(who, "forget", worthless)
+        done, why = await self.core.transact_in_chunks(who.tenant, free, _CHUNK, work)
         if why is not None and not done:
             raise Fault(why)
         return len(done)
