@@ -11,12 +11,11 @@ import numpy as np
 from apsw import Connection
 
 from commonplace.stores import exact_search
-from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration
+from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
-from commonplace.stores.sqlite.second_rows import scores_by_number
 from commonplace.stores.sqlite.vector_rows import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.stores.token_vectors import Codes, QuestionTokens, best_late_scores
@@ -224,7 +223,7 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
             return _late_scores(question, [tokens_of(kept.get(found[row][-3]), derived[row][1]) for row in rows])
 
         late = exact_search.LateLeg(search.depth, scores)
-    second = None if search.second is None else scores_by_number(db, [row[-3] for row in found], search.second)
+    second = None if search.second is None else _second_scores(db, [row[-3] for row in found], search.second)
     ranked = exact_search.rank(derived, terms, search.vector, search.limit, late, second)
     wanted = packed_terms(terms)
     # Only the best are made memories: of an agent with many, that is what takes the time.
@@ -269,3 +268,10 @@ def _session_runs(db: Connection, scope: int, ids: Sequence[str], each: int) -> 
         run += [mid, *(m for (m,) in db.execute(after, (scope, session, mid, each)))]
         found.append((session, run))
     return [run for _, run in found]
+
+
+def _second_scores(db: Connection, vids: Iterable[int], vector: Vectors) -> exact_search.Scores:
+    """What a second embedder made of these versions, by the numbers of their vectors."""
+    read_one = "SELECT data FROM second_vectors WHERE vid = ?"
+    held = [next(iter(db.execute(read_one, (vid,))), (None,))[0] for vid in vids]
+    return exact_search.dense_scores([vectors_of(data, len(vector)) for data in held], vector)
