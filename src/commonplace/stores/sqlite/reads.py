@@ -135,6 +135,11 @@ class SqliteReads(StorePart):
         return number, hash
 
     @read
+    def audit_hashes(self, db: Connection, tenant: str, *, after: int = 0, limit: int = 1000) -> list[str]:
+        sql = "SELECT hash FROM audit WHERE tenant_id = ? AND n > ? ORDER BY n LIMIT ?"
+        return [str(hash) for (hash,) in db.execute(sql, (queries.tenant_id(db, tenant), after, limit))]
+
+    @read
     def record(self, db: Connection, tenant: str, kind: str, key: str) -> Record | None:
         row = db.execute(f"{queries.RECORDS} AND key = ?", (queries.tenant_id(db, tenant), kind, key)).fetchone()
         return None if row is None else to_record(row)
