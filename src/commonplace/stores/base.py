@@ -17,15 +17,10 @@ from numpy.typing import NDArray
 from commonplace.stores.graph import GraphReads, GraphWork
 from commonplace.stores.token_vectors import Codes, QuestionTokens
 from commonplace.wire.filters import Where, matches
-from commonplace.wire.record import Memory, Status
+from commonplace.wire.record import CAPABILITIES as CAPABILITIES, Memory, Status
 
 T = TypeVar("T")
 Vectors = NDArray[np.float32]
-
-#: The closed vocabulary of PROTOCOLS §MW.
-CAPABILITIES = frozenset(
-    {"semantic", "episodic", "procedural", "emotional", "vector", "fts", "graph", "recall_tracking", "governance"}
-)
 
 
 @dataclass(slots=True, frozen=True)
