@@ -25,8 +25,8 @@ from commonplace.stores.sqlite.index import IndexHit, IndexQuery
 from commonplace.stores.sqlite.queries import mids_in_reach
 from commonplace.stores.sqlite.search import RowSource, candidates_of, checked_source, is_indexed, score_by_rows
 from commonplace.stores.sqlite.store import database_path
-from commonplace.stores.sqlite.vector_rows import vectors_of
 from commonplace.stores.text import query_terms
+from commonplace.stores.vector_cells import FIXED_POINT, vectors_of
 from commonplace.wire.errors import OperatorActionRequired
 from commonplace.wire.record import Clock, system_clock
 
@@ -104,7 +104,8 @@ class Vec0Index:
     def follow_all(self, source: RowSource) -> None:
         """What was erased since anyone searched is gone from here, too."""
         with self._lock:
-            self._follow(source, [int(row[0]) for row in self._db.execute("SELECT scope FROM scopes").fetchall()])
+            known: list[tuple[int]] = self._db.execute("SELECT scope FROM scopes").fetchall()  # type: ignore[assignment]
+            self._follow(source, [scope for (scope,) in known])
 
     def compact(self) -> None:
         with self._lock:
@@ -157,7 +158,7 @@ class Vec0Index:
         for row in source.changes(scope, after):
             self._drop(row.mid)
             last = max(last, row.seq)
-            vectors = vectors_of((row.vectors or b"") + b"\x10", dimension) if row.searchable and row.vectors else None
+            vectors = vectors_of(row.vectors + FIXED_POINT, dimension) if row.searchable and row.vectors else None
             for vector in () if vectors is None else vectors:
                 self._db.execute(_ADD_PART, (row.mid, scope, row.expires_at))
                 self._db.execute(_ADD_VECTOR, (self._db.last_insert_rowid(), scope, vector.astype("<f4").tobytes()))
