@@ -87,11 +87,11 @@ class Engine:
         self._recaller = Recaller(core, self._recall_log)
         self.embedder_note: str | None = None  # set by whoever chose the embedder
         self.graph = Graph(core)
-        self.ledger = Ledger(core, self._recall_log)
         self.palaces = Palaces(core, self._recaller, self._recall_log, self.assert_fact)
         self.exports = Exports(core, self.palaces)
         self.imports = Imports(core, self.palaces)
         self.peers = Peers(core, self._recaller)
+        self.ledger = Ledger(core, self._recall_log, self.peers.identity)
         self.procedures = Procedures(core, self.update)
         self.policies = PolicyAdmin(core)
         self.refs = Refs(core)
