@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filled_store import fill_store
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Draft
 from commonplace.engine.transfer.migration import Migration, digest, plan_tenants
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
@@ -20,30 +20,7 @@ from commonplace.wire.record import Principal
 
 @pytest.fixture
 def filled(subject: Subject, run: Any) -> Subject:
-    async def fill() -> None:
-        engine, clock = subject.engine, subject.clock
-        first = await subject.remember("Alice is allergic to peanuts", aliases=["a1"], importance=1, user_id="alice")
-        clock.advance(5)
-        gone = await subject.remember("soon erased")
-        clock.advance(5)
-        await subject.update(first, content="Alice is allergic to peanuts and cashews")
-        await subject.forget(gone, hard_delete=True)
-        clock.advance(7)
-        canonical = await subject.remember("Alice lives in Bergen")
-        await subject.merge(canonical, await subject.remember("Alice's home is Bergen"))
-        await subject.forget(await subject.remember("forgotten"))
-        await subject.remember("of Bob", agent="bob")
-        await engine.remember(WHO, Draft("agent", "semantic", "to be reviewed"), approval={"content": "x"})
-        await engine.graph.assert_fact(WHO, "mute", subject="Oslo", predicate="is_in", object="Norway")
-        await engine.palaces.set_identity(WHO, "agent", "I help Alice.")
-        await engine.remember(Principal("eve", tenant="other"), Draft("agent", "semantic", "another tenant's"))
-        for _ in range(3):
-            await subject.recall("peanuts")
-        await engine.flush()
-        clock.advance(60_000)
-        await subject.forget(await subject.remember("erased at the end"), hard_delete=True)
-
-    run(fill())
+    run(fill_store(subject))
     return subject
 
 
