@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tampering import drop_guards
 
 
 def change(data: Path, *statements: str) -> None:
     """As whoever can write the file can."""
     with closing(sqlite3.connect(data / "commonplace.db")) as db:
-        for (trigger,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-            db.execute(f"DROP TRIGGER {trigger}")
+        drop_guards(db)
         for statement in statements:
             db.execute(statement)
         db.commit()
