@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,8 @@ class Upkeep:
         }
         if RANK[who.role] >= RANK["reviewer"] and (told := await core.primary.record(who.tenant, WEBHOOK, CURSOR)):
             found["webhook"] = {n: v for n, v in told.value.items() if n in ("error", "attempts", "failing_since")}
+        if (failure := self._log.failures.get(who.tenant)) is not None:
+            found["unwritten_recalls"] = {"waiting": waiting, **asdict(failure)}
         if isinstance(core.primary, FileUpkeep):
             found |= await core.primary.sizes()
         if info is not None and isinstance(core.primary, Reindexable):
