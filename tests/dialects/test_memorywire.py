@@ -8,8 +8,8 @@ from typing import Any
 
 import apsw
 import pytest
-from tampering import drop_guards
 from hypothesis import given, strategies as st
+from tampering import drop_guards
 
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.engine.types import Draft

@@ -476,8 +476,8 @@ CHANGES_OF_THE_LEDGER = [
     "UPDATE audit SET n = 99 WHERE n = 1",
     "DELETE FROM audit WHERE n = 2",
     "DELETE FROM audit",
-    "INSERT OR REPLACE INTO audit SELECT tenant_id, n, at, seq, 'made up', agent_id, principal, payload_hash, previous, "
-    "hash FROM audit WHERE n = 1",
+    "INSERT OR REPLACE INTO audit SELECT tenant_id, n, at, seq, 'made up', agent_id, principal, payload_hash, "
+    "previous, hash FROM audit WHERE n = 1",
     "UPDATE audit_parts SET payload = x'7b7d' WHERE n = 1",
     "UPDATE audit_parts SET memory_id = 'other' WHERE n = 1",
     "UPDATE audit_parts SET hash = 'other', memory_id = NULL, payload = NULL, salt = NULL WHERE n = 1",

@@ -389,7 +389,7 @@ class Memorywire:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
         if self._engine.note:
             answer["note"] = self._engine.note
-        answer |= {name: found[name] for name in ("webhook", "unwritten_recalls") if found.get(name)}
+        answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
 
     # the lifecycle

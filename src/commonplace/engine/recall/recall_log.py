@@ -74,8 +74,8 @@ class RecallLog:
             if self.failures and len(self._waiting) >= MAX_UNWRITTEN:
                 why = next(iter(self.failures.values())).error
                 raise Unavailable(
-                    f"{len(self._waiting):,} recalls wait to be written to the ledger, which fails: {why}; nothing more "
-                    "is recalled until that is mended"
+                    f"{len(self._waiting):,} recalls wait to be written to the ledger, which fails: {why}; nothing "
+                    "more is recalled until that is mended"
                 )
         self.hold([recalled])
         full = len(self._waiting) >= _MAX_WAITING and not self.failures  # of a store that fails the timer takes care
