@@ -16,6 +16,8 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "Commonplace needs Python 3.11 or newer; say which with: make PYTHON=python3.12 setup"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "This Python cannot make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
+	@# The distribution had another name once; two of them would own the same commands.
+	@test ! -x $(BIN)/commonplace || $(PIP) uninstall --yes commonplace 2>/dev/null
 	@echo "Installing into $(VENV) (once, about a minute) …"
 	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,test,lint]' || \
 	  $(PIP) install --prefer-binary -c constraints.txt -e '.[test,lint]'

@@ -9,8 +9,8 @@ from typing import Any
 from apsw import Connection
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
+from commonplace.stores.row_format import RowTypes, to_record
 from commonplace.stores.sqlite import queries
-from commonplace.stores.sqlite.cells import RowTypes
 from commonplace.stores.sqlite.connections import StorePart, read, scan_read
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory
@@ -142,12 +142,12 @@ class SqliteReads(StorePart):
     @read
     def record(self, db: Connection, tenant: str, kind: str, key: str) -> Record | None:
         row = db.execute(f"{queries.RECORDS} AND key = ?", (queries.tenant_id(db, tenant), kind, key)).fetchone()
-        return None if row is None else queries.to_record(row)
+        return None if row is None else to_record(row)
 
     @read
     def records(self, db: Connection, tenant: str, kind: str) -> list[Record]:
         return [
-            queries.to_record(row)
+            to_record(row)
             for row in db.execute(f"{queries.RECORDS} ORDER BY key", (queries.tenant_id(db, tenant), kind))
         ]
 

@@ -12,13 +12,14 @@ from apsw import Connection
 
 from commonplace.stores import exact_search
 from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
+from commonplace.stores.row_format import to_memory
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
-from commonplace.stores.sqlite.vector_rows import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.stores.token_vectors import Codes, QuestionTokens, best_late_scores
+from commonplace.stores.vector_cells import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
 
@@ -157,7 +158,7 @@ def _candidates(
     for row in queries.rows_in_reach(db, reach, scopes, list(scores), extra="m.terms, m.mid"):
         _, dense, keyword, late = scores[row[-1]]
         matched = matched_terms(row[-2], wanted)
-        found[row[-1]] = Candidate(queries.to_memory(row), dense, keyword, matched, late)
+        found[row[-1]] = Candidate(to_memory(row), dense, keyword, matched, late)
     return found
 
 
@@ -229,7 +230,7 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
     # Only the best are made memories: of an agent with many, that is what takes the time.
     return [
         Candidate(
-            queries.to_memory(found[row]),
+            to_memory(found[row]),
             dense,
             keyword,
             matched_terms(found[row][-2], wanted),
