@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from tampering import drop_guards
 import pytest
 from token_embedder import HashingTokens
 
@@ -114,6 +115,7 @@ def _tables(db: apsw.Connection) -> list[str]:
 def change_cell(path: Path, dice: Dice, told: bool = False) -> str:
     """`told`: only cells that the ledger, or another row, says something about."""
     db = apsw.Connection(str(path))
+    drop_guards(db)
     tables = [t for t in _tables(db) if not told or (t not in DERIVED and not t.startswith("vectors"))]
     while True:
         table = dice.choice(tables)
@@ -137,6 +139,7 @@ def change_cell(path: Path, dice: Dice, told: bool = False) -> str:
 
 def remove_rows(path: Path, dice: Dice) -> str:
     db = apsw.Connection(str(path))
+    drop_guards(db)
     while True:
         table = dice.choice(_tables(db))
         if table.startswith("sqlite_"):
