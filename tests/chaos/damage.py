@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from tampering import drop_guards
 import pytest
+from tampering import drop_guards
 from token_embedder import HashingTokens
 
 from commonplace.sdk import Memory
