@@ -395,8 +395,7 @@ class Memorywire:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
         if self._engine.note:
             answer["note"] = self._engine.note
-        if found.get("webhook"):
-            answer["webhook"] = found["webhook"]
+        answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
 
     # the lifecycle
