@@ -339,7 +339,7 @@ class Primary(Store, GraphReads, Protocol):
     async def audit_before(
         self, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
     ) -> list[AuditEntry]:
-        """As `audit`, the newest first: entries with n < before, of which `which` says what `AuditEntry.matches` takes."""
+        """As `audit`, the newest first: entries with n < before; `which` is what `AuditEntry.matches` takes."""
 
     async def embedder(self) -> EmbedderInfo | None:
         """The one whose vectors are searched."""

@@ -77,7 +77,8 @@ class Ledger:
         newest_first: bool = False,
         **conditions: Unpack[Conditions],
     ) -> tuple[Sequence[AuditEntry], str | None]:
-        """A page of the entries, oldest first unless said otherwise, and the cursor of the next one; None where this is the last."""
+        """A page of the entries, oldest first unless said otherwise, and the cursor of the next one; None after the
+        last."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
             raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
         check_page_size(limit)
