@@ -148,6 +148,11 @@ class Engine:
         """What does not work as configured, such as an embedding model that is missing."""
         return self._core.note
 
+    def approval_url(self, review_id: str | None) -> str | None:
+        """Where a person decides about a review; None where no server shows it."""
+        base = self._core.settings.review_url
+        return f"{base}/{review_id}" if base and review_id else None
+
     @property
     def store_name(self) -> str:
         return self._core.primary.name

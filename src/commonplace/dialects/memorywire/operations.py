@@ -166,7 +166,7 @@ class Memorywire:
             stores=[] if pending else [StoreOutcome(store=result.store, count=len(result.ids), error=result.error)],
             hard_delete=result.erased,
             pending_approval=pending,
-            approval_url=self._review_url(result.review_id),
+            approval_url=self._engine.approval_url(result.review_id),
             review_id=result.review_id,
             erased=_erased(result),
             remaining_ids=result.remaining or None,
@@ -182,7 +182,7 @@ class Memorywire:
             strategy_used=request.strategy,
             stores=[] if pending else [self._engine.store_name],
             pending_approval=pending or None,
-            approval_url=self._review_url(result.review_id),
+            approval_url=self._engine.approval_url(result.review_id),
             review_id=result.review_id,
         )
 
@@ -455,14 +455,10 @@ class Memorywire:
 
     # encoding
 
-    def _review_url(self, review_id: str | None) -> str | None:
-        base = self._engine.settings.review_url
-        return f"{base}/{review_id}" if base and review_id else None
-
     def _pending(self, review_id: str | None) -> Document:
         if review_id is None:
             return {}
-        url = self._review_url(review_id)
+        url = self._engine.approval_url(review_id)
         return {"pending_approval": True, "review_id": review_id} | ({} if url is None else {"approval_url": url})
 
     def _moved(self, result: ProcedureResult) -> Document:
@@ -474,7 +470,7 @@ class Memorywire:
             stored_at=receipt.stored_at,
             stores=receipt.stores,
             pending_approval=receipt.review_id is not None,
-            approval_url=self._review_url(receipt.review_id),
+            approval_url=self._engine.approval_url(receipt.review_id),
             review_id=receipt.review_id,
             redacted=receipt.redacted or None,
         )
