@@ -729,6 +729,39 @@ class MemoryInterface:
         """
         return await self._call(Document, "verify_audit", {})
 
+    async def audit_head(self) -> Document:
+        """{tenant, size, root, at, key_id, signature}: what the audit trail is now, signed. Keep it elsewhere: it
+        exposes whoever rewrites the trail later.
+
+        >>> (await memory.audit_head())["size"]
+        1
+        """
+        return await self._call(Document, "audit_head", {})
+
+    async def audit_proof(self, entry: int, size: int | None = None) -> Document:
+        """{entry, size, leaf_hash, path, root}: that an entry (the first is 1) is among the first `size`.
+
+        >>> (await memory.audit_proof(1))["path"]
+        []
+        """
+        return await self._call(Document, "audit_proof", _given(locals()))
+
+    async def audit_consistency(self, first: int, second: int | None = None) -> Document:
+        """{from, to, from_root, to_root, path}: that the first entries are still those they were.
+
+        >>> (await memory.audit_consistency(1))["to"]
+        1
+        """
+        return await self._call(Document, "audit_consistency", {"from": first, **_given({"to": second})})
+
+    async def audit_key(self) -> Document:
+        """{key_id, public_key, algorithm, retired}: the key that heads are signed with, and those before it.
+
+        >>> (await memory.audit_key())["algorithm"]
+        'ed25519'
+        """
+        return await self._call(Document, "audit_key", {})
+
     # upkeep
 
     async def status(self) -> Document:

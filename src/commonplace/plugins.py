@@ -17,6 +17,8 @@ ENTRY_POINTS = "commonplace.stores"
 BUILT_IN = {
     "sqlite": "commonplace.stores.sqlite",
     "sqlite-vec": "commonplace.stores.sqlite",
+    "postgresql": "commonplace.stores.postgres",
+    "postgres": "commonplace.stores.postgres",
     "memory": "commonplace.stores.memory",
 }
 

@@ -51,6 +51,10 @@ _ROUTES = {
     "revoke_learned": "DELETE policies/learned/{id}",
     "audit": "GET audit",
     "verify_audit": "GET audit/verify",
+    "audit_head": "GET audit/head",
+    "audit_proof": "GET audit/proof",
+    "audit_consistency": "GET audit/consistency",
+    "audit_key": "GET audit/key",
     "status": "GET status",
     "health": "GET health",
 }

@@ -319,6 +319,9 @@ class Primary(Store, GraphReads, Protocol):
     async def audit_head(self, tenant: str) -> tuple[int, str]:
         """Number and hash of the last audit entry, as committed; (0, "") before the first."""
 
+    async def audit_hashes(self, tenant: str, *, after: int = 0, limit: int = 1000) -> list[str]:
+        """The hashes of the entries with n > after, in order: all that the Merkle tree over them is made of."""
+
     async def record(self, tenant: str, kind: str, key: str) -> Record | None:
         """One record, read without waiting for whoever writes."""
 

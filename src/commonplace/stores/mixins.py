@@ -6,7 +6,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from commonplace.stores.base import AgentContext, Candidate, Entry, ImportanceDecay, Reach, Search, Store, Transaction
+from commonplace.stores.base import (
+    AgentContext,
+    AuditEntry,
+    Candidate,
+    Entry,
+    ImportanceDecay,
+    Reach,
+    Search,
+    Store,
+    Transaction,
+)
 from commonplace.stores.graph import Instant, Triple
 from commonplace.stores.traversal import InMemoryGraph, linked_memories, shortest_path
 from commonplace.wire.filters import Condition
@@ -14,10 +24,11 @@ from commonplace.wire.record import Memory
 
 
 class TransactVerbs:
-    """What follows from `transact` and `agents`."""
+    """What follows from `transact`, `agents` and `audit`."""
 
     transact: Callable[..., Any]
     agents: Callable[[str], Awaitable[dict[str, int]]]
+    audit: Callable[..., Awaitable[list[AuditEntry]]]
 
     async def put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -32,6 +43,9 @@ class TransactVerbs:
 
         count: int = await self.transact(tenant, work)
         return count
+
+    async def audit_hashes(self, tenant: str, *, after: int = 0, limit: int = 1000) -> list[str]:
+        return [entry.hash for entry in await self.audit(tenant, after=after, limit=limit)]
 
     async def agent_names(self, tenant: str) -> list[str]:
         return sorted(await self.agents(tenant))

@@ -353,10 +353,20 @@ class Memorywire:
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
-        found = await self._engine.ledger.verify(self._who, progress)
-        verdict: Document = {"ok": found.problem is None, "entries": found.entries, "head": found.head}
-        bad = {"first_bad": found.first_bad, "problem": found.problem}
-        return verdict | {name: value for name, value in bad.items() if value is not None}
+        return (await self._engine.ledger.verify(self._who, progress)).to_wire()
+
+    async def audit_head(self) -> Document:
+        return await self._engine.ledger.heads.head(self._who)
+
+    async def audit_proof(self, entry: int, size: int | None = None) -> Document:
+        return await self._engine.ledger.heads.proof(self._who, entry, size)
+
+    async def audit_consistency(self, **sizes: int) -> Document:
+        """`from` and `to`, the first of which is a word of Python's."""
+        return await self._engine.ledger.heads.consistency(self._who, sizes["from"], sizes.get("to"))
+
+    async def audit_key(self) -> Document:
+        return self._engine.ledger.heads.key(self._who)
 
     # the server
 

@@ -14,8 +14,8 @@ import apsw
 
 from commonplace.stores.base import CAPABILITIES, EmbedderInfo, StoreSettings, Transaction
 from commonplace.stores.mixins import TransactVerbs
+from commonplace.stores.row_format import DamagedCell
 from commonplace.stores.sqlite import page_scrub, upkeep
-from commonplace.stores.sqlite.cells import DamagedCell
 from commonplace.stores.sqlite.connections import ReaderPool, exclusive
 from commonplace.stores.sqlite.files import StoreFiles, close_writable, open_writable
 from commonplace.stores.sqlite.generations import SqliteReindex
