@@ -22,7 +22,9 @@ class AuditJob:
     every: int
     name: str = AUDIT_JOB
 
-    async def run(self, who: Principal, *, dry_run: bool, asked: bool = True, log: RunLog | None = None) -> dict[str, int]:
+    async def run(
+        self, who: Principal, *, dry_run: bool, asked: bool = True, log: RunLog | None = None
+    ) -> dict[str, int]:
         if dry_run:
             return {"exported": 0}
         return {"exported": await export(self.core, self.heads, who.tenant, self.folder / file_name(who.tenant))}
