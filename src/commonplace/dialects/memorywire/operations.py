@@ -62,6 +62,7 @@ from commonplace.wire.models import (
     ResetRequest,
     RetractRequest,
     ReviewApply,
+    StoreError,
     StoreOutcome,
     UpdateRequest,
     dump,
@@ -179,7 +180,7 @@ class Memorywire:
             canonical=result.survivor.id,
             merged_count=count,
             strategy_used=request.strategy,
-            stores=[] if pending else [StoreOutcome(store=self._engine.store_name, count=count)],
+            stores=[] if pending else [self._engine.store_name],
             pending_approval=pending or None,
             approval_url=self._review_url(result.review_id),
             review_id=result.review_id,
@@ -187,9 +188,14 @@ class Memorywire:
 
     async def expire(self, request: ExpireRequest) -> ExpireResponse:
         result = await self._engine.expire(self._who, to_expire(request))
-        outcome = StoreOutcome(store=self._engine.store_name, count=len(result.ids), error=result.error)
-        matched = len(result.ids) + len(result.remaining)
-        return ExpireResponse(matched_count=matched, action_taken=request.action, stores=[outcome])
+        store = self._engine.store_name
+        return ExpireResponse(
+            matched_count=len(result.ids) + len(result.remaining),
+            action_taken=request.action,
+            stores=[] if result.error and not result.ids else [store],
+            remaining_count=len(result.remaining) or None,
+            errors=[StoreError(store=store, error=result.error)] if result.error else None,
+        )
 
     # what destructive operations would do
 
