@@ -20,7 +20,7 @@ _HEADINGS = {
     "Start here": ("demo", "serve", "mcp", "install"),
     "Remember and recall": ("remember", "recall"),
     "Single memories": ("get", "list", "history", "update", "procedure"),
-    "Forget, merge, expire": ("forget", "merge", "expire"),
+    "Forget, merge, expire": ("forget", "merge", "expire", "undo"),
     "Knowledge graph": ("kg",),
     "Governance": ("review", "policy", "audit", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),

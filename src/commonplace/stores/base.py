@@ -346,6 +346,23 @@ class Primary(Store, GraphReads, Protocol):
 
     async def records(self, tenant: str, kind: str) -> list[Record]: ...
 
+    async def records_page(
+        self,
+        tenant: str,
+        kind: str,
+        where: Mapping[str, str],
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        """Those whose documents say these texts under these names, by their keys: the next after one of them."""
+
+    async def audit_before(
+        self, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
+    ) -> list[AuditEntry]:
+        """As `audit`, the newest first: entries with n < before; `which` is what `AuditEntry.matches` takes."""
+
     async def embedder(self) -> EmbedderInfo | None:
         """The one whose vectors are searched."""
 
