@@ -110,7 +110,7 @@ def head(run: Session) -> Answer:
 
 @commands.add("export")
 def export(run: Session, file: Annotated[Path, argument("FILE", "What it is appended to.")]) -> Answer:
-    """Append to a file what it lacks of the ledger's headers, and a signed head; nothing of any memory.
+    """Append what a file lacks of the ledger's headers, and a signed head; nothing of memories.
 
     Servers do it by themselves into the folder that `export` under [audit] in commonplace.toml names.
 
