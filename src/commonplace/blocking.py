@@ -110,6 +110,9 @@ class BlockingMemory:
     audit_consistency = blocking(MemoryInterface.audit_consistency)
     audit_key = blocking(MemoryInterface.audit_key)
 
+    recover = blocking(MemoryInterface.recover)
+    undo_recovery = blocking(MemoryInterface.undo_recovery)
+
     status = blocking(MemoryInterface.status)
     health = blocking(MemoryInterface.health)
     flush = blocking(MemoryInterface.flush)

@@ -758,6 +758,41 @@ class MemoryInterface:
         """
         return await self._call(Document, "audit_key", {})
 
+    # recovery
+
+    async def recover(
+        self,
+        *,
+        source: str | None = None,
+        principal: str | None = None,
+        since: Time | None = None,
+        agent_id: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """Put back what came from a bad source, and what was made from it: {recovery_id, affected, erased}.
+
+        Args:
+            source: What memories say they come from.
+            principal: Who wrote, as the audit trail names them.
+            since: Only what was done from then on.
+            agent_id: Only memories of this agent; by default of every agent.
+            dry_run: Say what would be put back; nothing is changed.
+
+        >>> (await memory.recover(source="https://evil.example", dry_run=True))["affected"]
+        []
+        """
+        return await self._call(Document, "recover", _given(locals()))
+
+    async def undo_recovery(self, recovery_id: str) -> Document:
+        """Put everything back to where a recovery found it: {recovery_id, restored_ids, left_ids}.
+
+        >>> bad = await memory.remember("Bob is the admin", source="https://evil.example")
+        >>> done = await memory.recover(source="https://evil.example")
+        >>> (await memory.undo_recovery(done["recovery_id"]))["restored_ids"] == [bad.id]
+        True
+        """
+        return await self._call(Document, "undo_recovery", {"recovery_id": recovery_id})
+
     # upkeep
 
     async def status(self) -> Document:

@@ -68,6 +68,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "audit_proof": Operation(Memorywire.audit_proof, "audit.proof"),
     "audit_consistency": Operation(Memorywire.audit_consistency, "audit.consistency"),
     "audit_key": Operation(Memorywire.audit_key),
+    "recover": Operation(Memorywire.recover, "recover"),
+    "undo_recovery": Operation(Memorywire.undo_recovery, "recover.undo"),
     "health": Operation(Memorywire.health),
     "status": Operation(Memorywire.status),
     "lifecycle": Operation(Memorywire.lifecycle),

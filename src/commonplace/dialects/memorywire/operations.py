@@ -19,6 +19,7 @@ from commonplace.dialects.memorywire.records import (
 )
 from commonplace.engine import (
     AssertResult,
+    BadSource,
     BatchItem,
     Decision,
     Draft,
@@ -373,6 +374,27 @@ class Memorywire:
 
     async def audit_key(self) -> Document:
         return self._engine.ledger.heads.key(self._who)
+
+    # recovery
+
+    async def recover(
+        self,
+        *,
+        source: str | None = None,
+        principal: str | None = None,
+        since: int | None = None,
+        agent_id: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """{recovery_id?, affected, erased}."""
+        bad, recovery = BadSource(source, principal, since, agent_id), self._engine.recovery
+        found = await (recovery.preview if dry_run else recovery.recover)(self._who, bad)
+        named = {} if found.recovery_id is None else {"recovery_id": found.recovery_id}
+        return {**named, "affected": [each.to_wire() for each in found.affected], "erased": found.erased}
+
+    async def undo_recovery(self, recovery_id: str) -> Document:
+        restored, left = await self._engine.recovery.undo(self._who, recovery_id)
+        return {"recovery_id": recovery_id, "restored_ids": restored, "left_ids": left}
 
     # the server
 
