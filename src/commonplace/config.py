@@ -109,6 +109,9 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
+REVIEW_PAGE = "/ui/inbox"
+
+
 @dataclass(slots=True, frozen=True)
 class Config:
     data: Path
@@ -124,6 +127,7 @@ class Config:
     request_timeout: int = 60  # seconds
     rate_limit: int = 0  # requests a second for each token; 0 is without limit
     recall_budget: int = 0  # recalls a minute for each agent; 0 is without limit
+    public_url: str = ""  # where people reach the page, such as https://memory.example.org; "" is where it listens
     allowed_hosts: tuple[str, ...] = ()  # names the server answers to besides its own
     traces: str = ""  # "otlp" sends OpenTelemetry traces
     openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
@@ -134,6 +138,12 @@ class Config:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
+
+    def review_url(self, server: str = "") -> str:
+        """What the id of a review is put behind to lead to its page: at `public_url`, else at this address of a
+        server; "" where there is neither."""
+        base = self.public_url.rstrip("/") or server
+        return f"{base}{REVIEW_PAGE}" if base else ""
 
     @property
     def store_url(self) -> str:

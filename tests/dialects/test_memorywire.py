@@ -109,7 +109,7 @@ def test_every_field_of_a_remember_is_kept(client: Client) -> None:
 
 
 def test_what_waits_for_approval_says_so(client: Client) -> None:
-    client.s.engine._core.settings.review_url = "http://localhost:8420/reviews"
+    client.s.engine._core.settings.review_url = "http://localhost:8420/ui/inbox"
     kept = client.remember("kept")
     doubled = client.remember("kept too")
     staged = client.remember(approval_required=True, reasoning="heard it")
@@ -121,7 +121,7 @@ def test_what_waits_for_approval_says_so(client: Client) -> None:
     reviews = client.run(client.s.engine.reviews.list(WHO))
     assert [r["operation"] for r in reviews] == ["remember", "forget", "merge"]
     for answer, review in zip((staged, forget, merge), reviews, strict=True):
-        assert answer["approval_url"] == f"http://localhost:8420/reviews/{review['id']}"
+        assert answer["approval_url"] == f"http://localhost:8420/ui/inbox/{review['id']}"
         assert answer["review_id"] == review["id"]
     edited = {"agent_id": "agent", "type": "semantic", "content": "Alice plays the cello"}
     decided = client.run(client.wire.decide(reviews[0]["id"], True, "Alice", request=edited))

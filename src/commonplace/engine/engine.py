@@ -29,7 +29,7 @@ from commonplace.engine.lifecycle.dream_job import DreamJob
 from commonplace.engine.lifecycle.expire_job import ExpireJob, parse_policy
 from commonplace.engine.lifecycle.retain_job import RetainJob
 from commonplace.engine.lifecycle.scheduler import Job, Lifecycle
-from commonplace.engine.memory import expire, forget, merge, read, undelete, unmerge, upsert, write
+from commonplace.engine.memory import expire, forget, merge, read, undelete, undo, unmerge, upsert, write
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
@@ -149,6 +149,11 @@ class Engine:
     def note(self) -> str | None:
         """What does not work as configured, such as an embedding model that is missing."""
         return self._core.note
+
+    def approval_url(self, review_id: str | None) -> str | None:
+        """Where a person decides about a review; None where no server shows it."""
+        base = self._core.settings.review_url
+        return f"{base}/{review_id}" if base and review_id else None
 
     @property
     def store_name(self) -> str:
@@ -283,7 +288,14 @@ class Engine:
 
     async def unmerge(self, who: Principal, agent_id: str, id: str) -> Memory:
         """Make what became part of another memory one of its own again, as its next version."""
-        return await unmerge.unmerge(self._core, who, agent_id, id)
+        return (await unmerge.unmerge(self._core, who, agent_id, id))[0]
+
+    async def undo(
+        self, who: Principal, ids: Sequence[str], *, agent_id: str | None = None, reason: str | None = None
+    ) -> undo.UndoResult:
+        """Take back whatever was done to these short of erasing them: forgetting, archiving, demoting, merging,
+        promoting. Of every agent the caller may use where none is named."""
+        return await undo.undo(self._core, who, ids, agent_id, reason)
 
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:

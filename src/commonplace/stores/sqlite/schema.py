@@ -158,6 +158,15 @@ CREATE TRIGGER audit_parts_never_removed BEFORE DELETE ON audit_parts {removed};
 """)
 
 
+#: What a record's document says of its status; a damaged one says nothing, and can still be replaced or dropped.
+RECORD_STATUS = "CASE WHEN json_valid(value) THEN json_extract(value, '$.status') END"
+
+
+def m010_index_record_status(db: apsw.Connection) -> None:
+    # Of many reviews few are pending, and those are listed page by page in the order of their keys.
+    db.execute(f"CREATE INDEX records_by_status ON records(tenant_id, kind, {RECORD_STATUS}, key)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_create_tables,
     m002_add_graph,
@@ -168,5 +177,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     m007_add_tokens,
     m008_add_second_vectors,
     m009_guard_ledger,
+    m010_index_record_status,
 )
 VERSION = len(MIGRATIONS)
