@@ -113,7 +113,6 @@ class BlockingMemory:
     audit_key = blocking(MemoryInterface.audit_key)
 
     recover = blocking(MemoryInterface.recover)
-    undo_recovery = blocking(MemoryInterface.undo_recovery)
 
     status = blocking(MemoryInterface.status)
     health = blocking(MemoryInterface.health)

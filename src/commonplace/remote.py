@@ -56,7 +56,6 @@ _ROUTES = {
     "audit_proof": "GET audit/proof",
     "audit_consistency": "GET audit/consistency",
     "audit_key": "GET audit/key",
-    "undo_recovery": "POST recover/undo",
     "status": "GET status",
     "health": "GET health",
 }

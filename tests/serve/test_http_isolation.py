@@ -124,7 +124,6 @@ ATTEMPTS: dict[str, Make] = {
     "audit_consistency": lambda own, agent, at: Attempt(query={"from": 1}),
     "audit_key": lambda own, agent, at: Attempt(),
     "recover": lambda own, agent, at: Attempt(body={"source": at.word, "agent_id": agent, "dry_run": True}),
-    "undo_recovery": lambda own, agent, at: Attempt(body={"recovery_id": at.review}),
     "health": lambda own, agent, at: Attempt(),
     "status": lambda own, agent, at: Attempt(),
     "lifecycle": lambda own, agent, at: Attempt(),

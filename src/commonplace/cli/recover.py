@@ -46,8 +46,8 @@ def recover(
     if undo is not None:
         if source or principal or since:
             raise ValidationError("--undo takes the id of a recovery, alone", field="undo")
-        done = run(run.memory.undo_recovery(undo))
-        left = [f"{plural(len(done['left_ids']), 'other')} changed since and stayed"] if done["left_ids"] else []
+        done = run(run.memory.undo(recovery_id=undo))
+        left = [each["message"] for each in done.get("errors", ())]
         return Answer(done, f"put back {plural(len(done['restored_ids']), 'memory')} and statements", notes=left)
     put_back = partial(
         run.memory.recover, source=source, principal=principal, since=values.past(since, "--since"), agent_id=run.agent

@@ -148,8 +148,8 @@ def test_every_poisoning_is_taken_back_and_the_taking_back_too(subject: Subject,
     assert run(subject.store.audit("local", operation="recover"))[-1].principal == WHO.name
     again = run(subject.engine.recovery.recover(WHO, BAD))
     assert (again.affected, again.recovery_id) == ([], None), "there is nothing left to take back"
-    restored, moved = run(subject.engine.recovery.undo(WHO, done.recovery_id))
-    assert (bool(restored), moved) == (True, [])
+    undone = run(subject.engine.recovery.undo(WHO, done.recovery_id, "it was right after all"))
+    assert (bool(undone.restored), undone.faults) == (True, {})
     assert state(subject, run) == poisoned
     whole(subject, run)
     with pytest.raises(Conflict, match="was undone already"):
@@ -211,7 +211,8 @@ def test_what_changed_since_the_recovery_stays(subject: Subject, run: Any) -> No
     done = run(subject.engine.recovery.recover(WHO, BAD))
     run(subject.engine.update(WHO, Update("agent", first, content="better")))
     run(subject.forget(second, hard_delete=True))
-    assert run(subject.engine.recovery.undo(WHO, done.recovery_id)) == ([], [first, second])
+    undone = run(subject.engine.recovery.undo(WHO, done.recovery_id))
+    assert (undone.restored, [*undone.faults]) == ([], [first, second])
     assert run(subject.get(first)).content == "better"
     whole(subject, run)
 
@@ -245,7 +246,8 @@ def test_an_admin_of_some_agents_recovers_those(subject: Subject, run: Any) -> N
     done = run(subject.engine.recovery.recover(WHO, replace(BAD, agent_id="agent")))
     with pytest.raises(NotFound, match="there is no recovery"):
         run(subject.engine.recovery.undo(some, done.recovery_id))
-    assert run(subject.engine.recovery.undo(Principal("b", role="admin", agents=("agent",)), done.recovery_id))[1] == []
+    own = Principal("b", role="admin", agents=("agent",))
+    assert run(subject.engine.recovery.undo(own, done.recovery_id)).faults == {}
 
 
 def test_nothing_named_is_a_mistake(subject: Subject, run: Any) -> None:

@@ -69,7 +69,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "audit_consistency": Operation(Memorywire.audit_consistency, "audit.consistency"),
     "audit_key": Operation(Memorywire.audit_key),
     "recover": Operation(Memorywire.recover, "recover"),
-    "undo_recovery": Operation(Memorywire.undo_recovery, "recover.undo"),
     "health": Operation(Memorywire.health),
     "status": Operation(Memorywire.status),
     "undo": Operation(Memorywire.undo, "undo"),

@@ -15,6 +15,7 @@ from commonplace.engine.governance.taint import BadSource, Taint, TaintedStateme
 from commonplace.engine.graph.graph import end_at
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
+from commonplace.engine.memory.undo import UndoResult
 from commonplace.stores.base import AuditPart, Entry, Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import content_hash, mint_id, new_salt
@@ -96,12 +97,13 @@ class Recovery:
 
         return await self._core.retry_on_conflict(attempt)
 
-    async def undo(self, who: Principal, recovery_id: str) -> tuple[list[str], list[str]]:
-        """Put everything back to where the recovery found it: the ids, and those that changed since, which stay."""
+    async def undo(self, who: Principal, recovery_id: str, reason: str | None = None) -> UndoResult:
+        """Put everything back to where the recovery found it; what has changed since stays, each with its fault."""
         require_role(who, "admin")
         self._core.check_names(recovery_id=recovery_id)
+        why = {} if reason is None else {"reason": await self._core.redact_async(reason, "reason")}
 
-        async def attempt() -> tuple[list[str], list[str]]:
+        async def attempt() -> UndoResult:
             record = await self._core.primary.record(who.tenant, RECOVERY, recovery_id)
             if record is None or not _may(who, record.value["bad"]["agent_id"]):
                 raise NotFound(f"there is no recovery {recovery_id:.80}; its id is in what `commonplace recover` said")
@@ -110,7 +112,7 @@ class Recovery:
             steps, moved = await self._steps_back(who, record.value)
             entries = await self._entries(steps)
             return await self._core.transact(
-                who.tenant, lambda tx: self._apply_undo(tx, who, record, steps, entries, moved)
+                who.tenant, lambda tx: self._apply_undo(tx, who, record, steps, entries, moved, why)
             )
 
         return await self._core.retry_on_conflict(attempt)
@@ -227,8 +229,8 @@ class Recovery:
 
     def _apply_undo(
         self, tx: Transaction, who: Principal, record: Record, steps: Sequence[_Step], entries: dict[str, Entry],
-        moved: Sequence[str],
-    ) -> tuple[list[str], list[str]]:  # fmt: skip
+        moved: Sequence[str], why: Document,
+    ) -> UndoResult:  # fmt: skip
         now = tx.record(RECOVERY, record.key)
         if now is None or now.value.get("undone"):
             raise StaleRead
@@ -248,10 +250,11 @@ class Recovery:
             tx.demote([id], demotion)
             parts.append(audit.part(id, {"demotion": demotion}))
             done.append(id)
-        parts.insert(0, audit.part(None, {"recovery_id": record.key}))
+        parts.insert(0, audit.part(None, {"recovery_id": record.key, **why}))
         audit.append(tx, who, "undo_recovery", record.value["bad"]["agent_id"] or ALL_AGENTS, parts)
         tx.put_record(Record(RECOVERY, record.key, {**record.value, "undone": {"by": who.name, "at": tx.now}}))
-        return list(dict.fromkeys(done)), list(dict.fromkeys(left))
+        faults = {id: Conflict(f"{id} has changed since the recovery, or is gone, and stays as it is") for id in left}
+        return UndoResult(list(dict.fromkeys(done)), [], {**faults})
 
 
 def _may(who: Principal, agent_id: str | None) -> bool:

@@ -152,8 +152,6 @@ ROUTES = (
            response="operations/audit.key.response"),
     _route("POST", "recover", "recover", "Put back what came from a bad source, and what was made from it.", "recover",
            role="admin"),
-    _route("POST", "recover/undo", "undo_recovery", "Put everything back to where a recovery found it.", "recover.undo",
-           role="admin"),
     _route("GET", "health", "health", "Whether the server can work.", response="operations/health.response"),
     _route("GET", "status", "status", "What the caller may see of the store.", response="operations/status.response"),
     _route("GET", "lifecycle", "lifecycle", "The jobs that look after memories, and what they did last.",
