@@ -197,7 +197,7 @@ def test_what_a_rule_redacts_is_redacted_when_it_becomes_long_term(subject: Subj
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_rule_about_who_writes_holds_for_whose_words_are_promoted(subject: Subject, run: Any, dry_run: bool) -> None:
-    rule = {"name": "guests", "when": {"principal": ["guest"], "type": "semantic"}, "action": "review"}
+    rule = {"name": "guests", "when": {"principal": ["guest"], "type": ["semantic"]}, "action": "review"}
     run(subject.engine.policies.replace(WHO, [rule]))
     draft = Draft("agent", "episodic", TEXT, metadata={"short_term": True, "keep": True})
     for who in (Principal("guest"), WHO):
