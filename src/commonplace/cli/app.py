@@ -22,7 +22,7 @@ _HEADINGS = {
     "Single memories": ("get", "list", "history", "update", "procedure"),
     "Forget, merge, expire": ("forget", "merge", "expire", "undo"),
     "Knowledge graph": ("kg",),
-    "Governance": ("review", "policy", "audit", "token"),
+    "Governance": ("review", "policy", "audit", "recover", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
     "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "lifecycle", "palace", "model"),
     "Moving": ("export", "import", "migrate", "capture"),

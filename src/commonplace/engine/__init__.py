@@ -13,6 +13,7 @@ from commonplace.engine.governance.client import (
 )
 from commonplace.engine.governance.decisions import Decision as Decision, ReviewOutcome as ReviewOutcome
 from commonplace.engine.governance.staging import draft_document as draft_document
+from commonplace.engine.governance.taint import BadSource as BadSource
 from commonplace.engine.graph.graph import AssertResult as AssertResult
 from commonplace.engine.memory.read import tagged as tagged
 from commonplace.engine.memory.write import IMPORTED as IMPORTED, MAX_BATCH as MAX_BATCH
