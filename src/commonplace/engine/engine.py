@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, Unpack, cast
@@ -28,6 +29,9 @@ from commonplace.engine.lifecycle.retain_job import RetainJob
 from commonplace.engine.lifecycle.scheduler import Lifecycle
 from commonplace.engine.memory import expire, forget, merge, read, undelete, unmerge, upsert, write
 from commonplace.engine.memory.change import changed, check_update
+from commonplace.engine.outbox.deliveries import DeliveryReport
+from commonplace.engine.outbox.replicas import Attachment
+from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
 from commonplace.engine.procedures.procedures import Procedures
@@ -99,6 +103,7 @@ class Engine:
         self.review_events = ReviewEvents(core)
         self.runs = Runs(core)
         self.run_notes = RunNotes(core)
+        self.stores = Stores(core)
         self.tokens = Tokens(core)
         lifecycle = core.settings.lifecycle
         jobs = (
@@ -118,10 +123,12 @@ class Engine:
         *,
         clock: Clock = system_clock,
         settings: Settings | None = None,
+        replicas: Sequence[Attachment] = (),
     ) -> Engine:
-        core = Core(primary, clock, settings)
+        core = Core(primary, clock, settings, replicas)
         await core.use_embedder(embedder)
         await core.second.follow()
+        core.outbox.start()
         return cls(core)
 
     # what others may know of it
@@ -149,7 +156,8 @@ class Engine:
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return self._core.primary.capabilities
+        """Of all its stores together."""
+        return self._core.primary.capabilities.union(*(r.capabilities for r in self._core.outbox.replicas))
 
     @property
     def embedder(self) -> EmbedderInfo | None:
@@ -157,6 +165,10 @@ class Engine:
         return self._core.embedder_info
 
     # writing
+
+    def reporting(self) -> AbstractContextManager[DeliveryReport]:
+        """What the stores beside the primary did with what is changed within."""
+        return self._core.outbox.reporting()
 
     async def remember(
         self,
@@ -491,4 +503,7 @@ class Engine:
                 if self._core.embedding is not None:
                     self._core.embedding.close()
             finally:
-                await self._core.primary.close()
+                try:
+                    await self._core.outbox.close()
+                finally:
+                    await self._core.primary.close()
