@@ -52,11 +52,12 @@ _ROUTES = {
     "audit": "GET audit",
     "verify_audit": "GET audit/verify",
     "status": "GET status",
+    "stores": "GET stores",
     "health": "GET health",
 }
 #: The field of an answer that holds the list a method gives.
 _LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews",
-          "decide_many": "results", "learned_policies": "learned"}  # fmt: skip
+          "decide_many": "results", "learned_policies": "learned", "stores": "stores"}  # fmt: skip
 _DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason", "identity")  # also under `decision`
 
 

@@ -211,6 +211,9 @@ class Memory(MemoryInterface):
             raise ValidationError("reindex needs an embedder; name one, such as --embedder encoder", field="embedder")
         return await (await self.engine()).upkeep.reindex(self._who, chosen, progress)
 
+    async def resync(self, store: str, progress: Progress | None = None) -> Document:
+        return await (await self.engine()).stores.resync(self._who, store, progress)
+
     async def health(self) -> Document:
         return await (await self.engine()).health()
 

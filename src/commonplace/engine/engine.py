@@ -113,7 +113,7 @@ class Engine:
             ConsolidateJob(core),
         )
         self.lifecycle = Lifecycle(core, jobs, lifecycle.paused)
-        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs, self.reviews)
+        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs, self.reviews, self.stores)
 
     @classmethod
     async def open(
@@ -478,11 +478,11 @@ class Engine:
     async def health(self) -> dict[str, Any]:
         health = await self._core.primary.health()
         info = self._core.embedder_info
-        return {
-            **health,
-            "embedder": info.name if info else None,
-            **({"note": self._core.note} if self._core.note else {}),
-        }
+        failing = self.stores.failing()
+        if failing and health.get("status") == "ok":
+            health = {**health, "status": "degraded"}
+        note = "; ".join(filter(None, (self._core.note, *failing)))
+        return {**health, "embedder": info.name if info else None, **({"note": note} if note else {})}
 
     def log_recalls_at_once(self, at_once: bool) -> None:
         """Whether a recall's audit entry is written before its answer, or a moment after."""

@@ -67,6 +67,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "health": Operation(Memorywire.health),
     "status": Operation(Memorywire.status),
     "lifecycle": Operation(Memorywire.lifecycle),
+    "stores": Operation(Memorywire.stores, None, "stores"),
     "kg_assert": Operation(Memorywire.graph_assert, AssertRequest),
     "kg_query": Operation(Memorywire.graph_query, "graph_query"),
     "kg_history": Operation(Memorywire.graph_history, "kg.history"),

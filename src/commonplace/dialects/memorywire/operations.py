@@ -402,6 +402,11 @@ class Memorywire:
             answer["webhook"] = found["webhook"]
         return answer
 
+    # the stores
+
+    async def stores(self) -> Sequence[Document]:
+        return await self._engine.stores.list(self._who)
+
     # the lifecycle
 
     async def lifecycle(self) -> Document:

@@ -19,7 +19,7 @@ from commonplace.engine.outbox import deliveries
 from commonplace.engine.outbox.courier import GROUP, Courier
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas
-from commonplace.stores.base import Entry, Transaction
+from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory
 
@@ -127,6 +127,18 @@ class Outbox:
                         deliveries.record_change(tx, replica.name, change, "", tx.now, 0)
 
         await self._core.primary.transact(memories[0].tenant, work)
+
+    async def requeue_all(self) -> None:
+        """As `requeue`, of every live memory."""
+        if not self:
+            return
+        for tenant in await self._core.primary.tenants():
+            for agent in await self._core.primary.agent_names(tenant):
+                cursor, more = None, True
+                while more:
+                    page = await self._core.primary.scan(Reach(tenant, (agent,)), limit=GROUP, cursor=cursor)
+                    await self.requeue(page.memories)
+                    cursor, more = page.next_cursor, page.next_cursor is not None
 
     # trying again
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from commonplace.engine.core import Core, require_operator
@@ -32,6 +33,12 @@ class Stores:
         for replica in self._core.outbox.replicas:
             shown.append(await self._of(who, replica))
         return shown
+
+    def failing(self) -> Sequence[str]:
+        """A sentence for each that does not work."""
+        found = [(each.name, each.state()) for each in self._core.outbox.replicas]
+        said = [(name, state.get("error", "it is still starting")) for name, state in found if state["status"] != "ok"]
+        return [f"the store {name} does not answer: {why}" for name, why in said]
 
     async def wait_until_open(self, seconds: float) -> None:
         """For programs that end soon: a server goes on, and those that are not open yet are asked when they are."""
