@@ -95,6 +95,14 @@ class RoutingConfig:
     timeout: int = 2  # seconds that one of them may take for one operation
 
 
+@dataclass(slots=True, frozen=True)
+class AuditConfig:
+    """The table [audit]: where the ledger is written down a second time."""
+
+    export: str = ""  # a folder, best one that can only be added to; "" is nowhere
+    export_minutes: int = 60  # from one export to the next, in servers
+
+
 _TABLES: dict[str, type[Any]] = {
     "routing": RoutingConfig,
     "redaction": RedactionConfig,
@@ -102,6 +110,7 @@ _TABLES: dict[str, type[Any]] = {
     "governance": GovernanceConfig,
     "limits": LimitsConfig,
     "lifecycle": LifecycleConfig,
+    "audit": AuditConfig,
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
@@ -109,6 +118,9 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "governance": {"rejected": ("keep", "erase")},
     "routing": {"write": ("fan_out", "primary_only"), "recall": ("fan_out", "primary_only")},
 }
+
+
+REVIEW_PAGE = "/ui/inbox"
 
 
 @dataclass(slots=True, frozen=True)
@@ -127,6 +139,7 @@ class Config:
     request_timeout: int = 60  # seconds
     rate_limit: int = 0  # requests a second for each token; 0 is without limit
     recall_budget: int = 0  # recalls a minute for each agent; 0 is without limit
+    public_url: str = ""  # where people reach the page, such as https://memory.example.org; "" is where it listens
     allowed_hosts: tuple[str, ...] = ()  # names the server answers to besides its own
     traces: str = ""  # "otlp" sends OpenTelemetry traces
     openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
@@ -137,6 +150,13 @@ class Config:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     routing: RoutingConfig = field(default_factory=RoutingConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
+
+    def review_url(self, server: str = "") -> str:
+        """What the id of a review is put behind to lead to its page: at `public_url`, else at this address of a
+        server; "" where there is neither."""
+        base = self.public_url.rstrip("/") or server
+        return f"{base}{REVIEW_PAGE}" if base else ""
 
     @property
     def store_url(self) -> str:

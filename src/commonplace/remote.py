@@ -31,6 +31,7 @@ _ROUTES = {
     "procedure_draw": "GET procedures/{id}/draw",
     "procedure_fire": "POST procedures/{id}/fire",
     "procedure_reset": "POST procedures/{id}/reset",
+    "lifecycle_runs": "GET lifecycle/runs",
     "kg_assert": "POST kg/assert",
     "kg_query": "GET kg",
     "kg_history": "GET kg/history",
@@ -51,13 +52,18 @@ _ROUTES = {
     "revoke_learned": "DELETE policies/learned/{id}",
     "audit": "GET audit",
     "verify_audit": "GET audit/verify",
+    "audit_head": "GET audit/head",
+    "audit_proof": "GET audit/proof",
+    "audit_consistency": "GET audit/consistency",
+    "audit_key": "GET audit/key",
     "status": "GET status",
     "stores": "GET stores",
     "health": "GET health",
 }
 #: The field of an answer that holds the list a method gives.
 _LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews",
-          "decide_many": "results", "learned_policies": "learned", "stores": "stores"}  # fmt: skip
+          "decide_many": "results", "learned_policies": "learned", "lifecycle_runs": "runs",
+          "stores": "stores"}  # fmt: skip
 _DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason", "identity")  # also under `decision`
 
 

@@ -20,7 +20,7 @@ _HEADINGS = {
     "Start here": ("demo", "serve", "mcp", "install"),
     "Remember and recall": ("remember", "recall"),
     "Single memories": ("get", "list", "history", "update", "procedure"),
-    "Forget, merge, expire": ("forget", "merge", "expire"),
+    "Forget, merge, expire": ("forget", "merge", "expire", "undo"),
     "Knowledge graph": ("kg",),
     "Governance": ("review", "policy", "audit", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
@@ -36,7 +36,7 @@ _HEADINGS = {
         "model",
         "stores",
     ),
-    "Moving": ("export", "import"),
+    "Moving": ("export", "import", "migrate"),
 }
 #: Each command, which is a module of this package, with its heading, in the order of the help.
 COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}

@@ -173,7 +173,7 @@ class Memorywire:
             stores=[] if pending else [own, *others],
             hard_delete=result.erased,
             pending_approval=pending,
-            approval_url=self._review_url(result.review_id),
+            approval_url=self._engine.approval_url(result.review_id),
             review_id=result.review_id,
             erased=_erased(result),
             remaining_ids=result.remaining or None,
@@ -192,7 +192,7 @@ class Memorywire:
             stores=[] if pending else [self._engine.store_name, *done],
             errors=failed or None,
             pending_approval=pending or None,
-            approval_url=self._review_url(result.review_id),
+            approval_url=self._engine.approval_url(result.review_id),
             review_id=result.review_id,
         )
 
@@ -372,10 +372,20 @@ class Memorywire:
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
-        found = await self._engine.ledger.verify(self._who, progress)
-        verdict: Document = {"ok": found.problem is None, "entries": found.entries, "head": found.head}
-        bad = {"first_bad": found.first_bad, "problem": found.problem}
-        return verdict | {name: value for name, value in bad.items() if value is not None}
+        return (await self._engine.ledger.verify(self._who, progress)).to_wire()
+
+    async def audit_head(self) -> Document:
+        return await self._engine.ledger.heads.head(self._who)
+
+    async def audit_proof(self, entry: int, size: int | None = None) -> Document:
+        return await self._engine.ledger.heads.proof(self._who, entry, size)
+
+    async def audit_consistency(self, **sizes: int) -> Document:
+        """`from` and `to`, the first of which is a word of Python's."""
+        return await self._engine.ledger.heads.consistency(self._who, sizes["from"], sizes.get("to"))
+
+    async def audit_key(self) -> Document:
+        return self._engine.ledger.heads.key(self._who)
 
     # the server
 
@@ -398,8 +408,7 @@ class Memorywire:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
         if self._engine.note:
             answer["note"] = self._engine.note
-        if found.get("webhook"):
-            answer["webhook"] = found["webhook"]
+        answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
 
     # the stores
@@ -414,6 +423,37 @@ class Memorywire:
 
     async def lifecycle_run(self, job: str, request: LifecycleRunRequest) -> Document:
         return asdict(await self._engine.lifecycle.run(self._who, job, dry_run=request.dry_run))
+
+    async def lifecycle_runs(
+        self, *, job: str | None = None, limit: int = 20, before: str | None = None
+    ) -> Sequence[Document]:
+        return await self._engine.lifecycle.runs(self._who, job=job, limit=limit, before=before)
+
+    async def lifecycle_show(self, id: str) -> Document:
+        return await self._engine.lifecycle.show(self._who, id)
+
+    async def undo(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        run_id: str | None = None,
+        agent_id: str | None = None,
+        reason: str | None = None,
+    ) -> Document:
+        """What was done to these memories, or by a run of a job, is taken back."""
+        if (ids is None) == (run_id is None):
+            raise ValidationError("undo takes ids, of memories, or run_id, of a run of a job: one of them", field="ids")
+        if run_id is not None:
+            if agent_id is not None:
+                raise ValidationError("a run is of every agent that it was for: leave agent_id out", field="agent_id")
+            done = await self._engine.lifecycle.undo(self._who, run_id, reason=reason)
+        else:
+            done = await self._engine.undo(self._who, ids or (), agent_id=agent_id, reason=reason)
+        answer: Document = {"restored_ids": done.restored, "unchanged_ids": done.unchanged}
+        if done.faults:
+            errors = [{"id": id, "code": fault.code, "message": fault.message} for id, fault in done.faults.items()]
+            answer["errors"] = errors
+        return answer
 
     # the knowledge graph
 
@@ -464,14 +504,10 @@ class Memorywire:
 
     # encoding
 
-    def _review_url(self, review_id: str | None) -> str | None:
-        base = self._engine.settings.review_url
-        return f"{base}/{review_id}" if base and review_id else None
-
     def _pending(self, review_id: str | None) -> Document:
         if review_id is None:
             return {}
-        url = self._review_url(review_id)
+        url = self._engine.approval_url(review_id)
         return {"pending_approval": True, "review_id": review_id} | ({} if url is None else {"approval_url": url})
 
     def _moved(self, result: ProcedureResult) -> Document:
@@ -485,7 +521,7 @@ class Memorywire:
             stores=[*receipt.stores, *done],
             errors=failed or None,
             pending_approval=receipt.review_id is not None,
-            approval_url=self._review_url(receipt.review_id),
+            approval_url=self._engine.approval_url(receipt.review_id),
             review_id=receipt.review_id,
             redacted=receipt.redacted or None,
         )

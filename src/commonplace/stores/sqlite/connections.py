@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
-from weakref import WeakValueDictionary
 
 import apsw
 
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.files import StoreFiles, connect, damaged
-from commonplace.stores.worker_threads import WorkerThreads
+from commonplace.stores.worker_threads import ReaderThreads
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:
@@ -30,33 +28,21 @@ _OF_CELLS = (ValueError, TypeError, LookupError, AttributeError, AssertionError,
 AwaitedMethod = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
 
 
-#: Scans have threads of their own, of which one tenant has one less: the last is for somebody else.
-SCAN_THREADS = 3
-
-
 class ReaderPool:
     """A few threads, each with a connection that only ever reads."""
 
     def __init__(self, files: StoreFiles, threads: int = 4) -> None:
         self._files = files
-        self._pool = WorkerThreads(threads, "commonplace-reader")
-        self._scans = WorkerThreads(SCAN_THREADS, "commonplace-scan")
-        # By event loop, too: a semaphore belongs to the first that waits on it.
-        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Semaphore] = WeakValueDictionary()
+        self._threads = ReaderThreads(threads)
         self._local = threading.local()
         self._all: list[apsw.Connection] = []
         self._lock = threading.Lock()
 
     async def run(self, read: Read[T], before: Read[None] | None = None) -> T:
-        return await self._pool.run(lambda: self.run_here(read, before))
+        return await self._threads.run(lambda: self.run_here(read, before))
 
     async def run_scan(self, tenant: str, read: Read[T], before: Read[None] | None = None) -> T:
-        """A read that may look at every row of a tenant: others never wait for it, and other tenants' scans only in
-        turn, since no tenant has more than its share in the queue."""
-        loop = asyncio.get_running_loop()
-        turns = self._turns.setdefault((id(loop), tenant), asyncio.Semaphore(SCAN_THREADS - 1))
-        async with turns:
-            return await self._scans.run(lambda: self.run_here(read, before))
+        return await self._threads.run_scan(tenant, lambda: self.run_here(read, before))
 
     def run_here(self, read: Read[T], before: Read[None] | None = None) -> T:
         """Read on the calling thread, inside one read transaction; `before` runs ahead of it."""
@@ -81,8 +67,7 @@ class ReaderPool:
             raise explained(db, self._files, error) from error
 
     def close(self) -> None:
-        self._pool.close()
-        self._scans.close()
+        self._threads.close()
         for db in self._all:
             db.close()
 

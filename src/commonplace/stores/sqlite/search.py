@@ -13,12 +13,12 @@ from apsw import Connection
 from commonplace.stores import exact_search
 from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
 from commonplace.stores.row_format import to_memory
+from commonplace.stores.row_search import late_scores, rank_rows
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
-from commonplace.stores.token_vectors import Codes, QuestionTokens, best_late_scores
 from commonplace.stores.vector_cells import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
@@ -179,7 +179,7 @@ def score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dic
         for mid, cosine in zip(mids, exact_search.dense_scores(vectors, search.vector).tolist(), strict=True):
             by_mid[mid].dense = None if cosine == -math.inf else cosine
     if search.tokens is not None:
-        for mid, late in zip(mids, _late_scores(search.tokens, tokens), strict=True):
+        for mid, late in zip(mids, late_scores(search.tokens, tokens), strict=True):
             by_mid[mid].late = late
 
 
@@ -216,33 +216,13 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
     # Which table a version lies in changes with later writes; which of equals are among the best must not.
     found.sort(key=lambda row: row[0])
     derived = [(row[-2], vectors_of(row[-1], source.dimension or 0)) for row in found]
-    late = None
-    if (question := search.tokens) is not None:
 
-        def scores(rows: Sequence[int]) -> list[float | None]:
-            kept = _tokens_by_number(db, source.generation, [found[row][-3] for row in rows])
-            return _late_scores(question, [tokens_of(kept.get(found[row][-3]), derived[row][1]) for row in rows])
+    def tokens(places: Sequence[int]) -> list[bytes | None]:
+        kept = _tokens_by_number(db, source.generation, [found[place][-3] for place in places])
+        return [kept.get(found[place][-3]) for place in places]
 
-        late = exact_search.LateLeg(search.depth, scores)
     second = None if search.second is None else _second_scores(db, [row[-3] for row in found], search.second)
-    ranked = exact_search.rank(derived, terms, search.vector, search.limit, late, second)
-    wanted = packed_terms(terms)
-    # Only the best are made memories: of an agent with many, that is what takes the time.
-    return [
-        Candidate(
-            to_memory(found[row]),
-            dense,
-            keyword,
-            matched_terms(found[row][-2], wanted),
-            by_tokens,
-            exact_search.given(second, row),
-        )
-        for row, dense, keyword, by_tokens in ranked
-    ]
-
-
-def _late_scores(question: QuestionTokens, memories: Sequence[Sequence[Codes]]) -> list[float | None]:
-    return best_late_scores(question, [part for parts in memories for part in parts], [*map(len, memories)])
+    return rank_rows(found, derived, search, terms, tokens, second)
 
 
 def _tokens_by_number(db: Connection, generation: int, vids: Sequence[int]) -> dict[int, bytes]:
