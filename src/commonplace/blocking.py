@@ -116,6 +116,8 @@ class BlockingMemory:
 
     status = blocking(MemoryInterface.status)
     health = blocking(MemoryInterface.health)
+    stores = blocking(MemoryInterface.stores)
+    resync = blocking(MemoryInterface.resync)
     flush = blocking(MemoryInterface.flush)
     doctor = blocking(MemoryInterface.doctor)
     backup = blocking(MemoryInterface.backup)

@@ -848,6 +848,26 @@ class MemoryInterface:
         """
         return await self._call(Document, "health", {})
 
+    async def stores(self) -> Documents:
+        """The stores: of each its name, role, status, how much waits for it and since when.
+
+        >>> [(store["role"], store["waiting"]) for store in await memory.stores()]
+        [('primary', 0)]
+        """
+        return await self._call(Documents, "stores", {})
+
+    async def resync(self, store: str, progress: Progress | None = None) -> Document:
+        """Make a store that has copies equal to the first: {equal, sent, deleted, memories, copies, hash, copies_hash}.
+
+        >>> from commonplace.wire.errors import NotFound
+        >>> try:
+        ...     await memory.resync("mem0")
+        ... except NotFound:
+        ...     print("there is but one store")
+        there is but one store
+        """
+        raise Unavailable(_LOCAL_ONLY.format(command="stores resync"))
+
     async def flush(self) -> None:
         """Write what is written behind (recall counters and their audit entries), now. A server does it by itself.
 

@@ -178,6 +178,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "memorywire/operations/recover": {},
     "memorywire/operations/recover.response": {"affected": [], "erased": 0},
     "memorywire/operations/health.response": {"status": "ok", "version": "1", "store": "sqlite", "capabilities": []},
+    "memorywire/operations/stores.response": {"stores": []},
     "memorywire/operations/status.response": {"version": "1", "agents": {}, "memories": 0, "pending_reviews": 0},
     "memorywire/types/triple": _TRIPLE,
     "memorywire/operations/kg.assert.response": {**_TRIPLE, "replaced": _TRIPLE},

@@ -24,7 +24,18 @@ _HEADINGS = {
     "Knowledge graph": ("kg",),
     "Governance": ("review", "policy", "audit", "recover", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
-    "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "lifecycle", "palace", "model"),
+    "The data": (
+        "status",
+        "doctor",
+        "backup",
+        "restore",
+        "compact",
+        "reindex",
+        "lifecycle",
+        "palace",
+        "model",
+        "stores",
+    ),
     "Moving": ("export", "import", "migrate", "capture"),
 }
 #: Each command, which is a module of this package, with its heading, in the order of the help.

@@ -73,6 +73,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "status": Operation(Memorywire.status),
     "undo": Operation(Memorywire.undo, "undo"),
     "lifecycle": Operation(Memorywire.lifecycle),
+    "stores": Operation(Memorywire.stores, None, "stores"),
     "lifecycle_runs": Operation(Memorywire.lifecycle_runs, "lifecycle.runs", "runs"),
     "lifecycle_show": Operation(Memorywire.lifecycle_show),
     "kg_assert": Operation(Memorywire.graph_assert, AssertRequest),

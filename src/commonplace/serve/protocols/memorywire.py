@@ -154,6 +154,8 @@ ROUTES = (
            role="admin"),
     _route("GET", "health", "health", "Whether the server can work.", response="operations/health.response"),
     _route("GET", "status", "status", "What the caller may see of the store.", response="operations/status.response"),
+    _route("GET", "stores", "stores", "The stores, and what waits for each.", response="operations/stores.response",
+           role="reviewer"),
     _route("GET", "lifecycle", "lifecycle", "The jobs that look after memories, and what they did last.",
            response="operations/lifecycle.response"),
     _route("GET", "lifecycle/runs", "lifecycle_runs", "What runs of the jobs did to which memories, and why.",
