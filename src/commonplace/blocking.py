@@ -112,6 +112,8 @@ class BlockingMemory:
     audit_consistency = blocking(MemoryInterface.audit_consistency)
     audit_key = blocking(MemoryInterface.audit_key)
 
+    recover = blocking(MemoryInterface.recover)
+
     status = blocking(MemoryInterface.status)
     health = blocking(MemoryInterface.health)
     stores = blocking(MemoryInterface.stores)

@@ -175,6 +175,8 @@ SMALLEST: dict[str, dict[str, Any]] = {
         "retired": [],
     },
     "memorywire/operations/audit.verify.response": {"ok": True, "entries": 0, "head": ""},
+    "memorywire/operations/recover": {},
+    "memorywire/operations/recover.response": {"affected": [], "erased": 0},
     "memorywire/operations/health.response": {"status": "ok", "version": "1", "store": "sqlite", "capabilities": []},
     "memorywire/operations/stores.response": {"stores": []},
     "memorywire/operations/status.response": {"version": "1", "agents": {}, "memories": 0, "pending_reviews": 0},

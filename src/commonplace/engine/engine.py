@@ -19,6 +19,7 @@ from commonplace.engine.governance import staging
 from commonplace.engine.governance.client import consult
 from commonplace.engine.governance.policies import ReviewRequired
 from commonplace.engine.governance.policy_admin import PolicyAdmin
+from commonplace.engine.governance.recovery import Recovery
 from commonplace.engine.governance.review_events import ReviewEvents
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
@@ -101,6 +102,7 @@ class Engine:
         self.procedures = Procedures(core, self.update)
         self.policies = PolicyAdmin(core)
         self.refs = Refs(core)
+        self.recovery = Recovery(core)
         self.reviews = Reviews(core)
         self.review_events = ReviewEvents(core)
         self.runs = Runs(core)

@@ -68,6 +68,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "audit_proof": Operation(Memorywire.audit_proof, "audit.proof"),
     "audit_consistency": Operation(Memorywire.audit_consistency, "audit.consistency"),
     "audit_key": Operation(Memorywire.audit_key),
+    "recover": Operation(Memorywire.recover, "recover"),
     "health": Operation(Memorywire.health),
     "status": Operation(Memorywire.status),
     "undo": Operation(Memorywire.undo, "undo"),

@@ -19,6 +19,7 @@ from commonplace.dialects.memorywire.records import (
 )
 from commonplace.engine import (
     AssertResult,
+    BadSource,
     BatchItem,
     Decision,
     DeliveryReport,
@@ -387,6 +388,23 @@ class Memorywire:
     async def audit_key(self) -> Document:
         return self._engine.ledger.heads.key(self._who)
 
+    # recovery
+
+    async def recover(
+        self,
+        *,
+        source: str | None = None,
+        principal: str | None = None,
+        since: int | None = None,
+        agent_id: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """{recovery_id?, affected, erased}."""
+        bad, recovery = BadSource(source, principal, since, agent_id), self._engine.recovery
+        found = await (recovery.preview if dry_run else recovery.recover)(self._who, bad)
+        named = {} if found.recovery_id is None else {"recovery_id": found.recovery_id}
+        return {**named, "affected": [each.to_wire() for each in found.affected], "erased": found.erased}
+
     # the server
 
     async def health(self) -> Document:
@@ -437,15 +455,20 @@ class Memorywire:
         *,
         ids: Sequence[str] | None = None,
         run_id: str | None = None,
+        recovery_id: str | None = None,
         agent_id: str | None = None,
         reason: str | None = None,
     ) -> Document:
-        """What was done to these memories, or by a run of a job, is taken back."""
-        if (ids is None) == (run_id is None):
-            raise ValidationError("undo takes ids, of memories, or run_id, of a run of a job: one of them", field="ids")
-        if run_id is not None:
-            if agent_id is not None:
-                raise ValidationError("a run is of every agent that it was for: leave agent_id out", field="agent_id")
+        """What was done to these memories, by a run of a job or by a recovery, is taken back."""
+        if [ids, run_id, recovery_id].count(None) != 2:
+            raise ValidationError(
+                "undo takes ids, of memories, or run_id, of a run of a job, or recovery_id: one of them", field="ids"
+            )
+        if ids is None and agent_id is not None:
+            raise ValidationError("it is of every agent that it was for: leave agent_id out", field="agent_id")
+        if recovery_id is not None:
+            done = await self._engine.recovery.undo(self._who, recovery_id, reason)
+        elif run_id is not None:
             done = await self._engine.lifecycle.undo(self._who, run_id, reason=reason)
         else:
             done = await self._engine.undo(self._who, ids or (), agent_id=agent_id, reason=reason)
