@@ -52,8 +52,8 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     near = await hops.nearest_distances(core, reach, query, [id for id, _ in fused])
     fused = fusion.boost_hops(fused, near) if near else fused
     by_id = {r.memory.id: (place, r) for place, r in enumerate(ranked)}
-    ordered = [replace(by_id[id][1], score=score) for id, score in fused]
-    demoted = {r.memory.id: r.score * _demotion(r.memory, query) for r in ordered}
+    ordered = [by_id[id][1] for id, _ in fused]
+    demoted = {id: score * _demotion(by_id[id][1].memory, query) for id, score in fused}
     best = sorted(range(len(ordered)), key=lambda place: -demoted[ordered[place].memory.id])[: query.k]
     # Relevance is of the order before demotion, which says nothing of what a memory answers.
     assessed = relevance.assess(reading, ordered, query, sorted(best))

@@ -157,9 +157,12 @@ def _naming_words(question: str) -> list[str]:
     names = []
     for match in _TOKEN.finditer(question):
         word = match.group()
-        before = question[: match.start()].rstrip()
-        starts = not before or before[-1] in _SENTENCE_STARTS
-        if any(c.isdigit() or c in "_/" for c in word) or (word[0].isupper() and not starts and word != "I"):
+        if word[0].isupper() and word != "I":
+            before = question[: match.start()].rstrip()
+            if before and before[-1] not in _SENTENCE_STARTS:
+                names.append(word)
+                continue
+        if not word.isalpha() and any(c.isdigit() or c in "_/" for c in word):
             names.append(word)
     return names
 
