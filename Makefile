@@ -3,11 +3,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --prefer-binary -c constraints.txt
+# What serving needs, and what testing and checking need beside it: nobody who serves pays for Node and linters.
 STAMP  := $(VENV)/.installed
+TOOLS  := $(VENV)/.installed-tools
 # Tests start the program hundreds of times: compiled files are kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
+.PHONY: setup tools serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
 
 setup: $(STAMP)
 
@@ -16,9 +19,17 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "Commonplace needs Python 3.11 or newer; say which with: make PYTHON=python3.12 setup"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "This Python cannot make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
+	@# The distribution had another name once; two of them would own the same commands.
+	@test ! -x $(BIN)/commonplace || $(PIP) uninstall --yes commonplace 2>/dev/null
 	@echo "Installing into $(VENV) (once, about a minute) …"
-	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,test,lint]' || \
-	  $(PIP) install --prefer-binary -c constraints.txt -e '.[test,lint]'
+	@$(INSTALL) -e '.[fast]' || $(INSTALL) -e .
+	@touch $@
+
+tools: $(TOOLS)
+
+$(TOOLS): $(STAMP)
+	@echo "Installing the tools for tests and checks (once, about a minute) …"
+	@$(INSTALL) -e '.[test,lint]'
 	@touch $@
 
 demo: setup
@@ -28,35 +39,35 @@ serve: setup
 	@$(BIN)/commonplace serve
 
 # On all cores; a worker keeps to neighbouring tests, which share servers and models, and takes over from others at the end.
-test: setup
+test: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
-test-fast: setup
+test-fast: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
 
 # Hundreds of damaged stores and generated requests: what the suite tries a few dozen of. Half an hour.
-sweep: setup
+sweep: tools
 	@$(BIN)/python -m pytest -n auto -m sweep
 
 # Breaks the product on purpose for every requirement that must hold; reports those whose tests do not notice.
-mutants: setup
+mutants: tools
 	@$(BIN)/python tests/requirements/mutants.py
 
-lint: $(STAMP)
+lint: $(TOOLS)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-timing 2>/dev/null || $(BIN)/lint-imports
 
-format: $(STAMP)
+format: $(TOOLS)
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
-bench: setup
-	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
+bench: tools
+	@$(INSTALL) -e '.[fast,bench]'
 	@$(BIN)/python -m bench
 
 # COMMONPLACE_BENCH_DATA names a folder with locomo-dev.json and microbench.json, which are not ours to ship.
-bench-quality: setup
-	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
+bench-quality: tools
+	@$(INSTALL) -e '.[fast,bench]'
 	@$(BIN)/python -m bench.quality $(if $(COMMONPLACE_BENCH_DATA),--shared $(COMMONPLACE_BENCH_DATA))
 
 # Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
@@ -64,7 +75,7 @@ bench-quality: setup
 bench-peers: setup
 	@$(BIN)/python -m bench.peers $(PEERS)
 
-docs: $(STAMP)
+docs: $(TOOLS)
 	@$(BIN)/python docs/build.py
 
 clean:

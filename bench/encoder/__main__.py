@@ -35,7 +35,7 @@ def main() -> None:
     export = commands.add_parser("export", help="write weights that `train` wrote as the ONNX file that ships")
     export.add_argument("weights", type=Path)
     export.add_argument("--out", type=Path, default=ENCODER.path, help="the file; by default the package's own")
-    export.add_argument("--block", type=int, help="multiply in int8, with a scale for so many weights")
+    export.add_argument("--exact", action="store_true", help="multiply in float32, not in int8")
     chosen = parser.parse_args()
     mains = {"teach": teach_main, "train": train_main, "measure": measure_main, "export": export_main}
     mains[chosen.command](chosen)
@@ -100,7 +100,7 @@ def measure_main(chosen: argparse.Namespace) -> None:
 def export_main(chosen: argparse.Namespace) -> None:
     from bench.encoder.export import export
 
-    export(chosen.weights, chosen.out, chosen.block)
+    export(chosen.weights, chosen.out, exact=chosen.exact)
     print(f"{chosen.out}: {chosen.out.stat().st_size:,} bytes, sha256 {sha256_of(chosen.out)}")
     if sha256_of(chosen.out) != ENCODER.sha256:
         print("packaged_files.ENCODER names another sha256: change it there, and NAME if the vectors differ")

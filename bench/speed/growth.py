@@ -82,7 +82,7 @@ def _draw(report: Report, plan: Plan) -> None:
     try:
         import matplotlib
     except ImportError:
-        report.note("matplotlib is not installed (pip install 'commonplace[bench]'): no picture")
+        report.note("matplotlib is not installed (pip install 'commonplace-memory[bench]'): no picture")
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -32,7 +32,7 @@ def run(plan: Plan) -> Report:
     try:
         import sqlite_vec  # type: ignore[import-untyped]  # noqa: F401
     except ImportError:
-        report.note("sqlite-vec is not installed (pip install 'commonplace[bench]'): nothing to compare with")
+        report.note("sqlite-vec is not installed (pip install 'commonplace-memory[bench]'): nothing to compare with")
         return report
     for size in plan.large:
         _compare(report, plan, size)

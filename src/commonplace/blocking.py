@@ -105,6 +105,10 @@ class BlockingMemory:
 
     audit = blocking(MemoryInterface.audit)
     verify_audit = blocking(MemoryInterface.verify_audit)
+    audit_head = blocking(MemoryInterface.audit_head)
+    audit_proof = blocking(MemoryInterface.audit_proof)
+    audit_consistency = blocking(MemoryInterface.audit_consistency)
+    audit_key = blocking(MemoryInterface.audit_key)
 
     status = blocking(MemoryInterface.status)
     health = blocking(MemoryInterface.health)

@@ -15,6 +15,7 @@ from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.wire.errors import Fault, fault_of
 from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.models import Message, RememberResponse
+from commonplace.wire.record import CAPABILITIES
 from commonplace.wire.validate import parse
 
 #: The routes under /v0 of operations that are not POST /v0/{operation}.
@@ -50,6 +51,10 @@ _ROUTES = {
     "revoke_learned": "DELETE policies/learned/{id}",
     "audit": "GET audit",
     "verify_audit": "GET audit/verify",
+    "audit_head": "GET audit/head",
+    "audit_proof": "GET audit/proof",
+    "audit_consistency": "GET audit/consistency",
+    "audit_key": "GET audit/key",
     "status": "GET status",
     "health": "GET health",
 }
@@ -84,6 +89,17 @@ class RemoteMemory(MemoryInterface):
     ) -> None:
         self.agent_id = agent_id or os.environ.get("COMMONPLACE_AGENT") or "default"
         self._client = JsonClient(url, token or os.environ.get("COMMONPLACE_TOKEN"), timeout, connections)
+        self._capabilities = CAPABILITIES
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """Those of the server, once `health` was asked; before that, all that its protocol has."""
+        return self._capabilities
+
+    async def health(self) -> Document:
+        found = await super().health()
+        self._capabilities = CAPABILITIES.intersection(found.get("capabilities", ()))
+        return found
 
     async def close(self) -> None:
         """Close the connections; calls that are under way are waited for, and none can be made afterwards."""

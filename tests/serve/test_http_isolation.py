@@ -119,6 +119,10 @@ ATTEMPTS: dict[str, Make] = {
     "revoke_learned": lambda own, agent, at: Attempt({"id": at.review}),
     "audit": lambda own, agent, at: Attempt(query={"agent_id": agent}),
     "verify_audit": lambda own, agent, at: Attempt(),
+    "audit_head": lambda own, agent, at: Attempt(),
+    "audit_proof": lambda own, agent, at: Attempt(query={"entry": 1}),
+    "audit_consistency": lambda own, agent, at: Attempt(query={"from": 1}),
+    "audit_key": lambda own, agent, at: Attempt(),
     "health": lambda own, agent, at: Attempt(),
     "status": lambda own, agent, at: Attempt(),
     "lifecycle": lambda own, agent, at: Attempt(),
@@ -242,7 +246,7 @@ def normal(answer: Answer, *private: str) -> tuple[int, str]:
     for mark in private:
         text = text.replace(mark, "…")
     text = re.sub(r'"(latency_ms|stored_at|search_time_ms|processing_time_ms|duration_ms|at)":[\d.]+', "", text)
-    return answer.status, re.sub(r'"(request_id|response_id|verify_id|timestamp)":"[^"]*"', "", text)
+    return answer.status, re.sub(r'"(request_id|response_id|verify_id|timestamp|signature)":"[^"]*"', "", text)
 
 
 def test_every_operation_has_its_attempt() -> None:

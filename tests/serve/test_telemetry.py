@@ -28,7 +28,7 @@ def test_without_the_extra_the_sentence_says_what_to_install(monkeypatch: pytest
         return real(name, *args, **more)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(ValidationError, match=r"commonplace\[otel\]"):
+    with pytest.raises(ValidationError, match=r"commonplace-memory\[otel\]"):
         telemetry.open_tracer("otlp", "sqlite")
 
 

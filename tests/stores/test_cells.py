@@ -9,8 +9,9 @@ from typing import Any
 import apsw
 import pytest
 
+from commonplace.stores.row_format import DamagedCell, RowTypes
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite.cells import DamagedCell, RowTypes, wrong_cell
+from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.fair_lock import FairLock
 from commonplace.testing.subject import WHO, FakeClock, open_subject
 from commonplace.wire.errors import Fault, UnusableStore

@@ -262,7 +262,7 @@ def test_every_lookup_of_the_graph_goes_through_an_index(path: Path, clock: Fake
 
         for db in subject.store._readers._all:
             db.exec_trace = trace
-        subject.store._readers._pool.most = 1
+        subject.store._readers._threads._threads.most = 1
         run(subject.engine.graph.neighbours(WHO, "agent", a, 2))
         run(subject.engine.graph.query(WHO, "agent", "Kiln"))
         run(subject.engine.graph.path(WHO, "agent", "hot", "Kiln"))

@@ -12,7 +12,7 @@ import pytest
 
 from commonplace.stores.base import Reach, Search
 from commonplace.stores.sqlite import SqliteStore, queries
-from commonplace.stores.sqlite.connections import ReaderThreads
+from commonplace.stores.worker_threads import WorkerThreads
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import Unavailable
 
@@ -78,7 +78,7 @@ def test_the_scans_of_one_tenant_hold_up_nobody_else(
 
 def test_work_never_waits_for_a_thread_that_another_holds() -> None:
     async def run() -> None:
-        threads = ReaderThreads(3, "test")
+        threads = WorkerThreads(3, "test")
         held = threading.Event()
         begun = threading.Semaphore(0)
 
@@ -101,7 +101,7 @@ def test_work_never_waits_for_a_thread_that_another_holds() -> None:
 
 def test_what_was_asked_is_answered_before_the_threads_stop_and_nothing_after() -> None:
     async def run() -> None:
-        threads = ReaderThreads(2, "test")
+        threads = WorkerThreads(2, "test")
         asked = [asyncio.create_task(threads.run(lambda n=n: n)) for n in range(CROWD)]
         failed = asyncio.create_task(threads.run(lambda: {}["nothing"]))
         given_up = asyncio.create_task(threads.run(lambda: None))

@@ -445,7 +445,7 @@ def test_what_was_merged_into_a_memory_is_looked_up_by_an_index(path: Path, cloc
         reach = Reach("local", ("agent",), merged, statuses=("live", "archived", "deleted"))
         store, plans = subject.store, []
         assert isinstance(store, SqliteStore)
-        store._readers._scans.most = 1
+        store._readers._threads._scans.most = 1
         run(store.scan(reach))  # so that the reader of scans is connected
 
         def planned(cursor: Any, sql: str, values: Any) -> bool:

@@ -168,7 +168,7 @@ def test_making_vectors_anew_looks_versions_up_by_number(path: Path, clock: Fake
             return True
 
         run(subject.store.tenants())  # so that a reader is connected, and stays the only one
-        subject.store._readers._pool.most = 1
+        subject.store._readers._threads._threads.most = 1
         for reader in subject.store._readers._all:
             reader.exec_trace = planned
         found = run(subject.store.without_vectors(generation, 0, 10))

@@ -21,9 +21,9 @@ from commonplace.stores.base import Candidate, Entry, Reach, Search
 from commonplace.stores.fixed_point import cosines, is_finite, to_fixed, to_floats
 from commonplace.stores.sqlite import SqliteStore, schema
 from commonplace.stores.sqlite.index import manifest, segment
-from commonplace.stores.sqlite.vector_rows import to_cells, tokens_of, vectors_of
 from commonplace.stores.text import terms
 from commonplace.stores.token_vectors import QuestionTokens, quantise
+from commonplace.stores.vector_cells import to_cells, tokens_of, vectors_of
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.record import Memory

@@ -35,6 +35,8 @@ def test_all_operations_types_and_the_error_are_there() -> None:
     expected |= {"procedure.show", "procedure.fire", "procedure.reset", "procedure.draw"}
     expected |= {"lifecycle.response", "lifecycle.run", "lifecycle.run.response"}
     expected |= {"procedure.response", "procedure.draw.response"}
+    expected |= {"audit.proof", "audit.consistency", "audit.head.response", "audit.key.response"}
+    expected |= {"audit.proof.response", "audit.consistency.response"}
     expected |= {"kg.history", "kg.path", "kg.neighbors"}
     answers = ["list", "history", "preview", "preview.merge", "remember.batch", "reviews", "decide", "audit"]
     expected |= {f"{name}.response" for name in [*answers, "audit.verify", "health", "status"]}

@@ -1,8 +1,7 @@
-"""BERT weights to an ONNX graph that gives pooled unit vectors: int8 weights, float32 arithmetic.
+"""BERT weights to an ONNX graph that gives pooled unit vectors: int8 weights, arithmetic in float32 or int8.
 
-Each weight is kept as int8 with one float scale per output channel and multiplied out when the model loads,
-so activations never lose precision: the vectors keep a cosine above 0.999 to the original's. Quantising the
-arithmetic as well gives 0.956, which is another embedder: vectors of the two must never be mixed.
+In float32 each weight has one float scale per output channel and is multiplied out when the model loads, so activations
+never lose precision: the vectors keep a cosine above 0.999 to the original's. `int8_layers` says what int8 keeps.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.embedders import onnx_writer as onnx
+from commonplace.embedders.int8_layers import KEY, MIXED, NARROW, QUERY, VALUE, WIDE, Ranges, add_layer, inputs_of
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -55,6 +55,7 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[bytes] = []
         self.tensors: dict[str, bytes] = {}
+        self.probes: dict[str, int] = {}  # names of further outputs, and how wide they are
 
     def constant(self, name: str, array: NDArray[np.generic]) -> str:
         self.tensors.setdefault(name, onnx.tensor(name, array))
@@ -76,79 +77,93 @@ class Graph:
         as_float = self.apply("Cast", self.constant(f"{name}.int8", values), to=onnx.FLOAT)
         return self.apply("Mul", as_float, self.constant(f"{name}.scale", scale))
 
-    def product(self, x: str, name: str, weight: NDArray[np.float32], bias: NDArray[np.float32], block: int) -> str:
-        """`x` times the weight, plus the bias, in int8: the weight has a scale for each `block` of its inputs,
-        and each row of `x` gets its own as it comes, so that no row depends on those beside it."""
-        outputs, inputs = weight.shape
-        values, scales = quantise(weight.reshape(outputs, inputs // block, block), axis=2)
-        stored = (values.astype(np.int16) + 128).astype(np.uint8)  # the operator's zero lies at 128
-        given = (self.constant(f"{name}.uint8", stored), self.constant(f"{name}.scales", scales.reshape(-1)))
-        more = {"K": inputs, "N": outputs, "bits": 8, "block_size": block, "accuracy_level": 4}
-        bias_name = self.constant(f"{name}.bias", bias)
-        return self.apply("MatMulNBits", x, *given, "", "", bias_name, domain=onnx.MICROSOFT, **more)
+    def probe(self, x: str, name: str, width: int) -> None:
+        if name not in self.probes:
+            self.probes[name] = width
+            self.apply("Identity", x, out=name)
+
+    def normalise(self, x: str, name: str, weights: Weights, epsilon: float) -> str:
+        gain = self.constant(f"{name}.weight", weights[f"{name}.weight"])
+        bias = self.constant(f"{name}.bias", weights[f"{name}.bias"])
+        return self.apply("LayerNormalization", x, gain, bias, axis=-1, epsilon=epsilon)
 
 
-def bert_to_onnx(weights: Weights, shape: Shape, *, late: bool = False, block: int | None = None) -> bytes:
+def bert_to_onnx(
+    weights: Weights, shape: Shape, *, late: bool = False, ranges: Ranges | None = None, probed: bool = False
+) -> bytes:
     """`late` adds what late interaction needs: a vector for every token (`token_head`) and its weight in a question
-    (`weight_head`). With a `block` the layers multiply in int8: in three fifths of the time for a question, and a
-    quarter of the memory, at a cosine of .999."""
+    (`weight_head`). With `ranges` the layers multiply in int8; `probed`, without them, gives what they are measured
+    from: the inputs of every product."""
     g = Graph()
-    head_width = shape.width // shape.heads
-
-    def normalise(x: str, name: str) -> str:
-        gain = g.constant(f"{name}.weight", weights[f"{name}.weight"])
-        bias = g.constant(f"{name}.bias", weights[f"{name}.bias"])
-        return g.apply("LayerNormalization", x, gain, bias, axis=-1, epsilon=shape.epsilon)
-
-    def linear(x: str, name: str) -> str:
-        if block and name.startswith("encoder."):
-            return g.product(x, name, weights[f"{name}.weight"], weights[f"{name}.bias"], block)
-        weight = g.weight(name, weights[f"{name}.weight"].T, axis=0)
-        return g.apply("Add", g.apply("MatMul", x, weight), g.constant(f"{name}.bias", weights[f"{name}.bias"]))
-
-    def heads(x: str, order: tuple[int, ...]) -> str:
-        return g.apply("Transpose", g.apply("Reshape", x, g.integers(0, 0, shape.heads, head_width)), perm=order)
-
     mask = g.apply("Cast", "attention_mask", to=onnx.FLOAT)
-    absent = g.apply("Sub", g.number(1.0), g.apply("Unsqueeze", mask, g.integers(1, 2)))
-    penalty = g.apply("Mul", absent, g.number(-1e9))
-
-    x = normalise(_embeddings(g, weights), "embeddings.LayerNorm")
-    for index in range(shape.layers):
-        layer = f"encoder.layer.{index}"
-        query = heads(linear(x, f"{layer}.attention.self.query"), (0, 2, 1, 3))
-        key = heads(linear(x, f"{layer}.attention.self.key"), (0, 2, 3, 1))
-        values = heads(linear(x, f"{layer}.attention.self.value"), (0, 2, 1, 3))
-        scores = g.apply("Mul", g.apply("MatMul", query, key), g.number(1 / math.sqrt(head_width)))
-        attention = g.apply("Softmax", g.apply("Add", scores, penalty), axis=-1)
-        mixed = g.apply("Transpose", g.apply("MatMul", attention, values), perm=(0, 2, 1, 3))
-        mixed = g.apply("Reshape", mixed, g.integers(0, 0, shape.width))
-        mixed = linear(mixed, f"{layer}.attention.output.dense")
-        x = normalise(g.apply("Add", mixed, x), f"{layer}.attention.output.LayerNorm")
-        wide = g.apply("Gelu", linear(x, f"{layer}.intermediate.dense"))
-        x = normalise(g.apply("Add", linear(wide, f"{layer}.output.dense"), x), f"{layer}.output.LayerNorm")
+    layers = [f"encoder.layer.{index}" for index in range(shape.layers)]
+    if ranges is None:
+        absent = g.apply("Sub", g.number(1.0), g.apply("Unsqueeze", mask, g.integers(1, 2)))
+        penalty = g.apply("Mul", absent, g.number(-1e9))
+        x = g.normalise(_embeddings(g, weights), "embeddings.LayerNorm", weights, shape.epsilon)
+        for layer in layers:
+            x = _add_float_layer(g, weights, layer, x, penalty, shape, probed)
+    else:
+        present = g.apply("Cast", "attention_mask", to=onnx.INT32)
+        x = g.normalise(_embeddings(g, weights), "embeddings.LayerNorm", weights, shape.epsilon)
+        for layer in layers:
+            x = add_layer(g, weights, ranges, layer, x, present, shape)
 
     # Normalising makes the length irrelevant, so the sum over real tokens stands for their mean.
-    present = g.apply("Unsqueeze", mask, g.integers(2))
-    total = g.apply("ReduceSum", g.apply("Mul", x, present), g.integers(1), keepdims=0)
+    if ranges is None:
+        present = g.apply("Unsqueeze", mask, g.integers(2))
+        total = g.apply("ReduceSum", g.apply("Mul", x, present), g.integers(1), keepdims=0)
+    else:  # as a product, which adds up a text's tokens in the same order whatever else is in the batch
+        total = g.apply("MatMul", g.apply("Unsqueeze", mask, g.integers(1)), x)
+        total = g.apply("Squeeze", total, g.integers(1))
     g.apply("LpNormalization", total, out="embedding", axis=-1, p=2)
     outputs = [onnx.value("embedding", onnx.FLOAT, ["batch", shape.width])]
     if late:
         tokens = g.apply("MatMul", x, g.weight("token_head", weights["token_head.weight"].T, axis=0))
         g.apply("LpNormalization", tokens, out="tokens", axis=-1, p=2)
-        g.apply("Sigmoid", linear(x, "weight_head"), out="weights")
+        g.apply("Sigmoid", _linear(g, weights, x, "weight_head"), out="weights")
         outputs += [
             onnx.value("tokens", onnx.FLOAT, ["batch", "tokens", len(weights["token_head.weight"])]),
             onnx.value("weights", onnx.FLOAT, ["batch", "tokens", 1]),
         ]
+    outputs += [onnx.value(name, onnx.FLOAT, ["batch", "tokens", width]) for name, width in g.probes.items()]
     return onnx.model(
         "sentence-embedding",
         nodes=g.nodes,
         tensors=g.tensors.values(),
         inputs=[onnx.value(name, onnx.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")],
         outputs=outputs,
-        domains=[onnx.MICROSOFT] if block else [],
+        domains=[onnx.MICROSOFT] if ranges is not None else [],
     )
+
+
+def _linear(g: Graph, weights: Weights, x: str, name: str) -> str:
+    weight = g.weight(name, weights[f"{name}.weight"].T, axis=0)
+    return g.apply("Add", g.apply("MatMul", x, weight), g.constant(f"{name}.bias", weights[f"{name}.bias"]))
+
+
+def _add_float_layer(g: Graph, weights: Weights, layer: str, x: str, penalty: str, shape: Shape, probed: bool) -> str:
+    head_width = shape.width // shape.heads
+
+    def linear(x: str, part: str) -> str:
+        name = f"{layer}.{part}"
+        if probed:
+            g.probe(x, inputs_of(name), weights[f"{name}.weight"].shape[1])
+        return _linear(g, weights, x, name)
+
+    def heads(x: str, order: tuple[int, ...]) -> str:
+        return g.apply("Transpose", g.apply("Reshape", x, g.integers(0, 0, shape.heads, head_width)), perm=order)
+
+    query = heads(linear(x, QUERY), (0, 2, 1, 3))
+    key = heads(linear(x, KEY), (0, 2, 3, 1))
+    values = heads(linear(x, VALUE), (0, 2, 1, 3))
+    scores = g.apply("Mul", g.apply("MatMul", query, key), g.number(1 / math.sqrt(head_width)))
+    attention = g.apply("Softmax", g.apply("Add", scores, penalty), axis=-1)
+    mixed = g.apply("Transpose", g.apply("MatMul", attention, values), perm=(0, 2, 1, 3))
+    mixed = linear(g.apply("Reshape", mixed, g.integers(0, 0, shape.width)), MIXED)
+    x = g.normalise(g.apply("Add", mixed, x), f"{layer}.attention.output.LayerNorm", weights, shape.epsilon)
+    wide = g.apply("Gelu", linear(x, WIDE))
+    return g.normalise(g.apply("Add", linear(wide, NARROW), x), f"{layer}.output.LayerNorm", weights, shape.epsilon)
 
 
 def _embeddings(g: Graph, weights: Weights) -> str:

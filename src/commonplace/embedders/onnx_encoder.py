@@ -36,7 +36,7 @@ def usable_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def batches(lengths: Sequence[int]) -> list[list[int]]:
+def batches(lengths: Sequence[int], padded_by: float = _PADDED) -> list[list[int]]:
     """Indexes in batches of like length: padding costs as much as text does."""
     grouped: list[list[int]] = []
     real = 0
@@ -44,7 +44,7 @@ def batches(lengths: Sequence[int]) -> list[list[int]]:
         length = lengths[index]
         current = grouped[-1] if grouped else []
         padded = (len(current) + 1) * length
-        if current and padded <= min(_BATCH_TOKENS, _PADDED * (real + length)):
+        if current and padded <= min(_BATCH_TOKENS, padded_by * (real + length)):
             current.append(index)
             real += length
         else:
@@ -65,7 +65,8 @@ class OnnxEmbedder(BaseEmbedder):
 
     #: Texts embedded at once, a thread each: as fast as all threads on one text, and a question waits for none of them.
     concurrent = max(2, min(MAX_THREADS, usable_cores()))
-    _batched = True
+    #: Where it is set, every text is padded to a multiple of it, and only equal lengths share a batch.
+    _pad_to: int | None = None
 
     def __init__(self, name: str, files: ModelFiles, *, max_tokens: int, dimension: int | None = None) -> None:
         self.name = name
@@ -96,7 +97,8 @@ class OnnxEmbedder(BaseEmbedder):
         limit = self._max_tokens * CHARACTERS_PER_TOKEN
         ids = [found.ids for found in tokenizer.encode_batch([readable(text, limit) for text in texts])]
         rows: list[list[NDArray[Any]]] = [[]] * len(texts)
-        for batch in batches(list(map(len, ids))) if self._batched else [[i] for i in range(len(ids))]:
+        lengths = [self._padded(len(own)) for own in ids]
+        for batch in batches(lengths, 1.0 if self._pad_to else _PADDED):
             outputs = self._run(session, [ids[i] for i in batch], wanted)
             for place, i in enumerate(batch):
                 rows[i] = [output[place] for output in outputs]
@@ -105,7 +107,7 @@ class OnnxEmbedder(BaseEmbedder):
     def _run(
         self, session: onnxruntime.InferenceSession, tokens: list[list[int]], wanted: list[str] | None
     ) -> list[NDArray[Any]]:
-        ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
+        ids = np.zeros((len(tokens), self._padded(max(map(len, tokens)))), np.int64)
         mask = np.zeros_like(ids)
         for row, own in enumerate(tokens):
             ids[row, : len(own)] = own
@@ -114,6 +116,9 @@ class OnnxEmbedder(BaseEmbedder):
         taken = {entry.name for entry in session.get_inputs()}
         outputs: list[NDArray[Any]] = session.run(wanted, {name: feeds[name] for name in feeds if name in taken})
         return outputs
+
+    def _padded(self, length: int) -> int:
+        return length if self._pad_to is None else -(-length // self._pad_to) * self._pad_to
 
     def _load(self) -> tuple[onnxruntime.InferenceSession, tokenizers.Tokenizer]:
         with self._loading:  # or two threads would have a model each
@@ -132,7 +137,10 @@ class OnnxEmbedder(BaseEmbedder):
         return session
 
 
-def load_session(model: Path | bytes, what: str, *, threads: int) -> onnxruntime.InferenceSession:
+def load_session(
+    model: Path | bytes, what: str, *, threads: int, wide_sums: bool = False
+) -> onnxruntime.InferenceSession:
+    """`wide_sums`: products of 8 bits are never added up in 16, where large ones would be cut off."""
     # Telemetry begins at the import, so it is turned off before; this is the one place that imports it.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
@@ -143,6 +151,8 @@ def load_session(model: Path | bytes, what: str, *, threads: int) -> onnxruntime
     options.inter_op_num_threads = 1
     # Threads that spin while they wait take the core the next one needs: twice as slow on a busy machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if wide_sums:
+        options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
     source = model if isinstance(model, bytes) else str(model)
     try:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-FLOAT, UINT8, INT8, INT64 = 1, 2, 3, 7
+FLOAT, UINT8, INT8, INT32, INT64 = 1, 2, 3, 6, 7
 _TYPES = {np.dtype(kind): number for kind, number in (("f4", FLOAT), ("u1", UINT8), ("i1", INT8), ("i8", INT64))}
 
 #: The operators that onnxruntime adds to the standard ones.

@@ -49,7 +49,7 @@ _HERE = Path(__file__).parent
 ENCODER_NAME = "commonplace-encoder-1/int8w"
 ENCODER_DIMENSION = 384
 ENCODER = PackagedFile(
-    _HERE / "encoder-int8.onnx", "3416ae5179327f4de0e665ba8e3c50869b8e07d6235144be38af3f17e71c73a4", "the encoder"
+    _HERE / "encoder-int8.onnx", "08066ad07c97ac19c38c91007e06ba899451b60dea668874ca5cdc1208d5d7a2", "the encoder"
 )
 #: BERT's uncased vocabulary, which the encoder, the judge and all-MiniLM-L6-v2 share.
 TOKENIZER = PackagedFile(

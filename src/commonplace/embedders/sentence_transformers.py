@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from commonplace.__about__ import install_command
 from commonplace.embedders.base import ModelEmbedder
 from commonplace.embedders.registry import parse_spec
 from commonplace.wire.errors import Unavailable
@@ -27,9 +28,7 @@ class SentenceTransformersEmbedder(ModelEmbedder):
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise Unavailable(
-                f"{self.name} needs a package: pip install 'commonplace[sentence-transformers]'"
-            ) from error
+            raise Unavailable(f"{self.name} needs a package: {install_command('sentence-transformers')}") from error
         try:
             return SentenceTransformer(self._source, local_files_only=not self._download)
         except (OSError, ValueError) as error:

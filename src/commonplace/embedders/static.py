@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from commonplace.__about__ import install_command
 from commonplace.embedders.base import ModelEmbedder
 from commonplace.embedders.registry import parse_spec
 from commonplace.wire.errors import Unavailable, ValidationError
@@ -28,7 +29,7 @@ class StaticEmbedder(ModelEmbedder):
         try:
             from model2vec import StaticModel
         except ImportError as error:
-            raise Unavailable(f"{self.name} needs a package: pip install 'commonplace[static]'") from error
+            raise Unavailable(f"{self.name} needs a package: {install_command('static')}") from error
         try:
             return StaticModel.from_pretrained(self._source)
         except (OSError, ValueError, KeyError) as error:

@@ -38,6 +38,8 @@ from commonplace.engine.runs.refs import Refs
 from commonplace.engine.runs.run_notes import RunNotes
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.tokens import Tokens
+from commonplace.engine.transfer.exports import Exports
+from commonplace.engine.transfer.imports import Imports
 from commonplace.engine.types import (
     BatchItem,
     Draft,
@@ -85,9 +87,11 @@ class Engine:
         self._recaller = Recaller(core, self._recall_log)
         self.embedder_note: str | None = None  # set by whoever chose the embedder
         self.graph = Graph(core)
-        self.ledger = Ledger(core, self._recall_log)
         self.palaces = Palaces(core, self._recaller, self._recall_log, self.assert_fact)
+        self.exports = Exports(core, self.palaces)
+        self.imports = Imports(core, self.palaces)
         self.peers = Peers(core, self._recaller)
+        self.ledger = Ledger(core, self._recall_log, self.peers.identity)
         self.procedures = Procedures(core, self.update)
         self.policies = PolicyAdmin(core)
         self.refs = Refs(core)

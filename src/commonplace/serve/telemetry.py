@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from commonplace.__about__ import install_command
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def open_tracer(kind: str, store: str) -> tuple[Tracer, Callable[[], None]]:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        raise ValidationError("traces need the otel extra: pip install 'commonplace[otel]'", field="traces") from None
+        raise ValidationError(f"traces need the otel extra: {install_command('otel')}", field="traces") from None
     provider = TracerProvider(resource=Resource.create({"service.name": "commonplace"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))  # its address: OTEL_EXPORTER_OTLP_ENDPOINT
     return spans(provider, store), provider.shutdown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,14 @@ class Ranked(NamedTuple):
     late: float | None = None  # late interaction of its best part
 
 
+class Statistics(NamedTuple):
+    """What BM25 knows of the memories that words are weighed among."""
+
+    documents: int
+    words: int  # in all of them
+    containing: Mapping[int, int]  # how many have each term
+
+
 class LateLeg(NamedTuple):
     """Late interaction, of the few that the other legs find best."""
 
@@ -38,18 +46,19 @@ def rank(
     limit: int,
     late: LateLeg | None = None,
     also: Scores | None = None,
+    statistics: Statistics | None = None,
 ) -> list[Ranked]:
     """The best `limit` by each leg, in order of row, all scores given for every one.
 
     The cosine is None when the row or the question has no vector; the keyword score is None when the question
-    has no words, and 0.0 when none of them occurs. Statistics are those of `rows`. `also` are another leg's scores of
-    the same rows: its best are among what is found.
+    has no words, and 0.0 when none of them occurs. Statistics are those of `rows` unless given. `also` are another
+    leg's scores of the same rows: its best are among what is found.
     """
     if not rows or limit <= 0:
         return []
     depth = limit if late is None else max(late.depth, limit)
     cosines = dense_scores([vectors for _, vectors in rows], vector) if vector is not None else None
-    scores = keyword_scores([blob for blob, _ in rows], terms) if len(terms) else None
+    scores = keyword_scores([blob for blob, _ in rows], terms, statistics) if len(terms) else None
     legs: list[list[int]] = []
     if cosines is not None:
         legs.append(top(cosines, depth, above=-np.inf).tolist())
@@ -109,17 +118,18 @@ def dense_scores(rows: Sequence[Vectors | None], vector: Vectors) -> Scores:
     return scores
 
 
-def keyword_scores(blobs: Sequence[bytes], terms: Sequence[int]) -> Scores:
-    """BM25 of each row, in the units of `text.code`."""
+def keyword_scores(blobs: Sequence[bytes], terms: Sequence[int], statistics: Statistics | None = None) -> Scores:
+    """BM25 of each row, in the units of `text.code`; among these rows, or among those that `statistics` are of."""
     hashes, tf, counts = text.decode_all(blobs)
     owner = np.repeat(np.arange(len(blobs)), counts)
     lengths = np.bincount(owner, tf, minlength=len(blobs))
-    table = text.impact_table(lengths.sum() / len(blobs))
+    documents, words, containing = statistics or (len(blobs), int(lengths.sum()), {})
+    table = text.impact_table(words / max(documents, 1))
     scores = np.zeros(len(blobs), np.float32)
     for term in terms:
         found = np.flatnonzero(hashes == np.uint64(term))
         if len(found):
-            weight = np.float32(text.idf(len(blobs), len(found)))
+            weight = np.float32(text.idf(documents, containing.get(term, len(found))))
             docs = owner[found]
             scores[docs] += (weight * table)[text.code(tf[found], lengths[docs])]
     return scores

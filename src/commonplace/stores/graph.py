@@ -6,7 +6,7 @@ by what they refer to or replace, by the thing they are about, and by statements
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 #: So many of what a memory refers to are tied to it; a longer name than this names nothing.
 REFERENCES = 64
 MAX_NAME_CHARS = 1024
+
+REFERS, ABOUT = 0, 1  # kinds of links a store derives from a memory
+#: Statuses under which a memory keeps its links; which of them a reader sees is settled when it reads.
+LINKED = ("live", "archived")
 
 
 @dataclass(slots=True, frozen=True)
@@ -136,3 +140,10 @@ def references(memory: Memory) -> list[str]:
 def entity_key(entity_name: str | None) -> str:
     """The name of what a memory is about, as it is compared; "" when it is about nothing."""
     return name_key(entity_name) if entity_name and len(entity_name) <= MAX_NAME_CHARS else ""
+
+
+def links_of(memory: Memory) -> Iterable[tuple[int, str]]:
+    """(kind, target) of each link: the ids and aliases it refers to, and the key of what it is about."""
+    yield from ((REFERS, target) for target in references(memory))
+    if name := entity_key(memory.entity_name):
+        yield ABOUT, name

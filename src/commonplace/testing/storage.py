@@ -304,6 +304,10 @@ class StorageScenarios(Contract):
         assert await read("other") == []
         assert await s.store.audit_head("local") == (3, (await read("local"))[-1].hash)
         assert await s.store.audit_head("other") == (0, "")
+        hashes = [entry.hash for entry in await read("local")]
+        assert await s.store.audit_hashes("local") == hashes
+        assert await s.store.audit_hashes("local", after=1, limit=1) == hashes[1:2]
+        assert await s.store.audit_hashes("other") == await s.store.audit_hashes("local", after=3) == []
         assert "local" in await s.store.tenants()
 
     @scenario()

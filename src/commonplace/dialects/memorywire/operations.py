@@ -62,6 +62,7 @@ from commonplace.wire.models import (
     ResetRequest,
     RetractRequest,
     ReviewApply,
+    StoreError,
     StoreOutcome,
     UpdateRequest,
     dump,
@@ -179,7 +180,7 @@ class Memorywire:
             canonical=result.survivor.id,
             merged_count=count,
             strategy_used=request.strategy,
-            stores=[] if pending else [StoreOutcome(store=self._engine.store_name, count=count)],
+            stores=[] if pending else [self._engine.store_name],
             pending_approval=pending or None,
             approval_url=self._review_url(result.review_id),
             review_id=result.review_id,
@@ -187,9 +188,14 @@ class Memorywire:
 
     async def expire(self, request: ExpireRequest) -> ExpireResponse:
         result = await self._engine.expire(self._who, to_expire(request))
-        outcome = StoreOutcome(store=self._engine.store_name, count=len(result.ids), error=result.error)
-        matched = len(result.ids) + len(result.remaining)
-        return ExpireResponse(matched_count=matched, action_taken=request.action, stores=[outcome])
+        store = self._engine.store_name
+        return ExpireResponse(
+            matched_count=len(result.ids) + len(result.remaining),
+            action_taken=request.action,
+            stores=[] if result.error and not result.ids else [store],
+            remaining_count=len(result.remaining) or None,
+            errors=[StoreError(store=store, error=result.error)] if result.error else None,
+        )
 
     # what destructive operations would do
 
@@ -353,10 +359,20 @@ class Memorywire:
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
-        found = await self._engine.ledger.verify(self._who, progress)
-        verdict: Document = {"ok": found.problem is None, "entries": found.entries, "head": found.head}
-        bad = {"first_bad": found.first_bad, "problem": found.problem}
-        return verdict | {name: value for name, value in bad.items() if value is not None}
+        return (await self._engine.ledger.verify(self._who, progress)).to_wire()
+
+    async def audit_head(self) -> Document:
+        return await self._engine.ledger.heads.head(self._who)
+
+    async def audit_proof(self, entry: int, size: int | None = None) -> Document:
+        return await self._engine.ledger.heads.proof(self._who, entry, size)
+
+    async def audit_consistency(self, **sizes: int) -> Document:
+        """`from` and `to`, the first of which is a word of Python's."""
+        return await self._engine.ledger.heads.consistency(self._who, sizes["from"], sizes.get("to"))
+
+    async def audit_key(self) -> Document:
+        return self._engine.ledger.heads.key(self._who)
 
     # the server
 

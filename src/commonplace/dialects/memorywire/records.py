@@ -106,7 +106,7 @@ def _payload(data: bytes) -> dict[str, Any]:
 
 
 def entry_to_wire(entry: AuditEntry) -> dict[str, Any]:
-    shown = ("n", "at", "seq", "operation", "agent_id", "principal", "hash", "previous")
+    shown = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "hash", "previous")
     payload: list[dict[str, Any]] = []
     for part in entry.parts:
         if part.payload is None:

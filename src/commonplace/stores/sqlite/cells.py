@@ -6,8 +6,8 @@ reading has failed in a way that no sound row explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import apsw
 
@@ -45,10 +45,6 @@ _RULES: dict[str, Sequence[tuple[str, str]]] = {
     "versions": _VERSION_RULES,
     "records": ((_json("value", "object"), "value is no document"), (_json("about", "array"), "about is no list")),
 }
-
-
-class DamagedCell(ValueError):
-    """A value that nothing of ours writes; whoever reads for others names the file."""
 
 
 def wrong_cell(db: apsw.Connection) -> str | None:
@@ -106,31 +102,3 @@ def _undecodable(db: apsw.Connection, table: str, columns: Sequence[str]) -> Ite
                 pass
         except UnicodeDecodeError:
             yield f"{table}: a text is not UTF-8"
-
-
-class RowTypes:
-    """The types that the cells of a row may have: asked of every row, so most rows cost one look into a set.
-
-    Columns are annotated as in a dataclass: `{"id": "str", "title": "str | None"}`; other annotations allow anything.
-    """
-
-    _KINDS: ClassVar[dict[str, type]] = {"str": str, "int": int, "float": float, "bytes": bytes}
-
-    def __init__(self, what: str, columns: Mapping[str, str]) -> None:
-        self._what = what
-        split = [(name, *text.partition(" | ")) for name, text in columns.items()]
-        self._columns = [(name, self._KINDS.get(kind), bool(null)) for name, kind, null, _ in split]
-        self._seen: set[tuple[type, ...]] = set()
-
-    def check(self, row: Sequence[Any]) -> None:
-        kinds = tuple(map(type, row))
-        if kinds in self._seen:
-            return
-        for kind, (name, wanted, nullable) in zip(kinds, self._columns, strict=True):
-            if wanted is not None and kind is not wanted and not (nullable and kind is type(None)):
-                raise DamagedCell(f"{name} of a {self._what} is {kind.__name__}, not {wanted.__name__}")
-        self._seen.add(kinds)
-
-    def checked(self, row: Sequence[Any]) -> Sequence[Any]:
-        self.check(row)
-        return row

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import queue
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
-from weakref import WeakValueDictionary
 
 import apsw
 
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.files import StoreFiles, connect, damaged
+from commonplace.stores.worker_threads import ReaderThreads
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
 if TYPE_CHECKING:
@@ -31,97 +28,21 @@ _OF_CELLS = (ValueError, TypeError, LookupError, AttributeError, AssertionError,
 AwaitedMethod = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
 
 
-#: Scans have threads of their own, of which one tenant has one less: the last is for somebody else.
-SCAN_THREADS = 3
-
-_Work = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
-
-
-class ReaderThreads:
-    """Threads that work for event loops, begun when none is free, up to `most`. An executor does the same with a second
-    future, its lock and a chain of callbacks for each piece of work, which took as long as a small read."""
-
-    def __init__(self, most: int, name: str) -> None:
-        self.most = most
-        self._name = name
-        self._work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._free = 0  # threads that nothing was given to yet; counted by whoever gives, so that no work waits for one
-        self._lock = threading.Lock()
-        self._closed = False
-
-    async def run(self, work: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        with self._lock:
-            if self._closed:
-                raise Unavailable("this store is closed")
-            if self._free:
-                self._free -= 1
-            elif len(self._threads) < self.most:
-                name = f"{self._name}_{len(self._threads)}"
-                self._threads.append(threading.Thread(target=self._run, name=name, daemon=True))
-                self._threads[-1].start()
-            self._work.put((loop, future, work))
-        return await future
-
-    def close(self) -> None:
-        """Finish what was asked."""
-        with self._lock:
-            self._closed = True
-        for _ in self._threads:
-            self._work.put(None)
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self) -> None:
-        while (given := self._work.get()) is not None:
-            loop, future, work = given
-            result, error = None, None
-            if not future.cancelled():
-                try:
-                    result = work()
-                except BaseException as raised:  # whatever it is, its caller waits for it
-                    error = raised
-            with self._lock:  # before it is answered: whoever asks one thing after the other needs one thread
-                self._free += 1
-            with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
-                loop.call_soon_threadsafe(_answer, future, result, error)
-            del given, future, work, result, error  # nothing that was read stays until the next one comes
-
-
-def _answer(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
-
-
 class ReaderPool:
     """A few threads, each with a connection that only ever reads."""
 
     def __init__(self, files: StoreFiles, threads: int = 4) -> None:
         self._files = files
-        self._pool = ReaderThreads(threads, "commonplace-reader")
-        self._scans = ReaderThreads(SCAN_THREADS, "commonplace-scan")
-        # By event loop, too: a semaphore belongs to the first that waits on it.
-        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Semaphore] = WeakValueDictionary()
+        self._threads = ReaderThreads(threads)
         self._local = threading.local()
         self._all: list[apsw.Connection] = []
         self._lock = threading.Lock()
 
     async def run(self, read: Read[T], before: Read[None] | None = None) -> T:
-        return await self._pool.run(lambda: self.run_here(read, before))
+        return await self._threads.run(lambda: self.run_here(read, before))
 
     async def run_scan(self, tenant: str, read: Read[T], before: Read[None] | None = None) -> T:
-        """A read that may look at every row of a tenant: others never wait for it, and other tenants' scans only in
-        turn, since no tenant has more than its share in the queue."""
-        loop = asyncio.get_running_loop()
-        turns = self._turns.setdefault((id(loop), tenant), asyncio.Semaphore(SCAN_THREADS - 1))
-        async with turns:
-            return await self._scans.run(lambda: self.run_here(read, before))
+        return await self._threads.run_scan(tenant, lambda: self.run_here(read, before))
 
     def run_here(self, read: Read[T], before: Read[None] | None = None) -> T:
         """Read on the calling thread, inside one read transaction; `before` runs ahead of it."""
@@ -146,8 +67,7 @@ class ReaderPool:
             raise explained(db, self._files, error) from error
 
     def close(self) -> None:
-        self._pool.close()
-        self._scans.close()
+        self._threads.close()
         for db in self._all:
             db.close()
 

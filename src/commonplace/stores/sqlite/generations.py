@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from apsw import Connection
 
 from commonplace.stores.base import Vectors
+from commonplace.stores.row_format import to_memory
 from commonplace.stores.sqlite.connections import StorePart, exclusive, read
-from commonplace.stores.sqlite.queries import fetch_one, select, to_memory
-from commonplace.stores.sqlite.vector_rows import COLUMNS, copy_rows, to_cells
+from commonplace.stores.sqlite.queries import fetch_one, select
+from commonplace.stores.sqlite.vector_rows import COLUMNS, copy_rows
 from commonplace.stores.token_vectors import Codes
+from commonplace.stores.vector_cells import to_cells
 from commonplace.wire.record import Memory
 
 # Versions are looked up by the number of their vector only while vectors are made anew: writes need not pay otherwise.

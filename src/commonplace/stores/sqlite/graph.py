@@ -10,19 +10,16 @@ from typing import Any
 from apsw import Connection
 
 from commonplace.stores.base import Reach
-from commonplace.stores.graph import Instant, Triple, entity_key, name_key, references
-from commonplace.stores.sqlite.cells import RowTypes
+from commonplace.stores.graph import ABOUT, LINKED, REFERS, Instant, Triple, entity_key, links_of, name_key
+from commonplace.stores.row_format import RowTypes
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.queries import fetch_one, scope_ids, versions_in_reach
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.stores.traversal import FANOUT, PATH_FANOUT, Entity, InMemoryGraph, linked_memories, shortest_path
 from commonplace.wire.record import Memory
 
-REFERS, ABOUT = 0, 1  # kinds of rows in `links`
 #: Rows of one target looked at before what cannot be seen is left out, so that no hub is ever read whole.
 _LOOKED_AT = 8 * FANOUT
-#: Statuses under which a memory keeps its links; which of them a reader sees is settled when it reads.
-_LINKED = ("live", "archived")
 
 #: Of triples `t`, whose rows make a Triple.
 SELECT_TRIPLES = (
@@ -191,7 +188,7 @@ def write_links(db: Connection, scope: int, mid: int, memory: Memory, fresh: boo
     """Write what a memory is linked to, in place of what it was."""
     if not fresh:
         db.execute("DELETE FROM links WHERE mid = ?", (mid,))
-    if memory.status in _LINKED and (found := list(_links_of(memory))):
+    if memory.status in LINKED and (found := list(links_of(memory))):
         db.executemany(
             "INSERT OR IGNORE INTO links VALUES(?, ?, ?, ?)", [(scope, kind, target, mid) for kind, target in found]
         )
@@ -206,14 +203,8 @@ def rebuild_links(db: Connection) -> None:
 
 def count_wrong_links(db: Connection) -> int:
     """How many links are missing or say what no row says."""
-    expected = {(scope, kind, target, mid) for scope, mid, m in _linked_rows(db) for kind, target in _links_of(m)}
+    expected = {(scope, kind, target, mid) for scope, mid, m in _linked_rows(db) for kind, target in links_of(m)}
     return len(expected.symmetric_difference(db.execute("SELECT scope_id, kind, target, mid FROM links").fetchall()))
-
-
-def _links_of(memory: Memory) -> Iterable[tuple[int, str]]:
-    yield from ((REFERS, target) for target in references(memory))
-    if name := entity_key(memory.entity_name):
-        yield ABOUT, name
 
 
 #: What links a memory, and nothing else of it.
@@ -229,7 +220,7 @@ def _linked_rows(db: Connection) -> Iterable[tuple[int, int, Memory]]:
         "WHERE m.status IN (?, ?) AND (m.entity_name IS NOT NULL OR m.supersedes IS NOT NULL "
         "OR instr(m.metadata, '\"references\"') > 0)"
     )
-    for row in db.execute(f"{_OUTLINE.format('memories')} {where}", _LINKED):
+    for row in db.execute(f"{_OUTLINE.format('memories')} {where}", LINKED):
         yield row[0], row[1], _outline(row)
 
 

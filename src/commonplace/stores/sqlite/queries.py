@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from dataclasses import fields
-from operator import attrgetter
 from typing import Any
 
 from apsw import Connection
 
-from commonplace.stores.base import EmbedderInfo, Reach, Record, SecondEmbedderInfo
-from commonplace.stores.sqlite.cells import DamagedCell, RowTypes
-from commonplace.stores.sqlite.schema import VERSION_COLUMNS
+from commonplace.stores.base import EmbedderInfo, Reach, SecondEmbedderInfo
+from commonplace.stores.row_format import MEMORY_FIELDS, stored_cells, to_memory
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.record import Memory
-
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 #: What follows the FROM of `select`, for one memory.
 BY_ID = "WHERE m.id = ? AND s.tenant_id = ?"
@@ -24,24 +18,13 @@ BY_ALIAS = "JOIN aliases a ON a.mid = m.mid WHERE a.scope_id = ? AND a.alias = ?
 RECORDS = "SELECT kind, key, value, about FROM records WHERE tenant_id = ? AND kind = ?"
 
 _FEW = 400  # rows fetched per statement
-_JSON = {"tags": list, "metadata": dict, "provenance": dict, "privacy": dict, "supersedes": list, "aliases": list}
 _ELSEWHERE = {
     "tenant": "t.name",
     "agent_id": "s.agent_id",
     "recalls": "coalesce(r.recalls, 0)",
     "last_recalled_at": "r.last_recalled_at",
 }
-_FIELDS = [f.name for f in fields(Memory)]
-_WIDTH = len(_FIELDS)
-_decode_json = json.JSONDecoder().raw_decode
-# What is encoded is text, or nothing when it is empty; literals are texts, too.
-_ENCODED_TEXT = dict.fromkeys(_JSON, "str | None") | dict.fromkeys(("type", "status"), "str")
-_TYPES = RowTypes("memory", {f.name: _ENCODED_TEXT.get(f.name, str(f.type)) for f in fields(Memory)})
-_COLUMNS = ", ".join(_ELSEWHERE.get(name, f"m.{name}") for name in _FIELDS)
-_DECODED = [(i, _JSON[name]) for i, name in enumerate(_FIELDS) if name in _JSON]
-_STORED = VERSION_COLUMNS[2:-1]  # between what the store adds in front and the terms at the end
-_ENCODED = [i for i, name in enumerate(_STORED) if name in _JSON]
-_stored = attrgetter(*_STORED)
+_COLUMNS = ", ".join(_ELSEWHERE.get(name, f"m.{name}") for name in MEMORY_FIELDS)
 
 
 def select(table: str, extra: str = "") -> str:
@@ -53,39 +36,9 @@ def select(table: str, extra: str = "") -> str:
     )
 
 
-def to_memory(row: Sequence[Any]) -> Memory:
-    values = list(row[:_WIDTH])
-    _TYPES.check(values)
-    for i, kind in _DECODED:
-        if values[i]:
-            values[i] = _from_json(values[i])
-            if type(values[i]) is not kind:
-                raise DamagedCell(f"{_FIELDS[i]} of a memory is no {kind.__name__}")
-        else:
-            values[i] = kind()
-    return Memory(*values)
-
-
-def _from_json(text: str) -> Any:
-    """As `json.loads`, which looks for blanks around it: `to_json` writes none, and a recall reads dozens of rows."""
-    value, end = _decode_json(text)
-    return value if end == len(text) else json.loads(text)  # which says what is wrong
-
-
 def to_row(memory: Memory, terms: bytes, vid: int, scope_id: int) -> tuple[Any, ...]:
     """In the order of VERSION_COLUMNS."""
-    values = list(_stored(memory))
-    for i in _ENCODED:
-        values[i] = to_json(values[i]) if values[i] else None
-    return (vid, scope_id, *values, terms)
-
-
-def to_record(row: Sequence[Any]) -> Record:
-    kind, key, value, about = row
-    held = json.loads(value)
-    if type(held) is not dict:
-        raise DamagedCell(f"a {kind} is no document")
-    return Record(kind, key, held, tuple(json.loads(about)) if about else ())
+    return (vid, scope_id, *stored_cells(memory), terms)
 
 
 def fetch_one(db: Connection, sql: str, values: Any = ()) -> Any:

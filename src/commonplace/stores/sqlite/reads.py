@@ -9,10 +9,10 @@ from typing import Any
 from apsw import Connection
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
+from commonplace.stores.cursors import decode_cursor, encode_cursor
+from commonplace.stores.row_format import RowTypes, to_record
 from commonplace.stores.sqlite import queries
-from commonplace.stores.sqlite.cells import RowTypes
 from commonplace.stores.sqlite.connections import StorePart, read, scan_read
-from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Memory
 
 _AGENTS = (
@@ -52,12 +52,12 @@ class SqliteReads(StorePart):
         for table, condition, values in queries.versions_in_reach(db, reach):
             if cursor is not None:
                 condition += f" AND (m.created_at, m.id) {beyond} (?, ?)"
-                values = [*values, *_decode_cursor(cursor)]
+                values = [*values, *decode_cursor(cursor)]
             rest = f"WHERE {condition} ORDER BY m.created_at {direction}, m.id {direction} LIMIT ?"
             found += queries.fetch_memories(db, rest, (*values, limit + 1), table)
         found.sort(key=lambda m: (m.created_at, m.id), reverse=newest_first)
         page = found[:limit]
-        return Page(page, f"{page[-1].created_at:x}.{page[-1].id}" if page and len(found) > limit else None)
+        return Page(page, encode_cursor(page[-1]) if page and len(found) > limit else None)
 
     @scan_read
     def count(self, db: Connection, reach: Reach) -> int:
@@ -135,14 +135,19 @@ class SqliteReads(StorePart):
         return number, hash
 
     @read
+    def audit_hashes(self, db: Connection, tenant: str, *, after: int = 0, limit: int = 1000) -> list[str]:
+        sql = "SELECT hash FROM audit WHERE tenant_id = ? AND n > ? ORDER BY n LIMIT ?"
+        return [str(hash) for (hash,) in db.execute(sql, (queries.tenant_id(db, tenant), after, limit))]
+
+    @read
     def record(self, db: Connection, tenant: str, kind: str, key: str) -> Record | None:
         row = db.execute(f"{queries.RECORDS} AND key = ?", (queries.tenant_id(db, tenant), kind, key)).fetchone()
-        return None if row is None else queries.to_record(row)
+        return None if row is None else to_record(row)
 
     @read
     def records(self, db: Connection, tenant: str, kind: str) -> list[Record]:
         return [
-            queries.to_record(row)
+            to_record(row)
             for row in db.execute(f"{queries.RECORDS} ORDER BY key", (queries.tenant_id(db, tenant), kind))
         ]
 
@@ -168,14 +173,3 @@ def _last_seq(db: Connection, owner: int, low: int, high: int, at: int) -> int:
         else:
             high = middle - 1
     return int(result)
-
-
-def _decode_cursor(cursor: str) -> tuple[int, str]:
-    head, _, tail = cursor.partition(".")
-    try:
-        at = int(head, 16)
-        if abs(at) < 2**63:
-            return at, tail
-    except ValueError:
-        pass
-    raise ValidationError(f"invalid cursor {cursor!r}; pass back next_cursor as it came", field="cursor")

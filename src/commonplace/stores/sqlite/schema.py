@@ -126,7 +126,7 @@ def m006_index_merged(db: apsw.Connection) -> None:
 
 
 def m007_add_tokens(db: apsw.Connection) -> None:
-    # Of vectors made before there are none; a reindex makes them. `vector_rows` says what is in the cells.
+    # Of vectors made before there are none; a reindex makes them. `vector_cells` says what is in them.
     for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE name GLOB 'vectors_[0-9]*'").fetchall():
         db.execute(f"ALTER TABLE {table} ADD COLUMN tokens BLOB")
 

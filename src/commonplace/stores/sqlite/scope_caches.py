@@ -18,6 +18,7 @@ from apsw import Connection
 from numpy.typing import NDArray
 
 from commonplace.stores.base import AgentContext, ImportanceDecay, Reach
+from commonplace.stores.row_format import to_memory
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.wire.record import Memory
@@ -231,4 +232,4 @@ class SqliteScopeReads(StorePart):
             best += _best(rows[seen], decay, at, limit + _SPARE)
         best.sort(reverse=True)
         chosen = [mid for _, _, mid in best[: limit + _SPARE]]
-        return decay.order(map(queries.to_memory, queries.rows_in_reach(db, reach, scopes, chosen)), at)[:limit]
+        return decay.order(map(to_memory, queries.rows_in_reach(db, reach, scopes, chosen)), at)[:limit]

@@ -12,13 +12,14 @@ from apsw import Connection
 
 from commonplace.stores import exact_search
 from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
+from commonplace.stores.row_format import to_memory
+from commonplace.stores.row_search import late_scores, rank_rows
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
-from commonplace.stores.sqlite.vector_rows import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
-from commonplace.stores.token_vectors import Codes, QuestionTokens, best_late_scores
+from commonplace.stores.vector_cells import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import MEMORY_TYPES
 
@@ -86,7 +87,7 @@ class SqliteSearch(StorePart):
         def find(db: Connection) -> list[Candidate]:
             return self._search(db, search, scopes)
 
-        if _is_indexed(search.reach):
+        if is_indexed(search.reach):
             found = await self._readers.run(find, before=prefetch)
         else:
             found = await self._readers.run_scan(search.reach.tenant, find, before=prefetch)
@@ -96,9 +97,9 @@ class SqliteSearch(StorePart):
         return found
 
     def _search(self, db: Connection, search: Search, scopes: list[int]) -> list[Candidate]:
-        source, reach = _checked_source(db, search), search.reach
+        source, reach = checked_source(db, search), search.reach
         terms = query_terms(search.text) if search.text else []
-        if not _is_indexed(reach):
+        if not is_indexed(reach):
             return _search_exactly(db, source, search, terms)
         masks, rest = _index_masks(reach)
         scores: _Scores = {}
@@ -112,8 +113,8 @@ class SqliteSearch(StorePart):
                 only_second += self.second.nearest(db, scope, query, search.second)
         only_second = [mid for mid in only_second if mid not in scores]
         scores.update((mid, IndexHit(mid, None, None)) for mid in only_second)
-        by_mid = _candidates(db, reach, scopes, scores, terms)
-        _score_by_rows(db, source, search, {mid: by_mid[mid] for mid in only_second if mid in by_mid})
+        by_mid = candidates_of(db, reach, scopes, scores, terms)
+        score_by_rows(db, source, search, {mid: by_mid[mid] for mid in only_second if mid in by_mid})
         self.second.score_by_rows(db, search, by_mid)
         return list(by_mid.values())
 
@@ -122,22 +123,22 @@ class SqliteSearch(StorePart):
         self, db: Connection, search: Search, ids: Sequence[str], each: int
     ) -> list[list[Candidate]]:
         """Scored from their rows: these few are not worth another pass of the index, which missed them by words."""
-        source, reach = _checked_source(db, search), search.reach
+        source, reach = checked_source(db, search), search.reach
         scopes = queries.scope_ids(db, reach.tenant, reach.agents)
         runs = [mids for scope in scopes for mids in _session_runs(db, scope, ids, each)]
         terms = query_terms(search.text) if search.text else []
         unknown = {mid: IndexHit(mid, None, None) for mids in runs for mid in mids}
-        by_mid = _candidates(db, reach, scopes, unknown, terms)
-        _score_by_rows(db, source, search, by_mid)
+        by_mid = candidates_of(db, reach, scopes, unknown, terms)
+        score_by_rows(db, source, search, by_mid)
         self.second.score_by_rows(db, search, by_mid)
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
 
 
-def _is_indexed(reach: Reach) -> bool:
+def is_indexed(reach: Reach) -> bool:
     return reach.as_of is None and reach.statuses == ("live",)
 
 
-def _checked_source(db: Connection, search: Search) -> RowSource:
+def checked_source(db: Connection, search: Search) -> RowSource:
     source = RowSource(db)
     if search.generation is not None and search.generation != source.generation:
         raise StaleGeneration
@@ -148,7 +149,7 @@ def _checked_source(db: Connection, search: Search) -> RowSource:
     return source
 
 
-def _candidates(
+def candidates_of(
     db: Connection, reach: Reach, scopes: Sequence[int], scores: _Scores, terms: Sequence[int]
 ) -> dict[int, Candidate]:
     """By mid."""
@@ -157,11 +158,11 @@ def _candidates(
     for row in queries.rows_in_reach(db, reach, scopes, list(scores), extra="m.terms, m.mid"):
         _, dense, keyword, late = scores[row[-1]]
         matched = matched_terms(row[-2], wanted)
-        found[row[-1]] = Candidate(queries.to_memory(row), dense, keyword, matched, late)
+        found[row[-1]] = Candidate(to_memory(row), dense, keyword, matched, late)
     return found
 
 
-def _score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dict[int, Candidate]) -> None:
+def score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dict[int, Candidate]) -> None:
     """Fill in the cosine and late interaction of these candidates."""
     if not by_mid or (search.vector is None and search.tokens is None):
         return
@@ -178,7 +179,7 @@ def _score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: di
         for mid, cosine in zip(mids, exact_search.dense_scores(vectors, search.vector).tolist(), strict=True):
             by_mid[mid].dense = None if cosine == -math.inf else cosine
     if search.tokens is not None:
-        for mid, late in zip(mids, _late_scores(search.tokens, tokens), strict=True):
+        for mid, late in zip(mids, late_scores(search.tokens, tokens), strict=True):
             by_mid[mid].late = late
 
 
@@ -215,33 +216,13 @@ def _search_exactly(db: Connection, source: RowSource, search: Search, terms: Se
     # Which table a version lies in changes with later writes; which of equals are among the best must not.
     found.sort(key=lambda row: row[0])
     derived = [(row[-2], vectors_of(row[-1], source.dimension or 0)) for row in found]
-    late = None
-    if (question := search.tokens) is not None:
 
-        def scores(rows: Sequence[int]) -> list[float | None]:
-            kept = _tokens_by_number(db, source.generation, [found[row][-3] for row in rows])
-            return _late_scores(question, [tokens_of(kept.get(found[row][-3]), derived[row][1]) for row in rows])
+    def tokens(places: Sequence[int]) -> list[bytes | None]:
+        kept = _tokens_by_number(db, source.generation, [found[place][-3] for place in places])
+        return [kept.get(found[place][-3]) for place in places]
 
-        late = exact_search.LateLeg(search.depth, scores)
     second = None if search.second is None else _second_scores(db, [row[-3] for row in found], search.second)
-    ranked = exact_search.rank(derived, terms, search.vector, search.limit, late, second)
-    wanted = packed_terms(terms)
-    # Only the best are made memories: of an agent with many, that is what takes the time.
-    return [
-        Candidate(
-            queries.to_memory(found[row]),
-            dense,
-            keyword,
-            matched_terms(found[row][-2], wanted),
-            by_tokens,
-            exact_search.given(second, row),
-        )
-        for row, dense, keyword, by_tokens in ranked
-    ]
-
-
-def _late_scores(question: QuestionTokens, memories: Sequence[Sequence[Codes]]) -> list[float | None]:
-    return best_late_scores(question, [part for parts in memories for part in parts], [*map(len, memories)])
+    return rank_rows(found, derived, search, terms, tokens, second)
 
 
 def _tokens_by_number(db: Connection, generation: int, vids: Sequence[int]) -> dict[int, bytes]:

@@ -13,12 +13,13 @@ from apsw import Connection
 
 from commonplace.stores import exact_search
 from commonplace.stores.base import Candidate, Search, SecondEmbedderInfo, Vectors
+from commonplace.stores.row_format import to_memory
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.files import StoreFiles
 from commonplace.stores.sqlite.index import IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.search import RowSource
-from commonplace.stores.sqlite.vector_rows import to_cells, vectors_of
+from commonplace.stores.vector_cells import to_cells, vectors_of
 from commonplace.wire.record import Memory
 
 _WITHOUT = "LEFT JOIN second_vectors s ON s.vid = m.vid WHERE m.status = 'live' AND s.data IS NULL"
@@ -125,7 +126,7 @@ class SqliteSecondVectors(StorePart):
         for table in ("memories", "versions"):
             where = f"{_WITHOUT} AND m.vid > ? ORDER BY m.vid LIMIT ?"
             rows = db.execute(queries.select(table, extra="m.vid") + where, (after, limit))
-            found += [(row[-1], queries.to_memory(row)) for row in rows]
+            found += [(row[-1], to_memory(row)) for row in rows]
         return sorted(found, key=lambda pair: pair[0])[:limit]
 
     @read

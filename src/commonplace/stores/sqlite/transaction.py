@@ -12,22 +12,14 @@ import apsw
 
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration, Vectors
 from commonplace.stores.graph import Triple, name_key
+from commonplace.stores.row_format import to_json, to_record
 from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, TRIPLE, write_links
 from commonplace.stores.sqlite.page_scrub import DUE
-from commonplace.stores.sqlite.queries import (
-    BY_ALIAS,
-    BY_ID,
-    RECORDS,
-    fetch_memories,
-    marks,
-    to_json,
-    to_record,
-    to_row,
-)
+from commonplace.stores.sqlite.queries import BY_ALIAS, BY_ID, RECORDS, fetch_memories, marks, to_row
 from commonplace.stores.sqlite.schema import VERSION_COLUMNS
 from commonplace.stores.sqlite.sql_where import reach_sql
-from commonplace.stores.sqlite.vector_rows import to_cells
 from commonplace.stores.token_vectors import Codes
+from commonplace.stores.vector_cells import to_cells
 from commonplace.wire.errors import Conflict
 from commonplace.wire.record import Memory, replace_fields
 

@@ -15,8 +15,8 @@ from typing import Any
 import apsw
 
 from commonplace.stores.graph import commit_time
+from commonplace.stores.row_format import RowTypes
 from commonplace.stores.sqlite import schema
-from commonplace.stores.sqlite.cells import RowTypes
 from commonplace.stores.sqlite.connections import explained
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema

@@ -1,0 +1,80 @@
+"""`commonplace export`. Short, as one command is one file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, option
+from commonplace.cli.support.output import plural, size
+from commonplace.cli.support.progress import ProgressBar
+from commonplace.wire.durable import sync_file, sync_folder
+from commonplace.wire.errors import Conflict, ValidationError
+
+commands = Commands()
+
+
+@commands.add("export", agent="Only this agent; every agent where none is named.")
+def export(
+    run: Session,
+    file: Annotated[Path | None, option("--output -o FILE", "Where it goes; stdout where nothing is said.")] = None,
+    user: Annotated[str | None, option("--user NAME", "Only what concerns this user.")] = None,
+    everything: Annotated[bool, option("--all", "Every agent, as where none is named.")] = False,
+    force: Annotated[bool, option("--force", "Replace a file that is there.")] = False,
+) -> Answer | None:
+    """Write memories, their history, statements and palaces to one file that `import` takes.
+
+    \b
+    Example:
+      commonplace export -o everything.jsonl
+      commonplace export --agent assistant -o assistant.jsonl
+      commonplace export --user alice -o alice.jsonl
+    """
+    if everything and (run.agent or user):
+        raise ValidationError("--all is everything: leave --agent and --user out, or leave --all out", field="all")
+    if file is None and run.as_json:
+        raise ValidationError("the export itself would be on stdout: name a file with -o for --json", field="output")
+    target = None if file is None or str(file) == "-" else file.expanduser()
+    if target is not None and target.exists() and not force:
+        raise Conflict(f"{target} is there already; name another file, or replace it with --force")
+    # What one agent is told to use by a variable is no choice of what to carry away.
+    counts = run(_write(run, target, run.agent, user))
+    what = ", ".join(plural(counts[kind], word) for kind, word in _WORDS.items() if counts[kind])
+    shown = f"exported {what or 'nothing'}"
+    if target is None:
+        print(shown, file=sys.stderr)
+        return None
+    return Answer({"path": str(target), "counts": counts}, f"{shown} to {target} ({size(target.stat().st_size)})")
+
+
+_WORDS = {"memory": "memory", "version": "version", "statement": "statement", "palace": "palace"}
+
+
+async def _write(run: Session, target: Path | None, agent: str | None, user: str | None) -> dict[str, Any]:
+    from commonplace.transfer.export_file import ExportFile
+
+    engine = await run.memory.engine()
+    with ProgressBar("exporting") as progress:
+        lines = ExportFile(engine, OPERATOR, agent=agent, user=user, progress=progress)
+        if target is None:
+            async for line in lines.lines():
+                sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+            return dict(lines.counts)
+        # Beside it first: whoever finds the file finds all of it.
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                async for line in lines.lines():
+                    file.write(line)
+                file.flush()
+                sync_file(file.fileno())
+            beside.replace(target)
+            sync_folder(target.parent)
+        except OSError as error:
+            raise ValidationError(f"cannot write {target}: {error.strerror or error}", field="output") from error
+        finally:
+            beside.unlink(missing_ok=True)
+        return dict(lines.counts)

@@ -1,0 +1,141 @@
+"""`commonplace import`: files of our own format and of other products."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from commonplace.cli.support import options, output
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
+from commonplace.cli.support.output import plural
+from commonplace.cli.support.progress import ProgressBar
+from commonplace.wire.errors import ValidationError
+
+if TYPE_CHECKING:
+    from commonplace.transfer.report import ImportReport
+
+commands = Commands()
+
+
+_FORMATS = ("auto", "commonplace", "amp", "chatgpt", "claude", "markdown", "mem0", "server-memory", "trusty")
+
+
+@commands.add("import", existing=False, agent="Whose memory it becomes; else whose the file says, else `default`.")
+def import_(
+    run: Session,
+    files: Annotated[list[Path], argument("FILE…", "A file, a zip or a folder; `-` is an export of ours on stdin.")],
+    format: Annotated[str, option("--format NAME", f"What it is: {', '.join(_FORMATS)}.", *_FORMATS)] = "auto",
+    user: Annotated[str | None, option("--user NAME", "The user it is about, where the file names none.")] = None,
+    approval: options.Approval = False,
+    skip_broken: Annotated[
+        bool, option("--skip-broken", "Import the rest of a file in which something is broken; otherwise nothing is.")
+    ] = False,
+    restore_erased: Annotated[
+        bool, option("--restore-erased", "Of an export of ours: also what was erased here since.")
+    ] = False,
+    dry_run: options.DryRun = False,
+) -> Answer:
+    """Take in an export of ours or of another product; what is here already is left alone.
+
+    \b
+    Example:
+      commonplace import everything.jsonl --dry-run
+      commonplace import chatgpt-export.zip --agent assistant --user alice
+      commonplace import ~/notes --format markdown
+      ssh other commonplace export | commonplace import -
+    """
+    if format not in _FORMATS:
+        raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
+    _ = run.memory  # so that what is begun below is ended with it
+    given = _Options(format, user, approval, skip_broken, restore_erased, dry_run)
+    reports = [run(_import(run, path, given)) for path in files]
+    documents = [{"file": str(path), **report.document()} for path, report in zip(files, reports, strict=True)]
+    return Answer({"files": documents}, lambda: _show(files, reports), run.warnings)
+
+
+@dataclass(slots=True, frozen=True)
+class _Options:
+    format: str
+    user: str | None
+    approval: bool
+    skip_broken: bool
+    restore_erased: bool
+    dry_run: bool
+
+
+async def _import(run: Session, path: Path, given: _Options) -> ImportReport:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, ProgressBar("importing") as progress:
+        try:
+            return await _import_path(run, path, Path(folder), given, progress)
+        except OSError as error:
+            raise ValidationError(f"cannot read {path}: {error.strerror or error}", field="file") from error
+
+
+async def _import_path(run: Session, path: Path, folder: Path, given: _Options, progress: ProgressBar) -> ImportReport:
+    from commonplace.transfer.import_file import import_export, is_export, spool
+    from commonplace.transfer.import_source import Target, detect, import_source
+
+    piped = str(path) == "-"
+    source = spool(sys.stdin.buffer, folder) if piped else path.expanduser()
+    if not source.is_dir():
+        with source.open("rb") as file:
+            ours = given.format == "commonplace" or (given.format == "auto" and is_export(file.read(400)))
+        if ours or (given.format == "auto" and source.stat().st_size == 0):
+            if run.agent is not None or given.user is not None or given.approval:
+                raise ValidationError(
+                    "an export of ours says itself whose memories it holds: leave --agent, --user and --approval out",
+                    field="agent",
+                )
+            return await import_export(
+                await run.memory.engine(), OPERATOR, source, skip_broken=given.skip_broken, dry_run=given.dry_run,
+                restore_erased=given.restore_erased, progress=progress,
+            )  # fmt: skip
+    format = detect(source) if given.format == "auto" else given.format.replace("-", "_")
+    target = Target(run.memory.agent_id, run.agent is not None, given.user, given.approval)
+    return await import_source(
+        await run.memory.engine(), OPERATOR, source, format, target, skip_broken=given.skip_broken,
+        dry_run=given.dry_run, progress=progress,
+    )  # fmt: skip
+
+
+def _show(files: list[Path], reports: list[ImportReport]) -> None:
+    for path, report in zip(files, reports, strict=True):
+        for line in _lines(report.document()):
+            output.line(f"{path}: {line}" if len(files) > 1 else line)
+        for said in _reasons(report):
+            output.note(said)
+
+
+def _lines(report: dict[str, Any]) -> list[str]:
+    would = "would import" if report["dry_run"] else "imported"
+    lines = [f"{would} {_amounts(report['written'])}"]
+    if report["updated"]:
+        lines.append(f"{'would bring' if report['dry_run'] else 'brought'} up to date {_amounts(report['updated'])}")
+    if report["known"]:
+        lines.append(f"here already: {_amounts(report['known'])}")
+    if report["staged"]:
+        lines.append(f"waiting for approval: {plural(report['staged'], 'memory')} (commonplace review list)")
+    return lines
+
+
+def _reasons(report: ImportReport) -> list[str]:
+    said = []
+    for each in report.left_out.as_documents():
+        such = f" ({'; '.join(each['examples'])}{', …' if each['count'] > len(each['examples']) else ''})"
+        said.append(f"left out {each['count']:,}: {each['reason']}{such if each['examples'] else ''}")
+    said += [f"broken, left out: {broken}" for broken in report.broken]
+    if more := report.broken_count - len(report.broken):
+        said.append(f"broken, left out: {more:,} more")
+    if report.redacted:
+        labels = ", ".join(f"{label} ×{count}" for label, count in report.redacted.items())
+        said.append(f"secrets were replaced before they were kept: {labels}")
+    return said
+
+
+def _amounts(counts: dict[str, int]) -> str:
+    named = [plural(counts[kind], kind) for kind in ("memory", "statement", "palace") if counts.get(kind)]
+    return ", ".join(named) or "nothing"

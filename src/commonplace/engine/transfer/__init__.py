@@ -1,0 +1,1 @@
+"""What leaves a store as a file and comes back from one."""

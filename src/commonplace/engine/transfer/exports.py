@@ -1,0 +1,94 @@
+"""What a caller may carry away: exactly what that caller can read, with its history.
+
+What is forgotten, erased, expired, merged away, withheld by a rule or waiting for a reviewer is not readable, and so
+never in an export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from commonplace.engine.core import Core, require_role
+from commonplace.engine.graph.graph import ASSERT
+from commonplace.engine.memory.read import READABLE
+from commonplace.engine.palaces.palaces import Palace, Palaces
+from commonplace.engine.transfer.originals import as_original
+from commonplace.stores.base import Reach
+from commonplace.stores.graph import Triple
+from commonplace.wire.errors import NotFound
+from commonplace.wire.filters import Condition, Where
+from commonplace.wire.record import Memory, Principal
+
+IMPORT = "import"
+_PAGE = 200
+_LEDGER_PAGE = 1000
+
+
+class Exports:
+    def __init__(self, core: Core, palaces: Palaces) -> None:
+        self._core = core
+        self._palaces = palaces
+
+    async def agents(self, who: Principal, agent: str | None = None) -> list[str]:
+        """Whose memories there are to carry away: the one that is named, else all that the caller may use."""
+        if agent is not None:
+            self._core.require(who, agent, "reader")
+        else:
+            require_role(who, "reader")
+        found = {*await self._core.usable_agents(who), *await self._palaces.names(who)}
+        found |= {name for name in await self._stating_agents(who.tenant) if who.may_use(name)}
+        if agent is not None and agent not in found:
+            named = ", ".join(sorted(found)[:10]) or "none at all"
+            raise NotFound(f"there is nothing of agent {agent!r} to export; there are {named}")
+        return [agent] if agent is not None else sorted(name for name in found if self._core.redactor.is_name(name))
+
+    async def count(self, who: Principal, agent: str, user: str | None = None) -> int:
+        return await self._core.primary.count(self._reach(who, agent, user))
+
+    async def memories(self, who: Principal, agent: str, user: str | None = None) -> AsyncIterator[list[Memory]]:
+        """Each memory as its versions, oldest first; memories in order of (created_at, id)."""
+        self._core.require(who, agent, "reader")
+        show = await self._core.policies.reader(who)
+        reach, cursor = self._reach(who, agent, user), None
+        while True:
+            page = await self._core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
+            for memory in page.memories:
+                if show(memory) is None:
+                    continue
+                one = memory.version == 1
+                versions = [memory] if one else await self._core.primary.history(who.tenant, memory.id)
+                seen = [shown for version in versions if (shown := show(version)) is not None]
+                if seen:  # it may have been erased this moment
+                    yield [as_original(version) for version in seen]
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def statements(self, who: Principal, agent: str) -> list[Triple]:
+        """Those of all times, in the order they begin."""
+        self._core.require(who, agent, "reader")
+        found = await self._core.primary.triples(who.tenant, agent)
+        return sorted(await self._core.policies.shown_triples(who, found), key=lambda t: (t.valid_from, t.id))
+
+    async def palace(self, who: Principal, agent: str) -> Palace | None:
+        """What was said of the agent as a palace, if anything was."""
+        if agent not in await self._palaces.names(who):
+            return None
+        found = await self._palaces.get(who, agent)
+        return found if found.description or found.identity else None
+
+    def _reach(self, who: Principal, agent: str, user: str | None) -> Reach:
+        where: Where = () if user is None else (Condition(("user_id",), "eq", user),)
+        return Reach(who.tenant, (agent,), where, statuses=READABLE, now=self._core.clock())
+
+    async def _stating_agents(self, tenant: str) -> set[str]:
+        """Agents of whom something is stated: one without any memory is in no list of agents."""
+        found: set[str] = set()
+        for operation in (ASSERT, IMPORT):
+            after = 0
+            while entries := await self._core.primary.audit(
+                tenant, after=after, limit=_LEDGER_PAGE, operation=operation
+            ):
+                found |= {entry.agent_id for entry in entries}
+                after = entries[-1].n
+        return found

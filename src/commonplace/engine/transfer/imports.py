@@ -1,0 +1,249 @@
+"""Taking in what an export holds: memories with their histories, statements, palaces.
+
+Only an admin of the agent may, because a history says who wrote what and when. Secrets are taken out and rules asked as
+for anything that is written; what is here already is not written again, and what was erased here does not come back
+unless someone says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from commonplace.engine.core import Core
+from commonplace.engine.graph.graph import clean_statement
+from commonplace.engine.ledger import audit
+from commonplace.engine.ledger.rows import version_part
+from commonplace.engine.memory.read import expired
+from commonplace.engine.memory.write import check_draft
+from commonplace.engine.palaces.palaces import Palace, Palaces
+from commonplace.engine.transfer.exports import IMPORT
+from commonplace.engine.transfer.originals import as_imported, as_original, common_versions
+from commonplace.engine.types import Draft, Statement
+from commonplace.stores.base import Entry, Transaction
+from commonplace.stores.graph import Triple
+from commonplace.wire.canonical import content_hash, is_uuid, new_salt
+from commonplace.wire.errors import Conflict, Fault, ValidationError
+from commonplace.wire.record import Memory, Principal, replace_fields
+
+_LEDGER_PAGE = 1000
+_CHANGED_HERE = "a memory with this id is here and says something else; forget that one first, or keep it"
+_ERASED_HERE = "it was erased here"
+_DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("embedding", "created_at"))
+
+
+@dataclass(slots=True, frozen=True)
+class Outcome:
+    """What became of one thing that was to be imported, and why where it was left out."""
+
+    result: Literal["written", "known", "left_out"]
+    reason: str = ""
+    redacted: tuple[str, ...] = ()
+
+
+_KNOWN = Outcome("known")
+
+
+class Imports:
+    def __init__(self, core: Core, palaces: Palaces) -> None:
+        self._core = core
+        self._palaces = palaces
+
+    async def erased_ids(self, who: Principal) -> set[str]:
+        """Everything that was erased here, by what the ledger says; the caller asks once and hands it to `memories`."""
+        found, after = set[str](), 0
+        while entries := await self._core.primary.audit(who.tenant, after=after, limit=_LEDGER_PAGE):
+            for entry in entries:
+                for part in entry.parts:
+                    if part.memory_id is None and part.payload is not None and b'"erased"' in part.payload:
+                        payload = json.loads(part.payload)
+                        found |= {payload["id"]} if payload.get("erased") and "id" in payload else set()
+            after = entries[-1].n
+        return found
+
+    async def memories(
+        self, who: Principal, histories: Sequence[Sequence[Memory]], erased: set[str], *, dry_run: bool = False
+    ) -> list[Outcome]:
+        """Each memory, all its versions or those that are missing here; what is right goes in though others are not."""
+        outcomes: dict[int, Outcome] = {}
+        ready: list[tuple[int, list[Memory], tuple[str, ...]]] = []
+        for i, versions in enumerate(histories):
+            try:
+                if versions[0].id in erased:
+                    raise Conflict(_ERASED_HERE)
+                clean, labels = await self._admit(who, versions)
+                ready.append((i, clean, labels))
+            except Fault as fault:
+                outcomes[i] = Outcome("left_out", fault.message)
+        for batch in [ready] if not dry_run else [[each] for each in ready]:
+            if not batch:
+                continue
+            try:
+                done = await self._write(who, [versions for _, versions, _ in batch], dry_run=dry_run)
+            except Conflict:  # of one, such as an id that another tenant has: the others must not wait for it
+                done = [await self._write_one(who, versions) for _, versions, _ in batch]
+            for (i, _, labels), outcome in zip(batch, done, strict=True):
+                outcomes[i] = replace(outcome, redacted=labels) if outcome.result == "written" else outcome
+        return [outcomes[i] for i in range(len(histories))]
+
+    async def _admit(self, who: Principal, versions: Sequence[Memory]) -> tuple[list[Memory], tuple[str, ...]]:
+        """The versions as they may be kept here, and the labels of secrets that were replaced in them."""
+        last = versions[-1]
+        self._core.require(who, last.agent_id, "admin")
+        if not is_uuid(last.id) or any(v.id != last.id or v.agent_id != last.agent_id for v in versions):
+            raise ValidationError("its versions must have one id, which is a UUID, and one agent_id")
+        if expired(last, self._core.clock()):
+            raise ValidationError("it has expired", field="expires_at")
+        self._core.check_names(id=last.aliases)
+        check_draft(self._core, Draft(**{name: getattr(last, name) for name in _DRAFTED}))
+        kept, labels = list[Memory](), list[str]()
+        for version in versions:
+            clean, found = await self._core.redactor.redact_record_async(replace_fields(version, tenant=who.tenant))
+            labels += found
+            kept.append(await self._core.policies.admit_memory(who, "remember", clean))
+        return kept, tuple(dict.fromkeys(labels))
+
+    async def _write_one(self, who: Principal, versions: list[Memory]) -> Outcome:
+        try:
+            return (await self._write(who, [versions]))[0]
+        except Conflict as conflict:
+            return Outcome("left_out", conflict.message)
+
+    async def _write(
+        self, who: Principal, histories: Sequence[list[Memory]], *, dry_run: bool = False
+    ) -> list[Outcome]:
+        fresh = [[_salted(as_imported(v, n)) for n, v in enumerate(versions, start=1)] for versions in histories]
+
+        async def attempt() -> list[Outcome]:
+            here = [await self._core.primary.history(who.tenant, versions[0].id) for versions in histories]
+            known = [_common(mine, theirs) for mine, theirs in zip(here, histories, strict=True)]
+            if dry_run:
+                return [_foreseen(n, len(versions)) for n, versions in zip(known, histories, strict=True)]
+            missing = [[] if n is None else versions[n:] for n, versions in zip(known, fresh, strict=True)]
+            flat = [version for versions in missing for version in versions]
+            entries = iter(await self._core.make_entries(flat) if flat else ())
+            wanted = [[next(entries) for _ in versions] for versions in missing]
+            return await self._core.transact(
+                who.tenant, lambda tx: [_put(tx, who, n, es) for n, es in zip(known, wanted, strict=True)]
+            )
+
+        return await self._core.retry_on_conflict(attempt)
+
+    async def known(self, who: Principal, agent: str, aliases: Sequence[str]) -> dict[str, Memory]:
+        """Of these ids that a source gave, those that name a memory here, with what it is now."""
+        self._core.require(who, agent, "writer")
+        found = {}
+        for alias in aliases:
+            for memory in await self._core.primary.find_alias(who.tenant, [agent], alias):
+                found[alias] = memory
+        return found
+
+    # statements and palaces
+
+    async def statement(
+        self, who: Principal, triple: Triple, *, dry_run: bool = False, same_id_is_known: bool = False
+    ) -> Outcome:
+        """A statement with its interval and its author, where nothing here speaks of the same time. With
+        `same_id_is_known` whatever has its id is taken for it, as where the source has no times."""
+        try:
+            self._core.require(who, triple.agent_id, "admin")
+            said = Statement(
+                triple.agent_id, triple.subject, triple.predicate, triple.object, triple.confidence, triple.provenance,
+                triple.valid_from,
+            )  # fmt: skip
+            clean = await clean_statement(self._core, who, said)
+        except Fault as fault:
+            return Outcome("left_out", fault.message)
+        names = ("subject", "predicate", "object", "provenance")
+        kept = replace(triple, **{name: getattr(clean, name) for name in names})
+        return await self._core.transact(who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known))
+
+    async def palace(self, who: Principal, palace: Palace, *, dry_run: bool = False) -> Outcome:
+        """What a palace says of itself; what one here says already stays."""
+        try:
+            self._core.require(who, palace.name, "admin")
+            held = await self._palaces.get(who, palace.name) if palace.name in await self._palaces.names(who) else None
+            wanted = [name for name in ("description", "identity") if getattr(palace, name)]
+            if held is not None and all(getattr(held, name) == getattr(palace, name) for name in wanted):
+                return _KNOWN
+            if held is not None and any(getattr(held, name) for name in wanted):
+                return Outcome("left_out", "a palace of this name is here and says something else of itself")
+            if not dry_run:
+                await self._palaces.create(who, palace.name, palace.description)
+                if palace.identity:
+                    await self._palaces.set_identity(who, palace.name, palace.identity)
+        except Fault as fault:
+            return Outcome("left_out", fault.message)
+        return Outcome("written")
+
+
+def _common(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:
+    return common_versions([as_original(version) for version in here], there) if here else 0
+
+
+def _foreseen(known: int | None, versions: int) -> Outcome:
+    if known is None:
+        return Outcome("left_out", _CHANGED_HERE)
+    return _KNOWN if known == versions else Outcome("written")
+
+
+def _salted(memory: Memory) -> Memory:
+    salt = new_salt()
+    return replace_fields(memory, content_hash=content_hash(memory.content, salt), salt=salt)
+
+
+def _put(tx: Transaction, who: Principal, known: int | None, entries: Sequence[Entry]) -> Outcome:
+    """Write the versions that are missing, with one entry of the ledger; checked before the first of them is put, as
+    others' memories share this transaction."""
+    if known is None:
+        return Outcome("left_out", _CHANGED_HERE)
+    if not entries:
+        return _KNOWN
+    last = entries[-1].memory
+    held = tx.get(last.id)
+    if (held.version if held else 0) != known:
+        return Outcome("left_out", "it was changed here while it was imported; import it again")
+    for alias in last.aliases if last.status in ("live", "archived") else ():
+        if not _is_free(tx, last, alias):
+            return Outcome("left_out", f"its other id {alias!r} names another memory here")
+    parts = []
+    for number, entry in enumerate(entries, start=known):
+        # What an earlier version was called may name another memory by now.
+        aliases = [alias for alias in entry.memory.aliases if _is_free(tx, last, alias)]
+        numbered = replace_fields(entry.memory, version=number, aliases=aliases)
+        parts.append(version_part(tx.put(replace(entry, memory=numbered))))
+    recalled_at = last.last_recalled_at
+    for _ in range(last.recalls if held is None and recalled_at is not None else 0):
+        tx.count_recalls([last.id], recalled_at or 0)
+    audit.append(tx, who, IMPORT, last.agent_id, parts)
+    return Outcome("written")
+
+
+def _is_free(tx: Transaction, memory: Memory, alias: str) -> bool:
+    holder = tx.by_alias(memory.agent_id, alias)
+    return holder is None or holder.id == memory.id
+
+
+def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, same_id_is_known: bool) -> Outcome:
+    held = tx.triple(triple.id)
+    if held is not None:
+        return (
+            _KNOWN
+            if held == triple or same_id_is_known
+            else Outcome("left_out", "a statement with this id is here and differs")
+        )
+    line = (triple.agent_id, triple.subject, triple.predicate)
+    after = tx.triple_after(*line, triple.valid_from)
+    overlaps = after is not None and (triple.valid_to is None or after.valid_from < triple.valid_to)
+    if not triple.empty and (overlaps or tx.triple_at(*line, triple.valid_from) is not None):
+        return Outcome("left_out", f"something else is stated here of {triple.subject!r} at that time")
+    if not dry_run:
+        tx.put_triple(triple)
+        said = {name: getattr(triple, name) for name in ("subject", "predicate", "object", "confidence")}
+        said |= {"valid_from": triple.valid_from, "valid_to": triple.valid_to, "asserted_by": triple.asserted_by}
+        said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
+        said |= {} if triple.provenance is None else {"provenance": triple.provenance}
+        audit.append(tx, who, IMPORT, triple.agent_id, [audit.part(triple.id, said)])
+    return Outcome("written")

@@ -1,0 +1,30 @@
+"""PostgreSQL with pgvector as the primary: for several servers on one database, and for more than one machine holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commonplace.wire.errors import OperatorActionRequired
+from commonplace.wire.record import Clock, system_clock
+
+if TYPE_CHECKING:
+    from commonplace.stores.base import StoreSettings
+    from commonplace.stores.postgres.store import PostgresStore
+
+__all__ = ["open_url"]
+
+
+def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
+    """`postgresql://user:password@host:port/database?schema=commonplace&pool=8`, or with several hosts.
+
+    All of libpq's parameters may be given, too.
+    """
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise OperatorActionRequired(
+            f"postgresql:// needs the package psycopg ({error})", hint="pip install 'commonplace-memory[postgresql]'"
+        ) from error
+    from commonplace.stores.postgres.store import PostgresStore
+
+    return PostgresStore(url, clock)

@@ -1,0 +1,81 @@
+"""Where a database is, from the URL of a store: what is ours in it and what is libpq's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from commonplace.wire.errors import ValidationError
+
+SCHEMA, POOL = "commonplace", 8
+_EXAMPLE = "postgresql://alice:secret@db.example.com:5432/memories"
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_MAX_POOL = 100
+
+#: What libpq is told where the URL says nothing. A host that only reads is not the one to write to: with several hosts
+#: this finds whichever was promoted. The rest notices within seconds that a host is gone.
+_DEFAULTS = {
+    "target_session_attrs": "read-write",
+    "connect_timeout": "5",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+    "application_name": "commonplace",
+}
+
+
+@dataclass(slots=True, frozen=True)
+class Address:
+    parameters: dict[str, Any]  # of libpq
+    schema: str
+    pool: int
+
+    def __str__(self) -> str:
+        """For messages: without user and password."""
+        hosts = str(self.parameters.get("host") or "localhost").split(",")
+        ports = (str(self.parameters.get("port") or "5432").split(",") * len(hosts))[: len(hosts)]
+        places = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
+        return f"PostgreSQL at {places}/{self.parameters.get('dbname') or ''}"
+
+    @property
+    def user(self) -> str:
+        return str(self.parameters.get("user") or "")
+
+
+def parse_address(url: str) -> Address:
+    try:
+        parts = urlsplit(url)
+        query = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError as error:
+        raise _wrong(str(error)) from None
+    ours = {name: value for name, value in query if name in ("schema", "pool")}
+    rest = urlencode([(name, value) for name, value in query if name not in ours])
+    try:
+        given = conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else ""))
+    except psycopg.ProgrammingError as error:
+        raise _wrong(" ".join(str(error).split())) from None
+    if not given.get("dbname"):
+        raise _wrong("it names no database")
+    if not all(port.isdecimal() for port in str(given.get("port") or "5432").split(",") if port):
+        raise _wrong(f"{given['port']!r:.80} is no port")
+    schema, pool = ours.get("schema", SCHEMA), ours.get("pool", str(POOL))
+    if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
+        raise _wrong(f"schema must be a plain name of small letters, digits and _, not {schema!r:.80}")
+    if not pool.isdecimal() or not 1 <= int(pool) <= _MAX_POOL:
+        raise _wrong(f"pool must be a number of connections from 1 to {_MAX_POOL}, not {pool!r:.80}")
+    # Compiling a plan takes longer than running any of ours; and a filtered search must not end with the first few.
+    ours_first = f"-c search_path={schema},public -c jit=off -c hnsw.iterative_scan=strict_order"
+    options = f"{ours_first} {given.get('options') or ''}".rstrip()
+    return Address({**_DEFAULTS, **given, "options": options}, schema, int(pool))
+
+
+def _wrong(why: str) -> ValidationError:
+    return ValidationError(
+        f"this is no address of a PostgreSQL database: {why}", hint=f"write for example {_EXAMPLE}", field="store"
+    )

@@ -1,0 +1,127 @@
+"""The tables, and the numbered steps that made them. A step, once released, is never edited.
+
+Everything is found by scope first, which is one agent of one tenant, so that tables may be partitioned or distributed
+by it. Names that may be long are indexed by their digest: an index row of PostgreSQL holds no more than 2.7 kB.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from commonplace.stores.row_format import STORED_FIELDS
+
+if TYPE_CHECKING:
+    from commonplace.stores.postgres.connections import Session
+
+_TYPES = {
+    "seq": "bigint NOT NULL", "version": "integer NOT NULL", "confidence": "double precision NOT NULL",
+    "importance": "double precision", "created_at": "bigint NOT NULL", "updated_at": "bigint NOT NULL",
+    "expires_at": "bigint", "event_time": "bigint", "demotion": "double precision NOT NULL", "salt": "bytea NOT NULL",
+    **dict.fromkeys(("tags", "metadata", "provenance", "privacy", "supersedes", "aliases"), "json"),
+    **dict.fromkeys(("id", "status", "type", "kind", "content", "content_hash"), 'text COLLATE "C" NOT NULL'),
+}  # fmt: skip
+_TEXT = 'text COLLATE "C"'  # compared as code points, like everywhere else
+_STORED = ", ".join(f"{name} {_TYPES.get(name, _TEXT)}" for name in STORED_FIELDS)
+#: The columns of one version of a memory, in both `memories` (current) and `versions` (earlier).
+VERSION_COLUMNS = ("vid", "scope_id", *STORED_FIELDS, "terms")
+_VERSION_DDL = f"vid bigint NOT NULL, scope_id integer NOT NULL, {_STORED}, terms bytea NOT NULL"
+
+
+def m001_create_tables(db: Session) -> None:
+    db.execute(f"""
+CREATE TABLE meta(key {_TEXT} PRIMARY KEY, number bigint, name {_TEXT});
+CREATE TABLE tenants(
+  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name {_TEXT} NOT NULL UNIQUE, seq bigint NOT NULL DEFAULT 0,
+  at bigint NOT NULL DEFAULT 0, audit_n bigint NOT NULL DEFAULT 0, audit_hash {_TEXT} NOT NULL DEFAULT '')
+  WITH (fillfactor = 50);
+-- What BM25 needs of a scope is counted here as it changes: live memories, and the words in them.
+CREATE TABLE scopes(
+  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant_id integer NOT NULL, agent_id {_TEXT} NOT NULL,
+  documents bigint NOT NULL DEFAULT 0, words bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX scopes_by_agent ON scopes(tenant_id, md5(agent_id));
+-- Numbers of memories and versions, taken in blocks by whoever holds a tenant's lock: within a tenant they ascend.
+CREATE SEQUENCE numbers INCREMENT BY 256;
+
+CREATE TABLE memories(mid bigint PRIMARY KEY, {_VERSION_DDL});
+CREATE UNIQUE INDEX memories_by_id ON memories(id);
+CREATE INDEX memories_by_time ON memories(scope_id, created_at, id);
+CREATE INDEX memories_by_user ON memories(scope_id, md5(user_id)) WHERE user_id IS NOT NULL;
+CREATE INDEX memories_by_session ON memories(scope_id, md5(session_id), mid) WHERE session_id IS NOT NULL;
+CREATE INDEX memories_by_speaker ON memories(scope_id, md5(speaker)) WHERE speaker IS NOT NULL AND status = 'live';
+CREATE INDEX memories_superseding ON memories(scope_id) WHERE supersedes IS NOT NULL;
+CREATE INDEX memories_shared ON memories(scope_id) WHERE privacy IS NOT NULL;
+CREATE INDEX memories_merged ON memories(scope_id, md5(merged_into), created_at, id) WHERE merged_into IS NOT NULL;
+CREATE INDEX memories_by_vid ON memories(vid);
+CREATE TABLE versions(mid bigint NOT NULL, ended_seq bigint NOT NULL, {_VERSION_DDL});
+CREATE INDEX versions_by_memory ON versions(mid, version);
+CREATE INDEX versions_by_scope ON versions(scope_id, ended_seq);
+CREATE INDEX versions_by_vid ON versions(vid);
+CREATE TABLE erasures(scope_id integer, seq bigint, mid bigint NOT NULL, id {_TEXT} NOT NULL,
+  PRIMARY KEY(scope_id, seq));
+CREATE TABLE aliases(scope_id integer NOT NULL, alias {_TEXT} NOT NULL, mid bigint NOT NULL);
+CREATE UNIQUE INDEX aliases_by_name ON aliases(scope_id, md5(alias));
+CREATE INDEX aliases_by_memory ON aliases(mid);
+CREATE TABLE recalls(mid bigint PRIMARY KEY, recalls bigint NOT NULL, last_recalled_at bigint NOT NULL);
+
+-- The words of live memories: `code` (commonplace.stores.text.code) is read from the index alone.
+CREATE TABLE postings(scope_id integer, term bigint, mid bigint, code smallint NOT NULL,
+  CONSTRAINT postings_by_term PRIMARY KEY(scope_id, term, mid) INCLUDE (code));
+
+CREATE TABLE audit(
+  tenant_id integer, n bigint, at bigint NOT NULL, seq bigint NOT NULL, operation {_TEXT} NOT NULL,
+  agent_id {_TEXT} NOT NULL, principal {_TEXT} NOT NULL, payload_hash {_TEXT} NOT NULL, previous {_TEXT} NOT NULL,
+  hash {_TEXT} NOT NULL, PRIMARY KEY(tenant_id, n));
+CREATE TABLE audit_parts(
+  tenant_id integer, n bigint, i integer, memory_id {_TEXT}, payload bytea, salt bytea, hash {_TEXT} NOT NULL,
+  PRIMARY KEY(tenant_id, n, i));
+CREATE INDEX audit_parts_by_memory ON audit_parts(tenant_id, md5(memory_id)) WHERE memory_id IS NOT NULL;
+-- Entries before which the clock was set back: between two of them, times never decrease.
+CREATE TABLE clock_leaps(tenant_id integer, n bigint, PRIMARY KEY(tenant_id, n));
+
+CREATE TABLE records(tenant_id integer NOT NULL, kind {_TEXT} NOT NULL, key {_TEXT} NOT NULL, value json NOT NULL,
+  about json);
+CREATE UNIQUE INDEX records_by_key ON records(tenant_id, kind, md5(key));
+CREATE TABLE record_subjects(tenant_id integer NOT NULL, memory_id {_TEXT} NOT NULL, kind {_TEXT} NOT NULL,
+  key {_TEXT} NOT NULL);
+CREATE INDEX record_subjects_by_memory ON record_subjects(tenant_id, md5(memory_id));
+CREATE INDEX record_subjects_by_record ON record_subjects(tenant_id, kind, md5(key));
+
+-- A `key` of a statement is a name as it is compared when the graph is walked.
+CREATE TABLE triples(
+  tid bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id {_TEXT} NOT NULL UNIQUE, scope_id integer NOT NULL,
+  subject {_TEXT} NOT NULL, predicate {_TEXT} NOT NULL, object {_TEXT} NOT NULL, subject_key {_TEXT} NOT NULL,
+  object_key {_TEXT} NOT NULL, valid_from bigint NOT NULL, valid_to bigint, confidence double precision NOT NULL,
+  provenance {_TEXT}, asserted_by {_TEXT} NOT NULL, memory_id {_TEXT});
+CREATE INDEX triples_by_subject ON triples(scope_id, md5(subject_key), valid_from);
+CREATE INDEX triples_by_object ON triples(scope_id, md5(object_key), valid_from);
+CREATE INDEX triples_by_memory ON triples(md5(memory_id)) WHERE memory_id IS NOT NULL;
+-- Derived from memories: what each refers to (kind 0, an id or alias) and what it is about (kind 1, a key).
+CREATE TABLE links(scope_id integer NOT NULL, kind smallint NOT NULL, target {_TEXT} NOT NULL, mid bigint NOT NULL);
+CREATE UNIQUE INDEX links_by_target ON links(scope_id, kind, md5(target), mid);
+CREATE INDEX links_by_memory ON links(mid);
+
+CREATE TABLE second_vectors(vid bigint PRIMARY KEY, data bytea NOT NULL);
+-- Scopes whose vectors are so many that a table of parts has a graph of them.
+CREATE TABLE vector_indexes(parts {_TEXT}, scope_id integer, ready boolean NOT NULL, PRIMARY KEY(parts, scope_id));
+""")
+    db.execute(f"CREATE TABLE vectors_1({VECTOR_COLUMNS})")
+    db.execute("INSERT INTO meta(key, name) VALUES('store_id', %s)", (str(uuid.uuid4()),))
+    db.execute("INSERT INTO meta(key, number) VALUES('generation', 1)")
+
+
+#: Of one table per embedder generation, so that a new one is filled beside the old and takes its place at once.
+#: `vector_cells` says what is in them. A table `parts_N` beside it has the vectors of live memories, for the search.
+VECTOR_COLUMNS = "vid bigint PRIMARY KEY, data bytea, tokens bytea"
+
+
+def create_parts(db: Session, name: str, dimension: int) -> None:
+    """The searchable vectors of live memories, one row for each part of a memory."""
+    db.execute(
+        f"CREATE TABLE IF NOT EXISTS {name}(scope_id integer, mid bigint, part integer, "
+        f"embedding halfvec({dimension}) NOT NULL, PRIMARY KEY(scope_id, mid, part))"
+    )
+
+
+MIGRATIONS = (m001_create_tables,)
+VERSION = len(MIGRATIONS)

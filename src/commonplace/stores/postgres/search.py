@@ -1,0 +1,319 @@
+"""The search: each leg names the best it finds in the tables, and these few are scored exactly from their rows.
+
+By meaning, a scope's vectors are compared one by one while they are few, and by an HNSW graph of that scope alone when
+they are many (see `vector_indexes`). By words, BM25 is added up from the postings in one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from commonplace.stores import exact_search, text
+from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
+from commonplace.stores.postgres import queries
+from commonplace.stores.postgres.connections import Rows, Session, StorePart, read
+from commonplace.stores.postgres.sql_where import reach_sql
+from commonplace.stores.postgres.transaction import halfvec
+from commonplace.stores.row_format import MEMORY_FIELDS, to_memory
+from commonplace.stores.row_search import late_scores, rank_rows
+from commonplace.stores.text import matched_terms, packed_terms, query_terms
+from commonplace.stores.vector_cells import tokens_of, vectors_of
+
+#: Up to so many memories of a scope are compared one by one, also where a filter leaves no more of a larger one.
+EXACT = 10_000
+#: Beyond what is asked for: vectors are searched at half precision, and several may be of one memory.
+_SPARE = 8
+_MOST_SCANNED = 100_000  # of a graph's nodes, where a filter passes few
+
+_WIDTH = len(MEMORY_FIELDS)
+_SCOPES = (
+    "SELECT s.id, s.documents, s.words, "
+    "ARRAY(SELECT i.parts FROM vector_indexes i WHERE i.scope_id = s.id AND i.ready) "
+    "FROM scopes s JOIN tenants t ON t.id = s.tenant_id WHERE t.name = %s "
+    "AND md5(s.agent_id) = ANY(ARRAY(SELECT md5(w) FROM unnest(%s::text[]) w)) AND s.agent_id = ANY(%s::text[])"
+)
+_BY_WORDS = """
+WITH p AS MATERIALIZED (SELECT term, mid, code FROM postings WHERE scope_id = %s AND term = ANY(%s::bigint[])),
+  n AS (SELECT term, count(*) AS containing FROM p GROUP BY term),
+  best AS (
+    SELECT p.mid FROM p JOIN n USING (term) {join}
+    GROUP BY p.mid
+    ORDER BY sum(ln(1 + greatest(%s - containing + 0.5, 0.5) / (containing + 0.5)) * (%s::float8[])[code + 1]) DESC,
+      p.mid LIMIT %s)
+SELECT true, term, containing FROM n UNION ALL SELECT false, mid, 0 FROM best
+"""
+_JOIN = "JOIN memories m ON m.mid = p.mid LEFT JOIN recalls r ON r.mid = m.mid WHERE {seen}"
+#: Materialised, so that no graph is asked where all are to be compared.
+_ONE_BY_ONE = """
+WITH d AS MATERIALIZED (SELECT p.mid, p.embedding <#> %s::text::halfvec AS distance FROM {table} p {join})
+SELECT mid FROM d GROUP BY mid ORDER BY min(distance), mid LIMIT %s
+"""
+
+
+@dataclass(slots=True, frozen=True)
+class _Scope:
+    id: int
+    documents: int
+    words: int
+    graphs: Sequence[str]  # the tables of parts that have one of this scope
+
+
+@dataclass(slots=True, frozen=True)
+class _View:
+    """What a search needs to know of the store, read in its transaction."""
+
+    generation: int
+    dimension: int
+    second_dimension: int  # 0 where there are no second vectors to search by
+
+    @classmethod
+    def of(cls, db: Session, search: Search) -> _View:
+        meta = queries.read_meta(db)
+        generation = meta["generation"]
+        if search.generation is not None and search.generation != generation:
+            raise StaleGeneration
+        second = queries.second_embedder_of(meta)
+        ready = second if second and second.ready else None
+        if search.second_generation is not None and search.second_generation != (ready.generation if ready else 0):
+            raise StaleGeneration
+        return cls(generation, meta.get("dimension") or 0, ready.dimension if ready else 0)
+
+
+class PostgresSearch(StorePart):
+    async def search(self, search: Search) -> list[Candidate]:
+        def find(db: Session) -> list[Candidate]:
+            return _search(db, search)
+
+        if _is_indexed(search.reach):
+            return await self._readers.run(find)
+        return await self._readers.run_scan(search.reach.tenant, find)
+
+    @read
+    def neighbours_in_session(
+        self, db: Session, search: Search, ids: Sequence[str], each: int
+    ) -> list[list[Candidate]]:
+        view, reach = _View.of(db, search), search.reach
+        scopes = queries.scope_ids(db, reach.tenant, reach.agents)
+        runs = _session_runs(db, scopes, ids, each)
+        terms = query_terms(search.text) if search.text else []
+        mids = sorted({mid for run in runs for mid in run})
+        by_mid = _score(search, terms, view, _rows(db, view, reach, scopes, mids))
+        return [[by_mid[mid] for mid in run if mid in by_mid] for run in runs]
+
+
+def _is_indexed(reach: Reach) -> bool:
+    return reach.as_of is None and reach.statuses == ("live",)
+
+
+def _search(db: Session, search: Search) -> list[Candidate]:
+    view, reach = _View.of(db, search), search.reach
+    terms = query_terms(search.text) if search.text else []
+    if search.limit <= 0:
+        return []
+    if not _is_indexed(reach):
+        return _search_the_past(db, view, search, terms)
+    names = list(reach.agents)
+    scopes = [_Scope(*row) for row in db.rows(_SCOPES, (reach.tenant, names, names))]
+    return [found for scope in scopes if scope.documents for found in _search_scope(db, view, scope, search, terms)]
+
+
+def _search_scope(db: Session, view: _View, scope: _Scope, search: Search, terms: Sequence[int]) -> list[Candidate]:
+    # What has expired is rare: the legs look at rows only where there are conditions, or where some had expired.
+    for checked in (bool(search.reach.where), True):
+        legs = _Legs(db, view, scope, search, checked)
+        containing, found = legs.by_words(terms)
+        found |= legs.by_meaning()
+        rows = _rows(db, view, search.reach, [scope.id], sorted(found))
+        if checked or len(rows) == len(found):
+            break
+    derived = [(row[_WIDTH + 1], vectors_of(row[_WIDTH + 2], view.dimension)) for row in rows]
+    second = None
+    if search.second is not None:
+        held = [vectors_of(row[_WIDTH + 4], view.second_dimension) for row in rows]
+        second = exact_search.dense_scores(held, search.second)
+    statistics = exact_search.Statistics(scope.documents, scope.words, containing)
+
+    def tokens(places: Sequence[int]) -> list[bytes | None]:
+        return [rows[place][_WIDTH + 3] for place in places]
+
+    return rank_rows(rows, derived, search, terms, tokens, second, statistics)
+
+
+class _Legs:
+    """The numbers of the memories that each leg finds best in one scope."""
+
+    def __init__(self, db: Session, view: _View, scope: _Scope, search: Search, checked: bool) -> None:
+        self._db, self._view, self._scope, self._search = db, view, scope, search
+        self._depth = search.limit if search.tokens is None else max(search.depth, search.limit)
+        self._checked = checked  # whether rows are looked at, so that only what is in reach counts
+        seen, self._values = reach_sql(search.reach)
+        self._join = _JOIN.format(seen=seen) if checked else ""
+        if not checked:
+            self._values = []
+
+    def by_words(self, terms: Sequence[int]) -> tuple[dict[int, int], set[int]]:
+        """How many have each term, and the best."""
+        if not terms:
+            return {}, set()
+        signed = np.array(terms, np.uint64).view(np.int64).tolist()
+        unsigned = dict(zip(signed, terms, strict=True))
+        table = text.impact_table(self._scope.words / max(self._scope.documents, 1)).tolist()
+        values = (self._scope.id, signed, *self._values, self._scope.documents, table, self._depth + _SPARE)
+        found = self._db.rows(_BY_WORDS.format(join=self._join), values)
+        containing = {unsigned[term]: count for of_term, term, count in found if of_term}
+        return containing, {mid for of_term, mid, _ in found if not of_term}
+
+    def by_meaning(self) -> set[int]:
+        search, view, found = self._search, self._view, set()
+        if search.vector is not None and view.dimension == len(search.vector):
+            found |= self._nearest(f"parts_{view.generation}", search.vector)
+        if search.second is not None and view.second_dimension == len(search.second):
+            found |= self._nearest("second_parts", search.second)
+        return found
+
+    def _nearest(self, table: str, vector: Vectors) -> set[int]:
+        if table not in self._scope.graphs or self._scope.documents <= EXACT:
+            return self._one_by_one(table, vector)
+        if self._checked and (few := self._few_in_reach()) is not None:
+            return self._one_by_one(table, vector, few)
+        return self._by_graph(table, vector)
+
+    def _one_by_one(self, table: str, vector: Vectors, mids: list[int] | None = None) -> set[int]:
+        values: list[Any] = [halfvec(vector)]
+        if mids is not None:
+            join = "WHERE p.scope_id = %s AND p.mid = ANY(%s)"
+            values += [self._scope.id, mids]
+        else:
+            join = f"{self._join or 'WHERE true'} AND p.scope_id = %s"
+            values += [*self._values, self._scope.id]
+        found = self._db.rows(_ONE_BY_ONE.format(table=table, join=join), (*values, self._depth + _SPARE))
+        return {mid for (mid,) in found}
+
+    def _few_in_reach(self) -> list[int] | None:
+        """All that the filter passes; None when they are too many to compare one by one."""
+        seen, values = reach_sql(self._search.reach)
+        sql = f"SELECT m.mid FROM memories m LEFT JOIN recalls r ON r.mid = m.mid WHERE m.scope_id = %s AND {seen}"
+        found = [mid for (mid,) in self._db.rows(f"{sql} LIMIT %s", (self._scope.id, *values, EXACT + 1))]
+        return None if len(found) > EXACT else found
+
+    def _by_graph(self, table: str, vector: Vectors) -> set[int]:
+        wanted = 2 * self._depth + _SPARE
+        ahead = {
+            "hnsw.ef_search": min(max(4 * self._depth, 200), 1000),
+            "hnsw.max_scan_tuples": _MOST_SCANNED,
+            # The planner does not know what a graph is for: anything but it would sort every row.
+            "enable_seqscan": "off",
+            "enable_bitmapscan": "off",
+            "enable_sort": "off",
+        }
+        for name, value in ahead.items():
+            self._db.execute(f"SET LOCAL {name} = {value}")
+        where = ""
+        if self._checked:
+            join = self._join.removeprefix("JOIN memories m ON m.mid = p.mid ").replace(
+                "WHERE ", "WHERE m.mid = p.mid AND ", 1
+            )
+            where = f"AND EXISTS (SELECT 1 FROM memories m {join})"
+        # The scope is part of the statement: a graph of one scope is only used where it is known which is meant.
+        sql = (
+            f"SELECT p.mid FROM {table} p WHERE p.scope_id = {self._scope.id} {where} "
+            "ORDER BY p.embedding <#> %s::text::halfvec LIMIT %s"
+        )
+        found = self._db.rows(sql, (*self._values, halfvec(vector), wanted))
+        for name in ahead:
+            self._db.execute(f"SET LOCAL {name} TO DEFAULT")
+        return set(list(dict.fromkeys(mid for (mid,) in found))[: self._depth + _SPARE])
+
+
+def _rows(db: Session, view: _View, reach: Reach, scopes: Sequence[int], mids: Sequence[int]) -> Rows:
+    """Those of `mids` that the reach admits, with (mid, terms, vectors, tokens, second vectors) at their end: whatever
+    an index says, nothing else gets out."""
+    if not mids:
+        return []
+    seen, values = reach_sql(reach)
+    second = "x.data" if view.second_dimension else "NULL::bytea"
+    extra = f"m.mid, m.terms, v.data, v.tokens, {second}"
+    join = f"LEFT JOIN vectors_{view.generation} v ON v.vid = m.vid "
+    join += "LEFT JOIN second_vectors x ON x.vid = m.vid " if view.second_dimension else ""
+    where = f"WHERE m.mid = ANY(%s) AND m.scope_id = ANY(%s) AND {seen} ORDER BY m.mid"
+    return db.rows(queries.select("memories", extra) + join + where, (list(mids), list(scopes), *values))
+
+
+def _score(search: Search, terms: Sequence[int], view: _View, rows: Rows) -> dict[int, Candidate]:
+    """Every one of these rows as a candidate, without a score by words; by its number."""
+    wanted = packed_terms(terms)
+    vectors = [vectors_of(row[_WIDTH + 2], view.dimension) for row in rows]
+    dense = None if search.vector is None else exact_search.dense_scores(vectors, search.vector)
+    late: Sequence[float | None] = [None] * len(rows)
+    if search.tokens is not None:
+        kept = [tokens_of(row[_WIDTH + 3], held) for row, held in zip(rows, vectors, strict=True)]
+        late = late_scores(search.tokens, kept)
+    second = None
+    if search.second is not None:
+        held = [vectors_of(row[_WIDTH + 4], view.second_dimension) for row in rows]
+        second = exact_search.dense_scores(held, search.second)
+    return {
+        row[_WIDTH]: Candidate(
+            to_memory(row),
+            exact_search.given(dense, i),
+            None,
+            matched_terms(row[_WIDTH + 1], wanted),
+            late[i],
+            exact_search.given(second, i),
+        )
+        for i, row in enumerate(rows)
+    }
+
+
+def _search_the_past(db: Session, view: _View, search: Search, terms: Sequence[int]) -> list[Candidate]:
+    """Every version the reach sees, scored one by one: for instants in the past, which no index holds."""
+    found: Rows = []
+    for table, condition, values in queries.versions_in_reach(db, search.reach):
+        join = f"LEFT JOIN vectors_{view.generation} v ON v.vid = m.vid"
+        sql = f"{queries.select(table, extra='m.vid, m.terms, v.data')} {join} WHERE {condition}"
+        found += db.rows(sql, values)
+    # Which table a version lies in changes with later writes; which of equals are among the best must not.
+    found.sort(key=lambda row: str(row[0]))
+    derived = [(row[_WIDTH + 1], vectors_of(row[_WIDTH + 2], view.dimension)) for row in found]
+
+    def cells(column: str, table: str, vids: Sequence[int]) -> dict[int, bytes]:
+        sql = f"SELECT vid, {column} FROM {table} WHERE vid = ANY(%s) AND {column} IS NOT NULL"
+        return dict(db.rows(sql, (list(vids),)))
+
+    def tokens(places: Sequence[int]) -> list[bytes | None]:
+        vids = [found[place][_WIDTH] for place in places]
+        kept = cells("tokens", f"vectors_{view.generation}", vids)
+        return [kept.get(vid) for vid in vids]
+
+    second = None
+    if search.second is not None:
+        vids = [row[_WIDTH] for row in found]
+        held = cells("data", "second_vectors", vids)
+        second = exact_search.dense_scores([vectors_of(held.get(v), len(search.second)) for v in vids], search.second)
+    return rank_rows(found, derived, search, terms, tokens, second)
+
+
+def _session_runs(db: Session, scopes: Sequence[int], ids: Sequence[str], each: int) -> list[list[int]]:
+    """Numbers of live memories, in the order written: these and up to `each` around them in their sessions."""
+    beside = (
+        "SELECT mid FROM memories WHERE scope_id = n.scope_id AND md5(session_id) = md5(n.session_id) "
+        "AND session_id = n.session_id AND status = 'live' AND mid {} n.mid ORDER BY mid {} LIMIT %s"
+    )
+    sql = (
+        "SELECT n.scope_id, n.session_id, n.mid, ARRAY(SELECT mid FROM ("
+        f"({beside.format('<', 'DESC')}) UNION ALL ({beside.format('>', 'ASC')})) b) "
+        "FROM memories n WHERE n.id = ANY(%s::text[]) AND n.scope_id = ANY(%s) AND n.session_id IS NOT NULL "
+        "ORDER BY n.scope_id, n.session_id, n.mid"
+    )
+    runs: list[tuple[tuple[int, str], set[int]]] = []
+    for scope, session, mid, around in db.rows(sql, (each, each, list(ids), list(scopes))):
+        run = {mid, *around}
+        if runs and runs[-1][0] == (scope, session) and runs[-1][1] & run:  # within reach of the one before
+            runs[-1][1].update(run)
+        else:
+            runs.append(((scope, session), run))
+    return [sorted(run) for _, run in runs]

@@ -1,0 +1,103 @@
+"""The PostgreSQL store as the engine sees it: put together from its parts, opened and closed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+import psycopg
+
+from commonplace.stores.base import CAPABILITIES, Transaction
+from commonplace.stores.mixins import TransactVerbs
+from commonplace.stores.postgres import schema
+from commonplace.stores.postgres.address import Address, parse_address
+from commonplace.stores.postgres.connections import ReaderPool, Session, fault_of
+from commonplace.stores.postgres.generations import PostgresReindex, PostgresSecondVectors
+from commonplace.stores.postgres.graph import PostgresGraphReads
+from commonplace.stores.postgres.reads import PostgresReads
+from commonplace.stores.postgres.scope_reads import PostgresScopeReads
+from commonplace.stores.postgres.search import PostgresSearch
+from commonplace.stores.postgres.vector_indexes import VectorIndexer
+from commonplace.stores.postgres.writer import Writer
+from commonplace.wire.errors import UnusableStore
+from commonplace.wire.record import Clock, system_clock
+
+T = TypeVar("T")
+
+_MIGRATING = 0x434D504C  # "CMPL": whoever holds this advisory lock changes the tables
+
+
+class PostgresStore(
+    PostgresReads,
+    PostgresSearch,
+    PostgresScopeReads,
+    PostgresGraphReads,
+    PostgresReindex,
+    PostgresSecondVectors,
+    TransactVerbs,
+):
+    """The protocols `Primary`, `LateVectors` and `SecondVectors` of `stores.base`."""
+
+    name = "postgresql"
+    capabilities = CAPABILITIES
+
+    def __init__(self, url: str, clock: Clock = system_clock) -> None:
+        self.address = parse_address(url)
+        prepare_schema(self.address)
+        self._readers = ReaderPool(self.address)
+        self._indexer = VectorIndexer(self.address)
+        self._writer = Writer(self.address, clock, self._indexer.note_commit)
+        self._closing = threading.Lock()
+        self._closed = False
+
+    async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
+        result: T = await self._writer.submit(tenant, work)
+        return result
+
+    async def close(self) -> None:
+        """Finish what is under way."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        self._writer.close()
+        self._indexer.close()
+        self._readers.close()
+
+
+def prepare_schema(address: Address) -> None:
+    """Make the tables, or bring them up to date; of several servers that start at once, one does."""
+    try:
+        session = Session(address)
+        try:
+            if _version(session, address) != schema.VERSION:
+                _migrate(session, address)
+        finally:
+            session.close()
+    except psycopg.Error as error:
+        raise fault_of(error, address, "opened") from error
+
+
+def _migrate(session: Session, address: Address) -> None:
+    session.execute("BEGIN")
+    session.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+    session.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    session.execute(f"CREATE SCHEMA IF NOT EXISTS {address.schema}")
+    session.execute("CREATE TABLE IF NOT EXISTS migrations(version integer PRIMARY KEY)")
+    (done,) = session.one("SELECT coalesce(max(version), 0) FROM migrations")
+    if done > schema.VERSION:
+        raise UnusableStore(
+            f"{address} was written by a newer version (its tables are of version {done}, this one knows "
+            f"{schema.VERSION})",
+            hint="upgrade: pip install --upgrade 'commonplace-memory[postgresql]'",
+        )
+    for number, migrate in enumerate(schema.MIGRATIONS[done:], done + 1):
+        migrate(session)
+        session.execute("INSERT INTO migrations VALUES(%s)", (number,))
+    session.execute("COMMIT")
+
+
+def _version(session: Session, address: Address) -> int:
+    (there,) = session.one("SELECT to_regclass(%s) IS NOT NULL", (f"{address.schema}.migrations",))
+    return int(session.one("SELECT coalesce(max(version), 0) FROM migrations")[0]) if there else 0

@@ -1,0 +1,458 @@
+"""The verbs of one unit of work, on a connection that holds its tenant's lock inside an open transaction.
+
+The lock makes what was looked up stay so until the commit: whether an id, an alias or a scope is there is asked first,
+and no statement fails that was sent ahead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from commonplace.stores import text
+from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration, Vectors
+from commonplace.stores.graph import LINKED, Triple, links_of, name_key
+from commonplace.stores.postgres.connections import Session
+from commonplace.stores.postgres.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES
+from commonplace.stores.postgres.queries import BY_ALIAS, OF_KEY, RECORDS, fetch_memories, marks, to_row
+from commonplace.stores.postgres.schema import VERSION_COLUMNS
+from commonplace.stores.postgres.sql_where import reach_sql
+from commonplace.stores.postgres.text_cells import encode_json
+from commonplace.stores.row_format import to_json, to_record
+from commonplace.stores.token_vectors import Codes
+from commonplace.stores.vector_cells import to_cells, vectors_of
+from commonplace.wire.errors import Conflict
+from commonplace.wire.record import Memory, replace_fields
+
+BLOCK = 256  # numbers that one value of the sequence stands for
+
+_COLUMNS = ", ".join(VERSION_COLUMNS)
+_INSERT = f"INSERT INTO memories(mid, {_COLUMNS}) VALUES(%s, {marks(VERSION_COLUMNS)})"
+_UPDATE = f"UPDATE memories SET {', '.join(f'{c} = %s' for c in VERSION_COLUMNS)} WHERE mid = %s"
+_KEEP = f"INSERT INTO versions(mid, ended_seq, {_COLUMNS}) SELECT mid, %s, {_COLUMNS} FROM memories WHERE mid = %s"
+_VECTOR_NUMBERS = "SELECT vid FROM memories WHERE mid = %s UNION ALL SELECT vid FROM versions WHERE mid = %s"
+_CURRENT = (
+    "SELECT m.mid, m.version, m.scope_id, m.vid, CASE WHEN m.status = 'live' THEN m.terms END, s.tenant_id "
+    "FROM memories m JOIN scopes s ON s.id = m.scope_id WHERE m.id = %s"
+)
+_COUNT = "UPDATE scopes SET documents = documents + %s, words = words + %s WHERE id = %s"
+
+_TRIPLE_COLUMNS = [f.name for f in fields(Triple) if f.name != "agent_id"]
+_triple_values = attrgetter(*_TRIPLE_COLUMNS)
+_PUT_TRIPLE = (
+    f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(_TRIPLE_COLUMNS)}) "
+    f"VALUES(%s, %s, %s, {marks(_TRIPLE_COLUMNS)}) "
+    "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to"
+)
+_NEWEST_FIRST = "ORDER BY t.valid_from DESC, t.tid DESC"
+_NOT_EMPTY = "(t.valid_to IS NULL OR t.valid_to > t.valid_from)"
+
+_AUDIT_COLUMNS = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "previous", "hash")
+_audit_values = attrgetter(*_AUDIT_COLUMNS)
+
+#: Statuses under which an alias still belongs to its memory.
+_HOLDS_ALIAS = ("live", "archived")
+
+
+@dataclass(slots=True)
+class TenantState:
+    """A tenant's counters, kept in hand during a group and written once at its end."""
+
+    id: int
+    seq: int
+    at: int
+    audit_n: int
+    audit_hash: str
+    changed: bool = False
+
+    def copy(self) -> TenantState:
+        return TenantState(self.id, self.seq, self.at, self.audit_n, self.audit_hash, self.changed)
+
+
+@dataclass(slots=True, frozen=True)
+class Embedders:
+    """What the store knows of its embedders while the lock is held."""
+
+    generation: int
+    filling: int | None  # a generation that a reindex is making
+    dimension: int | None
+    second: int  # the generation of the second vectors, 0 where there are none
+    second_dimension: int | None
+
+    @classmethod
+    def of(cls, meta: dict[str, Any]) -> Embedders:
+        return cls(
+            meta["generation"],
+            meta.get("next_generation"),
+            meta.get("dimension"),
+            meta.get("second_generation", 0),
+            meta.get("second_dimension"),
+        )
+
+
+@dataclass(slots=True)
+class _Current:
+    """Where a memory stands: its row, and the words it is found by while it lives."""
+
+    mid: int
+    version: int
+    scope: int
+    vid: int
+    live_terms: bytes | None
+
+
+@dataclass(slots=True)
+class PostgresTransaction:
+    """One caller's work. Writes open a savepoint first when others share the commit."""
+
+    _db: Session
+    _state: TenantState
+    now: int
+    _embedders: Embedders
+    _numbers: list[int]  # free ones, ascending; shared with others of the group
+    _scopes: MutableMapping[tuple[int, str], int]  # the number of each (tenant, agent) met so far
+    _savepoint_due: bool
+    _leapt: bool = False  # whether this commit is dated before the last, which no search by time may walk past
+    savepoint: bool = False
+    wrote: bool = False
+    grown: dict[int, int] = field(default_factory=dict)  # live memories that each scope has more
+
+    @property
+    def seq(self) -> int:
+        return self._state.seq
+
+    def _writing(self) -> None:
+        if self._savepoint_due:
+            self._db.execute("SAVEPOINT work")
+            self._savepoint_due = False
+            self.savepoint = True
+        self.wrote = True
+        self._state.changed = True
+
+    def _next_seq(self) -> int:
+        self._writing()
+        state = self._state
+        state.seq += 1
+        state.at = self.now
+        return state.seq
+
+    def _number(self) -> int:
+        if not self._numbers:
+            (last,) = self._db.one("SELECT nextval('numbers')", ())
+            self._numbers += range(last, last + BLOCK)
+        return self._numbers.pop(0)
+
+    # memories
+
+    def get(self, id: str) -> Memory | None:
+        found = fetch_memories(self._db, "WHERE m.id = %s AND s.tenant_id = %s", (id, self._state.id))
+        return found[0] if found else None
+
+    def find(self, reach: Reach, *, limit: int | None = None) -> list[Memory]:
+        sql, values = reach_sql(reach)
+        scopes = [s for s in (self._scope(agent) for agent in reach.agents) if s is not None]
+        rest = f"WHERE m.scope_id = ANY(%s) AND {sql} ORDER BY m.created_at, m.id LIMIT %s"
+        return fetch_memories(self._db, rest, (scopes, *values, limit))
+
+    def by_alias(self, agent_id: str, alias: str) -> Memory | None:
+        found = fetch_memories(self._db, BY_ALIAS, ([self._scope(agent_id)], alias, alias))
+        return found[0] if found else None
+
+    def put(self, entry: Entry) -> Memory:
+        embedders = self._embedders
+        if entry.vectors is not None and entry.generation != embedders.generation:
+            raise StaleGeneration
+        memory = entry.memory
+        current = self._current(memory.id)
+        self._check_aliases(memory, current)
+        seq = self._next_seq()
+        memory = replace_fields(memory, seq=seq, version=(current.version if current else 0) + 1, updated_at=self.now)
+        scope = self._scope(memory.agent_id, create=True)
+        assert scope is not None
+        mid, vid = current.mid if current else self._number(), self._number()
+        data, tokens = to_cells(entry.vectors, entry.tokens)
+        self._db.execute(f"INSERT INTO vectors_{embedders.generation} VALUES(%s, %s, %s)", (vid, data, tokens))
+        second = entry.second if embedders.second and entry.second_generation == embedders.second else None
+        if second is not None:
+            self._db.execute("INSERT INTO second_vectors VALUES(%s, %s)", (vid, to_cells(second, None)[0]))
+        row = to_row(memory, entry.terms, vid, scope)
+        if current is None:
+            self._db.execute(_INSERT, (mid, *row))
+        else:
+            self._unindex(current)
+            self._db.execute(_KEEP, (seq, mid))
+            self._db.execute(_UPDATE, (*row, mid))
+            for table in ("aliases", "links"):
+                self._db.execute(f"DELETE FROM {table} WHERE mid = %s", (mid,))
+        self._name(scope, mid, memory)
+        if memory.status == "live":
+            self._index_words(scope, mid, entry.terms)
+            self._index_vectors(f"parts_{embedders.generation}", embedders.dimension, scope, mid, data)
+            if second is not None:
+                self._index_vectors("second_parts", embedders.second_dimension, scope, mid, to_cells(second, None)[0])
+        return memory
+
+    def _check_aliases(self, memory: Memory, current: _Current | None) -> None:
+        if not memory.aliases or memory.status not in _HOLDS_ALIAS:
+            return
+        sql = (
+            "SELECT a.alias FROM unnest(%s::text[]) w JOIN aliases a ON md5(a.alias) = md5(w) AND a.alias = w "
+            "WHERE a.scope_id = %s AND a.mid <> %s LIMIT 1"
+        )
+        mine = current.mid if current else -1
+        for (alias,) in self._db.rows(sql, (memory.aliases, self._scope(memory.agent_id), mine)):
+            raise Conflict(f"the id {alias!r} already names another memory of {memory.agent_id}")
+
+    def _name(self, scope: int, mid: int, memory: Memory) -> None:
+        """Its aliases, and what it is linked to."""
+        if memory.aliases and memory.status in _HOLDS_ALIAS:
+            aliases = list(dict.fromkeys(memory.aliases))
+            self._db.execute("INSERT INTO aliases SELECT %s, unnest(%s::text[]), %s", (scope, aliases, mid))
+        if memory.status in LINKED and (found := list(dict.fromkeys(links_of(memory)))):
+            kinds, targets = [kind for kind, _ in found], [target for _, target in found]
+            sql = "INSERT INTO links SELECT %s, kind, target, %s FROM unnest(%s::int[], %s::text[]) w(kind, target)"
+            self._db.execute(sql, (scope, mid, kinds, targets))
+
+    # what a live memory is found by
+
+    def _index_words(self, scope: int, mid: int, terms: bytes) -> None:
+        hashes, counts = text.decode(terms)
+        words = int(counts.sum())
+        if len(hashes):
+            codes = text.code(counts, words)
+            sql = "INSERT INTO postings SELECT %s, term, %s, code FROM unnest(%s::bigint[], %s::int[]) w(term, code)"
+            self._db.execute(sql, (scope, mid, hashes.view(np.int64).tolist(), codes.tolist()))
+        self._db.execute(_COUNT, (1, words, scope))
+        self.grown[scope] = self.grown.get(scope, 0) + 1
+
+    def _index_vectors(self, table: str, dimension: int | None, scope: int, mid: int, data: bytes | None) -> None:
+        vectors = vectors_of(data, dimension or 0)
+        if vectors is not None:
+            sql = f"INSERT INTO {table} SELECT %s, %s, i, v FROM unnest(%s::halfvec[]) WITH ORDINALITY w(v, i)"
+            self._db.execute(sql, (scope, mid, halfvec_array(vectors)))
+
+    def _unindex(self, current: _Current) -> None:
+        if current.live_terms is None:
+            return
+        hashes, counts = text.decode(current.live_terms)
+        where = (current.scope, current.mid)
+        if len(hashes):
+            sql = "DELETE FROM postings WHERE scope_id = %s AND mid = %s AND term = ANY(%s::bigint[])"
+            self._db.execute(sql, (*where, hashes.view(np.int64).tolist()))
+        for table in self._part_tables():
+            self._db.execute(f"DELETE FROM {table} WHERE scope_id = %s AND mid = %s", where)
+        self._db.execute(_COUNT, (-1, -int(counts.sum()), current.scope))
+
+    def _part_tables(self) -> list[str]:
+        embedders = self._embedders
+        first = [f"parts_{embedders.generation}"] if embedders.dimension is not None else []
+        filling = [f"parts_{embedders.filling}"] if embedders.filling is not None else []
+        return [*first, *filling, *(["second_parts"] if embedders.second else [])]
+
+    def add_vectors(
+        self, id: str, number: int, generation: int, vectors: Vectors, tokens: Sequence[Codes] | None
+    ) -> None:
+        """Those of a version that was written without; nothing happens when it is gone."""
+        if generation != self._embedders.generation:
+            raise StaleGeneration
+        current = self._version(id, number)
+        if current is None:
+            return
+        self._next_seq()
+        data, packed = to_cells(vectors, tokens)
+        table = f"vectors_{generation}"
+        self._db.execute(
+            f"INSERT INTO {table} VALUES(%s, %s, %s) ON CONFLICT(vid) DO UPDATE SET data = excluded.data, "
+            f"tokens = excluded.tokens WHERE {table}.data IS NULL",
+            (number, data, packed),
+        )
+        if current.vid == number and current.live_terms is not None:
+            self._replace_parts(f"parts_{generation}", self._embedders.dimension, current, data)
+
+    def add_second(self, id: str, number: int, generation: int, vectors: Vectors) -> None:
+        """As `add_vectors`, by the second embedder."""
+        if generation != self._embedders.second:
+            raise StaleGeneration
+        current = self._version(id, number)
+        if current is None:
+            return
+        self._next_seq()
+        data, _ = to_cells(vectors, None)
+        self._db.execute("INSERT INTO second_vectors VALUES(%s, %s) ON CONFLICT DO NOTHING", (number, data))
+        if current.vid == number and current.live_terms is not None:
+            self._replace_parts("second_parts", self._embedders.second_dimension, current, data)
+
+    def _replace_parts(self, table: str, dimension: int | None, current: _Current, data: bytes | None) -> None:
+        self._db.execute(f"DELETE FROM {table} WHERE scope_id = %s AND mid = %s", (current.scope, current.mid))
+        self._index_vectors(table, dimension, current.scope, current.mid, data)
+
+    def _version(self, id: str, number: int) -> _Current | None:
+        """Where a memory stands that still has the version of this number."""
+        current = self._current(id)
+        if current is None or (number,) not in self._db.rows(_VECTOR_NUMBERS, (current.mid, current.mid)):
+            return None
+        return current
+
+    def demote(self, ids: Sequence[str], factor: float) -> None:
+        self._writing()
+        self._db.execute("UPDATE memories SET demotion = %s WHERE id = ANY(%s::text[])", (factor, list(ids)))
+
+    def count_recalls(self, ids: Sequence[str], at: int) -> None:
+        self._writing()
+        self._db.execute(
+            "INSERT INTO recalls SELECT mid, w.times, %s FROM (SELECT id, count(*) AS times FROM unnest(%s::text[]) id "
+            "GROUP BY id) w JOIN memories m ON m.id = w.id ON CONFLICT(mid) DO UPDATE SET "
+            "recalls = recalls.recalls + excluded.recalls, "
+            "last_recalled_at = greatest(recalls.last_recalled_at, excluded.last_recalled_at)",
+            (at, list(ids)),
+        )
+
+    def _current(self, id: str) -> _Current | None:
+        row = self._db.row(_CURRENT, (id,))
+        if row is None:
+            return None
+        *of, owner = row
+        if owner != self._state.id:
+            raise Conflict(f"a memory with id {id} exists already")
+        return _Current(*of)
+
+    def erase(self, id: str) -> None:
+        row = self._db.row(f"{_CURRENT} AND s.tenant_id = %s", (id, self._state.id))
+        if row is None:  # it may have been staged and never written: then only records quoted it
+            self._writing()
+            self._erase_audit_parts(id)
+            return
+        current = _Current(*row[:-1])
+        seq, mid = self._next_seq(), current.mid
+        self._unindex(current)
+        vids = [vid for (vid,) in self._db.rows(_VECTOR_NUMBERS, (mid, mid))]
+        filling = self._embedders.filling
+        generations = [self._embedders.generation, *([filling] if filling is not None else [])]
+        for table in (*(f"vectors_{generation}" for generation in generations), "second_vectors"):
+            self._db.execute(f"DELETE FROM {table} WHERE vid = ANY(%s)", (vids,))
+        for table in ("aliases", "links", "recalls", "versions", "memories"):
+            self._db.execute(f"DELETE FROM {table} WHERE mid = %s", (mid,))
+        self._erase_audit_parts(id)
+        self._db.execute("INSERT INTO erasures VALUES(%s, %s, %s, %s)", (current.scope, seq, mid, id))
+
+    def _erase_audit_parts(self, id: str) -> None:
+        self._db.execute(
+            "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL "
+            "WHERE tenant_id = %s AND md5(memory_id) = md5(%s) AND memory_id = %s",
+            (self._state.id, id, id),
+        )
+
+    def _scope(self, agent_id: str, create: bool = False) -> int | None:
+        key = (self._state.id, agent_id)
+        if key in self._scopes:
+            return self._scopes[key]
+        found = "SELECT id FROM scopes WHERE tenant_id = %s AND md5(agent_id) = md5(%s) AND agent_id = %s"
+        row = self._db.row(found, (*key, agent_id))
+        if row is None and create:
+            self._writing()
+            row = self._db.one("INSERT INTO scopes(tenant_id, agent_id) VALUES(%s, %s) RETURNING id", key)
+        if row is None:
+            return None
+        self._scopes[key] = int(row[0])
+        return self._scopes[key]
+
+    # statements
+
+    def triple(self, id: str) -> Triple | None:
+        return self._triple(f"{SELECT_TRIPLES} WHERE t.id = %s AND s.tenant_id = %s", (id, self._state.id))
+
+    def triple_at(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
+        # They never overlap, so of those that have begun only the last can hold.
+        began = f"AND t.predicate = %s AND t.valid_from <= %s AND {_NOT_EMPTY} {_NEWEST_FIRST} LIMIT 1"
+        key = name_key(subject)
+        found = self._triple(f"{ABOUT_SUBJECT} {began}", (self._scope(agent_id), key, key, subject, predicate, at))
+        return found if found is not None and found.holds(at) else None
+
+    def triple_after(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
+        begins = f"AND t.predicate = %s AND t.valid_from > %s AND {_NOT_EMPTY} {IN_ORDER} LIMIT 1"
+        key = name_key(subject)
+        return self._triple(f"{ABOUT_SUBJECT} {begins}", (self._scope(agent_id), key, key, subject, predicate, at))
+
+    def triples_from(self, memory_id: str) -> list[Triple]:
+        named = "md5(t.memory_id) = md5(%s) AND t.memory_id = %s AND s.tenant_id = %s"
+        sql = f"{SELECT_TRIPLES} WHERE {named} {IN_ORDER}"
+        return [Triple(*row) for row in self._db.rows(sql, (memory_id, memory_id, self._state.id))]
+
+    def put_triple(self, triple: Triple) -> None:
+        self._writing()
+        keys = name_key(triple.subject), name_key(triple.object)
+        scope = self._scope(triple.agent_id, create=True)
+        self._db.execute(_PUT_TRIPLE, (scope, *keys, *_triple_values(triple)))
+
+    def erase_triple(self, id: str) -> None:
+        self._writing()
+        ours = "scope_id IN (SELECT id FROM scopes WHERE tenant_id = %s)"
+        if self._db.rows(f"DELETE FROM triples WHERE id = %s AND {ours} RETURNING tid", (id, self._state.id)):
+            self._erase_audit_parts(id)
+
+    def _triple(self, sql: str, values: tuple[Any, ...]) -> Triple | None:
+        row = self._db.row(sql, values)
+        return None if row is None else Triple(*row)
+
+    # audit
+
+    def audit_head(self) -> tuple[int, str]:
+        return self._state.audit_n, self._state.audit_hash
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        self._writing()
+        state = self._state
+        self._db.execute(f"INSERT INTO audit VALUES(%s, {marks(_AUDIT_COLUMNS)})", (state.id, *_audit_values(entry)))
+        for i, part in enumerate(entry.parts):
+            row = (state.id, entry.n, i, part.memory_id, part.payload, part.salt, part.hash)
+            self._db.execute("INSERT INTO audit_parts VALUES(%s, %s, %s, %s, %s, %s, %s)", row)
+        if self._leapt:
+            self._leapt = False
+            self._db.execute("INSERT INTO clock_leaps VALUES(%s, %s) ON CONFLICT DO NOTHING", (state.id, entry.n))
+        state.audit_n, state.audit_hash, state.at = entry.n, entry.hash, self.now
+
+    # records
+
+    def record(self, kind: str, key: str) -> Record | None:
+        row = self._db.row(f"{RECORDS} {OF_KEY}", (self._state.id, kind, key, key))
+        return None if row is None else to_record(row)
+
+    def put_record(self, record: Record) -> None:
+        self.drop_record(record.kind, record.key)
+        about = to_json(list(record.about)) if record.about else None
+        key = (self._state.id, record.kind, record.key)
+        value = encode_json(to_json(record.value))
+        about = None if about is None else encode_json(about)
+        self._db.execute("INSERT INTO records VALUES(%s, %s, %s, %s, %s)", (*key, value, about))
+        if record.about:
+            sql = "INSERT INTO record_subjects SELECT %s, unnest(%s::text[]), %s, %s"
+            tenant, kind, name = key
+            self._db.execute(sql, (tenant, list(dict.fromkeys(record.about)), kind, name))
+
+    def drop_record(self, kind: str, key: str) -> None:
+        self._writing()
+        for table in ("records", "record_subjects"):
+            where = f"WHERE tenant_id = %s AND kind = %s {OF_KEY}"
+            self._db.execute(f"DELETE FROM {table} {where}", (self._state.id, kind, key, key))
+
+    def records_about(self, memory_id: str) -> list[Record]:
+        sql = (
+            "SELECT r.kind, r.key, r.value, r.about FROM record_subjects s "
+            "JOIN records r ON r.tenant_id = s.tenant_id AND r.kind = s.kind AND md5(r.key) = md5(s.key) "
+            "AND r.key = s.key WHERE s.tenant_id = %s AND md5(s.memory_id) = md5(%s) AND s.memory_id = %s"
+        )
+        return [to_record(row) for row in self._db.rows(sql, (self._state.id, memory_id, memory_id))]
+
+
+def halfvec_array(vectors: Vectors) -> list[str]:
+    """As PostgreSQL reads an array of them."""
+    return [halfvec(vector) for vector in vectors]
+
+
+def halfvec(vector: Vectors) -> str:
+    return json.dumps(np.round(vector.astype(np.float64), 6).tolist(), separators=(",", ":"))

@@ -1,0 +1,303 @@
+"""Writing: units of work of one tenant share commits, and several servers take turns by the tenant's row.
+
+psycopg is used synchronously, in threads: a unit of work is a plain function that reads and writes as it goes. While
+one commit is under way, what others ask for of the same tenant gathers and shares the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import ChainMap, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from commonplace.stores.graph import commit_time
+from commonplace.stores.postgres.address import Address
+from commonplace.stores.postgres.connections import Session, fault_of
+from commonplace.stores.postgres.queries import read_meta
+from commonplace.stores.postgres.transaction import BLOCK, Embedders, PostgresTransaction, TenantState
+from commonplace.stores.worker_threads import WorkerThreads
+from commonplace.wire.errors import OperatorActionRequired, Unavailable
+from commonplace.wire.record import Clock
+from commonplace.wire.times import iso
+
+T = TypeVar("T")
+GROUP_WRITES = 256
+THREADS = 4
+_NOTHING = "nothing was written, try again"
+_LOCK = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = %s FOR UPDATE"
+
+log = logging.getLogger("commonplace.postgres")
+
+#: Told which scopes have how many live memories more.
+OnCommit = Callable[[dict[int, int]], None]
+
+
+@dataclass(slots=True)
+class Job:
+    work: Callable[[Any], Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    result: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What waits to be done for one tenant."""
+
+    jobs: deque[Job] = field(default_factory=deque)
+    served: bool = False  # a thread is at it
+
+
+class _UnsureCommit(Exception):
+    """The connection was lost while a commit was under way, and nobody could be asked what became of it."""
+
+
+class Writer:
+    def __init__(self, address: Address, clock: Clock, on_commit: OnCommit) -> None:
+        self._address, self._clock, self._on_commit = address, clock, on_commit
+        self._threads = WorkerThreads(min(THREADS, address.pool), "commonplace-writer")
+        self._queues: dict[str, _Queue] = {}
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._all: list[Session] = []
+
+    async def submit(self, tenant: str, work: Callable[[Any], Any]) -> Any:
+        loop = asyncio.get_running_loop()
+        job = Job(work, loop.create_future(), loop)
+        with self._lock:
+            queue = self._queues.setdefault(tenant, _Queue())
+            if not queue.served:
+                self._threads.start(lambda: self._serve(tenant, queue))
+                queue.served = True
+            queue.jobs.append(job)
+        return await job.future
+
+    async def run_alone(self, work: Callable[[Session], T]) -> T:
+        """Work in a transaction of its own, while nobody writes: every writer holds a row of this table."""
+        return await self._threads.run(lambda: self._run_alone(work))
+
+    def close(self) -> None:
+        self._threads.close()
+        for session in self._all:
+            session.close()
+
+    # on a writer's thread
+
+    def _run_alone(self, work: Callable[[Session], T]) -> T:
+        session = None
+        try:
+            session = self._session()
+            session.execute("BEGIN")
+            session.execute("LOCK TABLE tenants IN EXCLUSIVE MODE")
+            result = work(session)
+            session.execute("COMMIT")
+            return result
+        except psycopg.Error as error:
+            if session is not None:
+                session.roll_back()
+            raise fault_of(error, self._address, "written", _NOTHING) from error
+        except BaseException:
+            if session is not None:
+                session.roll_back()
+            raise
+
+    def _serve(self, tenant: str, queue: _Queue) -> None:
+        while True:
+            with self._lock:
+                jobs = [queue.jobs.popleft() for _ in range(min(len(queue.jobs), GROUP_WRITES))]
+                if not jobs:
+                    queue.served = False
+                    self._queues.pop(tenant, None)
+                    return
+            wanted = [job for job in jobs if not job.future.cancelled()]
+            try:
+                if wanted:
+                    self._commit(tenant, wanted)
+            except BaseException as error:  # whoever waits must hear of it
+                for job in wanted:
+                    job.error = job.error or error
+            _deliver(jobs)
+
+    def _commit(self, tenant: str, jobs: list[Job]) -> None:
+        group = _Group(tenant)
+        session: Session | None = None
+        try:
+            session = self._ready(tenant, group)
+            for job in jobs:
+                self._perform(session, group, job, shared=len(jobs) > 1)
+            self._finish(session, group)
+        except BaseException as error:
+            if session is not None:
+                session.roll_back()
+            fault = self._after_failure(error, group)
+            if fault is None:
+                return
+            for job in jobs:
+                job.error = job.error or fault
+        else:
+            if group.grown:
+                self._on_commit(group.grown)
+
+    def _ready(self, tenant: str, group: _Group) -> Session:
+        """A connection that holds the tenant's lock. One that was lost while nobody used it is made anew, once."""
+        for last in (False, True):
+            session = self._session()
+            try:
+                self._begin(session, tenant, group)
+                return session
+            except (psycopg.OperationalError, errors.ReadOnlySqlTransaction):
+                # A server that was demoted goes on answering, but takes no writes: the next connection finds another.
+                session.close()
+                if last:
+                    raise
+        raise AssertionError
+
+    def _begin(self, session: Session, tenant: str, group: _Group) -> None:
+        with session.connection.pipeline():
+            session.execute("BEGIN")
+            locked = session.execute(_LOCK, (tenant,))
+            # Statements of their own: they must see what was committed before the lock was given.
+            numbers = session.execute("SELECT nextval('numbers')", ())
+            meta = read_meta(session)
+            row = locked.fetchone()
+            number = numbers.fetchone()
+        if row is None:
+            session.execute("INSERT INTO tenants(name) VALUES(%s) ON CONFLICT DO NOTHING", (tenant,))
+            row = session.one(_LOCK, (tenant,))
+        assert number is not None
+        group.state = TenantState(*row)
+        group.embedders = Embedders.of(meta)
+        group.numbers = [*range(number[0], number[0] + BLOCK)]
+
+    def _perform(self, session: Session, group: _Group, job: Job, shared: bool) -> None:
+        assert group.state is not None
+        assert group.embedders is not None
+        before, now = group.state.copy(), commit_time(self._clock(), group.state.at)
+        if leapt := now < group.state.at:
+            log.warning(
+                "the last write of tenant %s is dated %s, long after this clock's %s: time goes on by the clock; "
+                "`commonplace doctor` finds and repairs what was dated so", group.tenant, iso(group.state.at), iso(now),
+            )  # fmt: skip
+        scopes = ChainMap({}, group.scopes, session.scopes)
+        tx = PostgresTransaction(session, group.state, now, group.embedders, group.numbers, scopes, shared, leapt)
+        try:
+            with session.connection.pipeline():
+                job.result = job.work(tx)
+        except psycopg.Error:
+            raise  # the database itself failed: nobody in this group may be told it went well
+        except BaseException as error:
+            job.error = error
+            group.state = before
+            if tx.savepoint:
+                session.execute("ROLLBACK TO work")
+                session.execute("RELEASE work")
+            elif tx.wrote:  # it was alone: nothing of this transaction is wanted
+                session.execute("ROLLBACK")
+                self._begin(session, group.tenant, group)
+            return
+        if tx.savepoint:
+            session.execute("RELEASE work")
+        group.scopes.update(scopes.maps[0])
+        for scope, more in tx.grown.items():
+            group.grown[scope] = group.grown.get(scope, 0) + more
+
+    def _finish(self, session: Session, group: _Group) -> None:
+        state = group.state
+        assert state is not None
+        if state.changed:
+            session.execute(
+                "UPDATE tenants SET seq = %s, at = %s, audit_n = %s, audit_hash = %s WHERE id = %s",
+                (state.seq, state.at, state.audit_n, state.audit_hash, state.id),
+            )
+        group.committing = True
+        session.execute("COMMIT")
+        session.scopes.update(group.scopes)
+
+    def _after_failure(self, error: BaseException, group: _Group) -> BaseException | None:
+        """What the callers are told; None when their work was committed after all."""
+        if not isinstance(error, psycopg.Error):
+            return error
+        state = group.state
+        if not group.committing or state is None or not state.changed:
+            return fault_of(error, self._address, "written", _NOTHING)
+        try:
+            if self._is_committed(group.tenant, state):
+                return None
+        except psycopg.Error as later:
+            log.warning("nobody could be asked what became of a commit: %s", later)
+            return OperatorActionRequired(
+                f"the connection to {self._address} was lost during a commit: whether this was kept shows when it "
+                "answers again",
+                hint="look whether it is there before you repeat it",
+            )
+        return Unavailable(f"the connection to {self._address} was lost", hint=_NOTHING)
+
+    def _is_committed(self, tenant: str, state: TenantState) -> bool:
+        """Asked of whoever answers now. The tenant's lock comes first: a commit that is still under way has it. The
+        hash of the last entry of the audit chain is nobody else's."""
+        session = self._session()
+        try:
+            session.execute("BEGIN")
+            row = session.row(_LOCK, (tenant,))
+            found = session.row(
+                "SELECT 1 FROM audit WHERE tenant_id = %s AND n = %s AND hash = %s",
+                (state.id, state.audit_n, state.audit_hash),
+            )
+            session.execute("COMMIT")
+            # Work without an entry of its own leaves the hash as it was; then only the sequence tells.
+            return row is not None and found is not None and row[1] >= state.seq
+        finally:
+            session.roll_back()
+
+    def _session(self) -> Session:
+        session: Session | None = getattr(self._local, "session", None)
+        if session is None or not session.usable:
+            fresh = Session(self._address)
+            with self._lock:
+                if session is not None:
+                    self._all.remove(session)
+                self._all.append(fresh)
+            self._local.session = session = fresh
+        return session
+
+
+@dataclass(slots=True)
+class _Group:
+    """Work that shares one commit."""
+
+    tenant: str
+    state: TenantState | None = None
+    embedders: Embedders | None = None
+    numbers: list[int] = field(default_factory=list)
+    scopes: dict[tuple[int, str], int] = field(default_factory=dict)  # those met for the first time
+    grown: dict[int, int] = field(default_factory=dict)
+    committing: bool = False
+
+
+def _deliver(jobs: list[Job]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.loop, []).append(job)
+    for loop, ready in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, ready)
+        except RuntimeError:  # that loop is gone, and with it whoever waited; the write itself stands
+            log.debug("a caller went away before its answer")
+
+
+def _resolve(jobs: list[Job]) -> None:
+    for job in jobs:
+        if job.future.done():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)

@@ -1,0 +1,176 @@
+"""Reading an export back. A file is read twice: once to find out whether all of it is right, once to take it in."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from commonplace.engine import Engine, Outcome, Palace, Triple
+from commonplace.transfer import records
+from commonplace.transfer.report import Broken, ImportRefused, ImportReport
+from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.record import Memory, Principal
+from commonplace.wire.strict_json import InvalidJson, decode
+
+Progress = Callable[[int, int], None]
+Parsed = list[Memory] | Triple | Palace
+
+_BATCH = 64  # memories of one unit of work
+_BATCH_CHARS = 1_000_000
+
+
+class ExportReader:
+    """The records of a file with the number of their line; what is wrong is handed to `broken` and left out."""
+
+    def __init__(self, path: Path, broken: Callable[[Broken], None]) -> None:
+        self._path, self._broken = path, broken
+        self.size = path.stat().st_size
+        self.position = 0
+
+    def __iter__(self) -> Iterator[tuple[int, Parsed]]:
+        digest, lines, counts = hashlib.sha256(), 0, Counter[str]()
+        ended = False
+        with self._path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                self.position += len(line)
+                if ended:
+                    self._broken(Broken(f"line {number}", "there is something after the manifest"))
+                    return
+                try:
+                    document = _document(line)
+                    if number == 1:
+                        _check_header(document)
+                    elif document.get("record") == "manifest":
+                        ended = True
+                        self._check_manifest(number, document, digest.hexdigest(), lines, counts)
+                    else:
+                        parsed = _parse(document)
+                        _count(counts, parsed)
+                        yield number, parsed
+                except Fault as fault:
+                    self._broken(Broken(f"line {number}", fault.message))
+                    if number == 1:
+                        return  # whatever follows, it is not a file of ours
+                digest.update(line)
+                lines += 1
+        if not ended:
+            self._broken(Broken(f"line {lines + 1}", "the file ends without its manifest: part of it is missing"))
+
+    def _check_manifest(self, number: int, said: dict[str, Any], digest: str, lines: int, counts: Counter[str]) -> None:
+        if said.get("lines") != lines:
+            self._broken(Broken(f"line {number}", f"the manifest speaks of {said.get('lines')} lines, not {lines}"))
+        elif said.get("sha256") != digest:
+            self._broken(Broken(f"line {number}", "the hash of the manifest differs: a line was changed"))
+        elif {k: v for k, v in said.get("counts", {}).items() if v} != dict(counts):
+            self._broken(Broken(f"line {number}", "the counts of the manifest differ from what is there"))
+
+
+def is_export(start: bytes) -> bool:
+    """Whether a file that begins so is one of ours."""
+    return f'"format":"{records.FORMAT}"'.encode() in start[:400].replace(b" ", b"")
+
+
+def spool(file: BinaryIO, folder: Path) -> Path:
+    """A copy of what comes through a pipe: it has to be read twice."""
+    place = folder / "stdin"
+    with place.open("wb") as copy:
+        shutil.copyfileobj(file, copy)
+    return place
+
+
+async def import_export(
+    engine: Engine, who: Principal, path: Path, *, skip_broken: bool = False, dry_run: bool = False,
+    restore_erased: bool = False, progress: Progress | None = None,
+) -> ImportReport:  # fmt: skip
+    """Take in a file of ours: all of it or, with `skip_broken`, what of it is right."""
+    report = ImportReport("commonplace", dry_run)
+    for _ in ExportReader(path, report.add_broken):
+        pass
+    if report.broken_count and not skip_broken:
+        raise ImportRefused(path.name, report)
+    report.broken.clear()
+    report.broken_count = 0
+    erased = set() if restore_erased else await engine.imports.erased_ids(who)
+    reader = ExportReader(path, report.add_broken)
+    batch: list[tuple[int, list[Memory]]] = []
+    chars = 0
+
+    async def flush() -> None:
+        outcomes = await engine.imports.memories(who, [each for _, each in batch], erased, dry_run=dry_run)
+        for (number, versions), outcome in zip(batch, outcomes, strict=True):
+            _note(report, "memory", outcome, f"line {number}: {versions[-1].id}")
+            if outcome.result == "written":
+                report.agents[versions[-1].agent_id] += 1
+        batch.clear()
+
+    for number, parsed in reader:
+        if isinstance(parsed, list):
+            batch.append((number, parsed))
+            chars += sum(len(version.content) for version in parsed)
+            if len(batch) < _BATCH and chars < _BATCH_CHARS:
+                continue
+        if batch:
+            await flush()
+            chars = 0
+        if isinstance(parsed, Triple):
+            done = await engine.imports.statement(who, parsed, dry_run=dry_run)
+            _note(report, "statement", done, f"line {number}: {parsed.subject} {parsed.predicate}")
+        elif isinstance(parsed, Palace):
+            done = await engine.imports.palace(who, parsed, dry_run=dry_run)
+            _note(report, "palace", done, f"line {number}: {parsed.name}")
+        if progress is not None:
+            progress(reader.position, reader.size)
+    if batch:
+        await flush()
+    return report
+
+
+def _note(report: ImportReport, kind: str, outcome: Outcome, what: str) -> None:
+    if outcome.result == "left_out":
+        report.left_out.add(outcome.reason, what)
+        return
+    (report.written if outcome.result == "written" else report.known)[kind] += 1
+    report.redacted.update(outcome.redacted)
+
+
+def _document(line: bytes) -> dict[str, Any]:
+    try:
+        document = decode(line)
+    except InvalidJson as error:
+        raise ValidationError(f"is {error}") from error
+    if not isinstance(document, dict):
+        raise ValidationError("is not a JSON object")
+    return document
+
+
+def _check_header(document: dict[str, Any]) -> None:
+    if document.get("format") != records.FORMAT:
+        raise ValidationError("is not the header of an export; name another --format if it is a file of another kind")
+    version = document.get("version")
+    if version != records.VERSION:
+        raise ValidationError(
+            f"is of version {version} of the format, and {records.VERSION} is the only one known here; "
+            "a newer Commonplace may read it"
+        )
+
+
+def _parse(document: dict[str, Any]) -> Parsed:
+    match document.get("record"):
+        case "memory":
+            return records.memory_versions(document)
+        case "statement":
+            return records.statement(document)
+        case "palace":
+            return records.palace(document)
+    raise ValidationError(f"is a record of an unknown kind: {document.get('record')!r:.80}")
+
+
+def _count(counts: Counter[str], parsed: Parsed) -> None:
+    if isinstance(parsed, list):
+        counts.update(memory=1, version=len(parsed))
+    else:
+        counts["statement" if isinstance(parsed, Triple) else "palace"] += 1

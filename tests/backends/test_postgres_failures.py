@@ -1,0 +1,228 @@
+"""A wrong address, a wrong password, a server that is not there or goes away: a sentence each, and nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from postgres_databases import empty_database, server
+from postgres_server import free_port
+
+from commonplace.cli import main
+from commonplace.plugins import open_store
+from commonplace.stores.base import Reach, Transaction
+from commonplace.stores.postgres.connections import Session
+from commonplace.stores.postgres.store import PostgresStore
+from commonplace.testing import FakeClock
+from commonplace.testing.subject import Subject, open_subject
+from commonplace.wire.errors import Fault, OperatorActionRequired, Unavailable, UnusableStore, ValidationError
+
+pytestmark = pytest.mark.process
+
+_NOWHERE = "postgresql://alice:hunter22@127.0.0.1:{}/memories"
+
+
+@pytest.fixture
+def subject() -> Iterator[tuple[Subject, Any]]:
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as pair:
+        yield pair
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("postgresql://", "it names no database"),
+        ("postgresql://127.0.0.1:5432", "it names no database"),
+        ("postgresql://127.0.0.1:none/x", "'none' is no port"),
+        ("postgresql://127.0.0.1/x?colour=blue", "colour"),
+        ("postgresql://127.0.0.1/x?schema=No!", "schema must be a plain name"),
+        ("postgresql://127.0.0.1/x?schema=pg_catalog", "schema must be a plain name"),
+        ("postgresql://127.0.0.1/x?pool=0", "pool must be a number of connections from 1 to 100"),
+        ("postgresql://127.0.0.1/x?pool=many", "pool must be a number of connections from 1 to 100"),
+        ("postgres://[::1/x", "this is no address of a PostgreSQL database"),
+    ],
+)
+def test_a_wrong_address_is_refused_in_words(url: str, sentence: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        open_store(url, FakeClock())
+    assert sentence in refused.value.message
+    assert "postgresql://alice:secret@db.example.com:5432/memories" in refused.value.message
+
+
+def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(OperatorActionRequired, match=r"pip install 'commonplace-memory\[postgresql\]'"):
+        open_store("postgresql://127.0.0.1/x", FakeClock())
+
+
+def refusal(url: str) -> Fault:
+    with pytest.raises(Fault) as refused:
+        open_store(url, FakeClock())
+    return refused.value
+
+
+def test_a_wrong_password_is_said_and_not_repeated() -> None:
+    fault = refusal(server().url(password="hunter22"))
+    assert isinstance(fault, OperatorActionRequired)
+    assert "refused user 'postgres': wrong password; correct the store URL" in fault.message
+    assert "hunter22" not in fault.message
+
+
+def test_a_database_that_is_not_there_is_named() -> None:
+    fault = refusal(server().url("nobody_made_it"))
+    assert isinstance(fault, OperatorActionRequired)
+    assert 'database "nobody_made_it" does not exist' in fault.message
+
+
+def test_a_server_that_is_not_there_ends_the_command_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    url = _NOWHERE.format(free_port())
+    assert isinstance(refusal(url), Unavailable)
+    monkeypatch.setenv("COMMONPLACE_DATA", str(tmp_path))
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "none")
+    monkeypatch.setenv("COMMONPLACE_STORE", url)
+    assert main(["remember", "something"]) == 2
+    said = capsys.readouterr().err
+    assert "PostgreSQL at 127.0.0.1:" in said
+    assert "could not be opened" in said
+    assert "hunter22" not in said
+
+
+def test_tables_of_a_newer_version_are_left_alone() -> None:
+    with empty_database() as url:
+        with psycopg.connect(url) as db:
+            db.execute("INSERT INTO commonplace.migrations VALUES(999)")
+        fault = refusal(url)
+        assert isinstance(fault, UnusableStore)
+        assert "pip install --upgrade" in fault.message
+
+
+def test_stores_of_two_schemas_share_a_database() -> None:
+    with empty_database() as url, asyncio.Runner() as runner:
+        stores = [PostgresStore(f"{url}?schema={name}", FakeClock()) for name in ("one", "two")]
+        runner.run(stores[0].adopt_embedder("x", 3))
+        assert runner.run(stores[1].embedder()) is None
+        for store in stores:
+            runner.run(store.close())
+
+
+def cut_connections(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def test_connections_that_were_lost_are_made_again(subject: tuple[Subject, Any]) -> None:
+    s, run = subject
+    url = server().url(s.store.address.parameters["dbname"])
+    for n in range(3):
+        id = run(s.remember(f"note {n}"))
+        cut_connections(url)
+        assert run(s.get(id)).content == f"note {n}"
+        cut_connections(url)
+    run(s.remember("after the last"))
+    assert len(run(s.list())) == 4
+
+
+def test_a_connection_lost_in_the_middle_leaves_nothing(subject: tuple[Subject, Any]) -> None:
+    s, run = subject
+    kept = run(s.remember("kept"))
+
+    def work(tx: Any) -> None:
+        tx.erase(kept)
+        tx._db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        tx.get(kept)
+
+    with pytest.raises(Unavailable, match="nothing was written, try again"):
+        run(s.store.transact("local", work))
+    assert run(s.get(kept)).content == "kept"
+    assert run(s.store.sequence("local")) == 1
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_became_of_a_commit_is_found_out(
+    subject: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    """The answer to a commit is lost on its way, once after the server has kept it and once before."""
+    s, run = subject
+    run(s.remember("before"))
+    execute = Session.execute
+    lost: list[str] = []
+
+    def lose_the_answer(self: Session, sql: str, values: Any = ()) -> Any:
+        if sql == "COMMIT" and not lost and self in s.store._writer._all:
+            lost.append(sql)
+            if committed:
+                execute(self, sql)
+            self.close()
+            raise psycopg.OperationalError("the connection was lost")
+        return execute(self, sql, values)
+
+    monkeypatch.setattr(Session, "execute", lose_the_answer)
+    if committed:
+        run(s.remember("in doubt"))
+    else:
+        with pytest.raises(Unavailable, match="nothing was written, try again"):
+            run(s.remember("in doubt"))
+    assert lost
+    contents = {m.content for m in run(s.list())}
+    assert contents == ({"before", "in doubt"} if committed else {"before"})
+    assert run(s.store.audit_head("local"))[0] == len(contents)
+
+
+def test_nobody_to_ask_what_became_of_a_commit(subject: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    s, run = subject
+    execute = Session.execute
+
+    def lose_the_server(self: Session, sql: str, values: Any = ()) -> Any:
+        if sql == "COMMIT" and self in s.store._writer._all:
+            self.close()
+            monkeypatch.setattr(s.store._writer, "_session", no_session)
+            raise psycopg.OperationalError("the connection was lost")
+        return execute(self, sql, values)
+
+    def no_session() -> Session:
+        raise psycopg.OperationalError("nobody is there")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "execute", lose_the_server)
+        with pytest.raises(OperatorActionRequired, match="look whether it is there before you repeat it"):
+            run(s.remember("in doubt"))
+    monkeypatch.undo()
+    run(s.remember("afterwards"))
+    assert [m.content for m in run(s.list())] == ["afterwards"]
+
+
+def test_what_is_not_text_is_refused(subject: tuple[Subject, Any]) -> None:
+    s, run = subject
+    with pytest.raises(ValidationError, match="half of a surrogate pair"):
+        run(s.store.scan(Reach("local", ("\ud800",))))
+
+
+def test_a_writer_waits_for_another_servers(subject: tuple[Subject, Any]) -> None:
+    """Two stores on one database: no number is given twice, and none is left out."""
+    s, run = subject
+    clock = FakeClock()
+    other = PostgresStore(server().url(s.store.address.parameters["dbname"]), clock)
+
+    def work(tx: Transaction) -> int:
+        record = tx.record("setting", "count")
+        count = (record.value["n"] if record else 0) + 1
+        from commonplace.stores.base import Record
+
+        tx.put_record(Record("setting", "count", {"n": count}))
+        return count
+
+    async def both() -> list[int]:
+        return await asyncio.gather(*(store.transact("local", work) for _ in range(50) for store in (s.store, other)))
+
+    assert sorted(run(both())) == list(range(1, 101))
+    run(other.close())

@@ -1,0 +1,184 @@
+"""`export` and `import` as people use them."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+
+def test_out_and_in_again(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
+    remember("Alice is allergic to peanuts", "--user", "alice", "--tag", "food")
+    remember("deploys on Fridays are forbidden", "--agent", "ops")
+    file = tmp_path / "all.jsonl"
+    done = cli("export", "-o", str(file))
+    assert done.code == 0
+    assert done.out.startswith("exported 2 memories, 2 versions to ")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    there = tmp_path / "there"
+    done = cli("import", str(file), "--data", str(there), "--dry-run")
+    assert done.out == "would import 2 memories\n"
+    assert cli("import", str(file), "--data", str(there)).out == "imported 2 memories\n"
+    again = cli("import", str(file), "--data", str(there), "--json").json["files"][0]
+    assert (again["written"], again["known"]) == ({}, {"memory": 2})
+    second = tmp_path / "again.jsonl"
+    cli("export", "-o", str(second), "--data", str(there))
+    assert second.read_bytes() == file.read_bytes()
+
+
+def test_one_agent_one_user_or_all(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
+    remember("one", "--user", "alice")
+    remember("two", "--agent", "ops")
+
+    def count(*args: str) -> int:
+        file = tmp_path / "x.jsonl"
+        return int(cli("export", "-o", str(file), "--force", *args, "--json").json["counts"]["memory"])
+
+    assert [count(), count("--all"), count("--agent", "ops"), count("--user", "alice")] == [2, 2, 1, 1]
+    refused = cli("export", "--all", "--agent", "ops")
+    assert refused.code == 1
+    assert "--all is everything" in refused.err
+
+
+def test_a_file_that_is_there_is_not_replaced_unasked(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
+    remember("one")
+    file = tmp_path / "x.jsonl"
+    file.write_text("precious")
+    refused = cli("export", "-o", str(file))
+    assert (refused.code, file.read_text()) == (1, "precious")
+    assert "--force" in refused.err
+    assert cli("export", "-o", str(file), "--force").code == 0
+
+
+def test_a_place_that_cannot_be_written_is_said(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
+    remember("one")
+    refused = cli("export", "-o", str(tmp_path / "no" / "where.jsonl"))
+    assert refused.code == 1
+    assert "cannot write" in refused.err
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_through_a_pipe(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember("one")
+    file = tmp_path / "x.jsonl"
+    cli("export", "-o", str(file))
+
+    class Pipe(io.StringIO):
+        buffer = io.BytesIO(file.read_bytes())
+
+    from commonplace.cli import main
+
+    monkeypatch.setattr("sys.stdin", Pipe())
+    assert main(("import", "-", "--data", str(tmp_path / "there"))) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "the file ends without its manifest"),
+        ("hello\n", "x.jsonl is of no known format; there are commonplace, amp, chatgpt"),
+    ],
+)
+def test_a_file_that_is_none_of_ours_is_refused(cli: Cli, tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text(content)
+    refused = cli("import", str(file))
+    assert refused.code == 1
+    assert says in refused.err
+
+
+def test_a_format_that_was_named_is_believed(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text('{"record":"header"}\n')
+    refused = cli("import", str(file), "--format", "commonplace")
+    assert refused.code == 1
+    assert "line 1: is not the header of an export" in refused.err
+    assert "nothing was imported" in refused.err
+    unknown = cli("import", str(file), "--format", "word")
+    assert unknown.code == 1
+    assert "--format takes auto, commonplace, amp" in unknown.err
+
+
+MEMORIES = """{"type":"entity","name":"Alice","entityType":"person","observations":["likes tea"]}
+{"type":"relation","from":"Alice","to":"Bob","relationType":"knows"}
+"""
+
+
+def test_a_file_of_another_product(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    file.write_text(MEMORIES)
+    done = cli("import", str(file), "--agent", "assistant", "--user", "alice")
+    assert (done.code, done.out) == (0, "imported 2 memories, 1 statement\n")
+    found = cli("list", "--agent", "assistant", "--user", "alice", "--json").json["memories"]
+    assert sorted(memory["content"] for memory in found) == ["Alice knows Bob", "likes tea"]
+    again = cli("import", str(file), "--agent", "assistant", "--user", "alice")
+    assert again.out == "imported nothing\nhere already: 2 memories, 1 statement\n"
+
+
+def test_it_may_wait_for_approval(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    file.write_text(MEMORIES)
+    done = cli("import", str(file), "--approval", "--json").json["files"][0]
+    assert done["staged"] == 2
+    assert len(cli("review", "list", "--json").json["reviews"]) == 2
+    assert cli("list", "--json").json["memories"] == []
+
+
+def test_a_folder_of_notes(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "tea.md").write_text("---\ntags: [drink]\n---\nGreen tea at 80 degrees")
+    (tmp_path / "notes" / "logo.png").write_bytes(b"x")
+    done = cli("import", str(tmp_path / "notes"))
+    assert done.out == "imported 1 memory\n"
+    assert "left out 1: it is not Markdown (logo.png)" in done.err
+
+
+def test_a_file_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
+    refused = cli("import", str(tmp_path / "nowhere.jsonl"))
+    assert refused.code == 1
+    assert "cannot read" in refused.err
+
+
+def test_the_broken_line_is_left_out_and_named_where_that_was_chosen(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path
+) -> None:
+    remember("one")
+    remember("two")
+    file = tmp_path / "x.jsonl"
+    cli("export", "-o", str(file))
+    lines = file.read_text().splitlines(keepends=True)
+    lines[1] = "{\n"
+    file.write_text("".join(lines))
+    refused = cli("import", str(file), "--data", str(tmp_path / "there"))
+    assert (refused.code, "line 2" in refused.err) == (1, True)
+    done = cli("import", str(file), "--data", str(tmp_path / "there"), "--skip-broken")
+    assert done.code == 0
+    assert done.out == "imported 1 memory\n"
+    assert "broken, left out: line 2: is not valid JSON" in done.err
+
+
+def test_whose_memories_they_are_is_in_the_file(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
+    remember("one")
+    file = tmp_path / "x.jsonl"
+    cli("export", "-o", str(file))
+    refused = cli("import", str(file), "--agent", "other")
+    assert refused.code == 1
+    assert "leave --agent, --user and --approval out" in refused.err
+
+
+def test_the_export_is_lines_of_json(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
+    id = remember("one")
+    file = tmp_path / "x.jsonl"
+    cli("export", "-o", str(file))
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [record["record"] for record in records] == ["header", "memory", "manifest"]
+    assert records[1]["id"] == id

@@ -1,0 +1,71 @@
+"""Taking histories in; tests/transfer shows it with files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from commonplace.engine import Palace
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
+from commonplace.wire.record import Memory, Principal
+
+OLD = Memory(
+    "01977947-3800-729e-a907-e5e26cc71904", "", "agent", "semantic", "from elsewhere", created_at=5, updated_at=5
+)
+
+
+def test_one_that_is_wrong_does_not_keep_the_others_out(subject: Subject, run: Any) -> None:
+    good = replace(OLD, id=OLD.id.replace("a907", "a908"))
+    wrong = [replace(OLD, content=" "), replace(OLD, id="x"), replace(OLD, expires_at=1), replace(OLD, agent_id="a\nb")]
+    done = run(subject.engine.imports.memories(WHO, [[each] for each in [*wrong, good]], set()))
+    assert [each.result for each in done] == ["left_out"] * 4 + ["written"]
+    assert all(each.reason for each in done[:4])
+    assert [m.content for m in run(subject.list())] == ["from elsewhere"]
+
+
+def test_versions_of_two_memories_are_no_history(subject: Subject, run: Any) -> None:
+    other = replace(OLD, agent_id="other")
+    (done,) = run(subject.engine.imports.memories(WHO, [[OLD, other]], set()))
+    assert "one id" in done.reason
+
+
+def test_what_was_erased_is_remembered_by_the_ledger(subject: Subject, run: Any) -> None:
+    kept, gone = run(subject.remember("kept")), run(subject.remember("gone"))
+    run(subject.forget(gone, hard_delete=True))
+    erased = run(subject.engine.imports.erased_ids(WHO))
+    assert gone in erased
+    assert kept not in erased
+
+
+def test_an_id_of_another_tenant_keeps_nobody_elses_out(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("ours"))
+    eve = Principal("eve", tenant="other")
+    done = run(subject.engine.imports.memories(eve, [[replace(OLD, id=id)], [OLD]], set()))
+    assert done[1].result == "written"
+    assert run(subject.get(id)).content == "ours"
+
+
+def test_a_palace_that_says_something_stays(subject: Subject, run: Any) -> None:
+    run(subject.engine.palaces.create(WHO, "library", "mine"))
+    done = run(subject.engine.imports.palace(WHO, Palace("library", "theirs")))
+    assert done.result == "left_out"
+    assert run(subject.engine.palaces.get(WHO, "library")).description == "mine"
+
+
+def test_an_import_is_one_entry_of_the_ledger_a_memory(subject: Subject, run: Any) -> None:
+    second = replace(OLD, content="changed", updated_at=8)
+    run(subject.engine.imports.memories(WHO, [[OLD, second]], set()))
+    (entry,) = run(subject.engine.ledger.entries(WHO))
+    assert (entry.operation, len(entry.parts)) == ("import", 2)
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
+def test_nothing_is_found_as_it_was_before_it_came() -> None:
+    clock = FakeClock()
+    with open_subject(InMemory(clock), clock) as (subject, run):
+        run(subject.remember("here before"))
+        before = clock()
+        clock.advance(1000)
+        run(subject.engine.imports.memories(WHO, [[OLD]], set()))
+        assert [m.content for m in run(subject.recall("before elsewhere", as_of=before))] == ["here before"]

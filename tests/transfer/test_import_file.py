@@ -1,0 +1,274 @@
+"""What was exported comes back whole; what is broken is named by its line, and what is here already is left alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transfer_scenarios import WHO, exported
+
+from commonplace.engine import Forget
+from commonplace.testing.subject import Subject
+from commonplace.transfer.import_file import import_export, is_export
+from commonplace.transfer.report import ImportRefused
+from commonplace.wire.record import Principal
+
+Save = Callable[..., Path]
+Elsewhere = tuple[Subject, Callable[[Any], Any]]
+
+
+def reasons(report: Any) -> dict[str, int]:
+    return dict(report.left_out.counts)
+
+
+def test_export_import_export_is_the_same_to_the_byte(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    other, wait = elsewhere
+    wait(other.forget(*[m.id for m in wait(other.list("bob"))], agent="bob", hard_delete=True))
+    data = run(exported(filled))
+    report = wait(import_export(other.engine, WHO, save(data)))
+    assert dict(report.written) == {"memory": 3, "statement": 3, "palace": 2}
+    assert reasons(report) == {}
+    assert wait(exported(other)) == data
+
+
+def test_histories_times_and_counters_come_along(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    mine, theirs = run(filled.get("allergy-1")), wait(other.get("allergy-1"))
+    for name in ("id", "content", "tags", "metadata", "created_at", "event_time", "version", "recalls", "confidence"):
+        assert getattr(theirs, name) == getattr(mine, name), name
+    assert theirs.recalls == 2
+    past = wait(other.engine.history(WHO, "agent", "allergy-1"))
+    assert [version.content for version in past] == [
+        "Alice is allergic to peanuts",
+        "Alice is allergic to peanuts and cashews",
+    ]
+    assert theirs.updated_at == other.clock()  # when it came here; the first time is noted
+    assert theirs.provenance["original"] == {"version": 2, "updated_at": mine.updated_at}
+    told = wait(other.engine.graph.history(WHO, "agent", "Alice"))
+    assert [triple.object for triple in told] == ["Oslo", "Bergen"]
+    assert wait(other.engine.palaces.get(WHO, "library")).description == "where the books are"
+
+
+def test_it_is_found_and_the_ledger_verifies(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    assert [m.content for m in wait(other.recall("peanuts cashews"))][:1] == [
+        "Alice is allergic to peanuts and cashews"
+    ]
+    verified = wait(other.engine.ledger.verify(WHO))
+    assert verified.problem is None
+    entries = wait(other.engine.ledger.entries(WHO, operation="import"))
+    assert len(entries) == 6  # three memories and three statements
+
+
+def test_a_second_import_writes_nothing(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    path = save(run(exported(filled)))
+    wait(import_export(other.engine, WHO, path))
+    before = wait(other.store.audit_head("local")), wait(other.store.sequence("local"))
+    report = wait(import_export(other.engine, WHO, path))
+    assert dict(report.known) == {"memory": 3, "statement": 3, "palace": 2}
+    assert dict(report.written) == {}
+    assert (wait(other.store.audit_head("local")), wait(other.store.sequence("local"))) == before
+
+
+def test_importing_where_it_came_from_writes_nothing(filled: Subject, run: Any, save: Save) -> None:
+    path = save(run(exported(filled)))
+    before = run(filled.store.audit_head("local"))
+    assert dict(run(import_export(filled.engine, WHO, path)).written) == {}
+    assert run(filled.store.audit_head("local")) == before
+
+
+def test_what_changed_at_the_source_continues_its_history(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    other, wait = elsewhere
+    wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    filled.clock.advance(1000)
+    run(filled.update(run(filled.get("allergy-1")).id, content="Alice outgrew it"))
+    report = wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    assert (report.written["memory"], report.known["memory"]) == (1, 2)
+    assert wait(other.get("allergy-1")).content == "Alice outgrew it"
+    assert wait(other.get("allergy-1")).version == 3
+
+
+def test_what_changed_here_stays_as_it_is_here(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    path = save(run(exported(filled)))
+    wait(import_export(other.engine, WHO, path))
+    wait(other.update(wait(other.get("allergy-1")).id, content="changed here"))
+    report = wait(import_export(other.engine, WHO, path))
+    assert reasons(report) == {}  # what the file says is all in the history here
+    assert wait(other.get("allergy-1")).content == "changed here"
+    run(filled.update(run(filled.get("allergy-1")).id, content="changed there"))
+    report = wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    assert [reason for reason in reasons(report) if "says something else" in reason]
+    assert wait(other.get("allergy-1")).content == "changed here"
+
+
+def test_what_was_erased_here_does_not_come_back(filled: Subject, run: Any, save: Save) -> None:
+    path = save(run(exported(filled)))
+    id = run(filled.get("allergy-1")).id
+    run(filled.forget(id, hard_delete=True))
+    assert reasons(run(import_export(filled.engine, WHO, path))) == {"it was erased here": 1}
+    assert run(filled.gone(id))
+    report = run(import_export(filled.engine, WHO, path, restore_erased=True))
+    assert report.written["memory"] == 1
+    assert not run(filled.gone(id))
+
+
+def test_what_was_forgotten_here_stays_forgotten(filled: Subject, run: Any, save: Save) -> None:
+    path = save(run(exported(filled)))
+    id = run(filled.get("allergy-1")).id
+    run(filled.forget(id))
+    run(import_export(filled.engine, WHO, path))
+    assert run(filled.gone(id))
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    other, wait = elsewhere
+    path = save(run(exported(filled)))
+    before = wait(other.store.audit_head("local"))
+    foreseen = wait(import_export(other.engine, WHO, path, dry_run=True))
+    assert wait(other.store.audit_head("local")) == before
+    done = wait(import_export(other.engine, WHO, path))
+    assert foreseen.written == done.written
+    assert foreseen.dry_run
+    assert not done.dry_run
+
+
+def test_secrets_are_taken_out_as_everywhere(subject: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    run(subject.remember("the deploy key is KEY"))
+    secret = "ghp_" + "a1B2" * 9
+    data = run(exported(subject)).replace(b"KEY", secret.encode())
+    report = wait(import_export(other.engine, WHO, save(data), skip_broken=True))
+    assert sum(report.redacted.values()) == 1
+    assert secret not in wait(other.list())[0].content
+
+
+def test_rules_hold_for_what_is_imported(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    rules = [{"name": "no-food", "when": {"content": "peanuts"}, "action": "reject"}]
+    wait(other.engine.policies.replace(WHO, rules))
+    report = wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    assert [reason for reason in reasons(report) if "'no-food' refuses" in reason]
+    assert report.written["memory"] == 2
+    assert not [m for m in wait(other.recall("peanuts")) if "peanuts" in m.content]
+
+
+@pytest.mark.parametrize(
+    "who",
+    [Principal("w", role="writer"), Principal("r", role="reviewer"), Principal("a", agents=("bob",))],
+    ids=["writer", "reviewer", "admin of others"],
+)
+def test_only_an_admin_of_the_agent_brings_histories_in(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save, who: Principal
+) -> None:
+    other, wait = elsewhere
+    report = wait(import_export(other.engine, who, save(run(exported(filled)))))
+    assert dict(report.written) == {}
+    assert sum(reasons(report).values()) == 8
+
+
+BREAKS = [
+    (1, lambda line: b"[]\n", "line 1: is not a JSON object"),
+    (1, lambda line: line.replace(b'"version":1', b'"version":2'), "line 1: is of version 2 of the format"),
+    (1, lambda line: line.replace(b"commonplace", b"other"), "line 1: is not the header of an export"),
+    (2, lambda line: line[:40] + b"\n", "line 2: is not valid JSON"),
+    (2, lambda line: line.replace(b"\xc3", b"\xff"), "line 2: is not UTF-8 text"),
+    (2, lambda line: line.replace(b'"memory"', b'"memoir"'), "line 2: is a record of an unknown kind: 'memoir'"),
+    (2, lambda line: line.replace(b'"importance":0.9', b'"importance":9'), "line 2: importance must be from 0 to 1"),
+    (2, lambda line: line.replace(b'"tags":["food"]', b'"tags":[1]'), "line 2: tags must be a list of texts"),
+    (2, lambda line: line.replace(b'"title"', b'"titel"'), "line 2: unknown field 'titel'"),
+    (2, lambda line: line.replace(b"peanuts", b"walnuts"), "the hash of the manifest differs"),
+    (2, lambda line: b"", "the manifest speaks of 9 lines, not 8"),
+    (-1, lambda line: b"", "the file ends without its manifest"),
+    (-1, lambda line: line + b"{}\n", "line 11: there is something after the manifest"),
+]
+
+
+@pytest.mark.parametrize(("number", "damage", "says"), BREAKS)
+def test_a_broken_file_is_named_by_its_line_and_nothing_of_it_is_taken(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save, number: int, damage: Any, says: str
+) -> None:
+    other, wait = elsewhere
+    lines = run(exported(filled)).splitlines(keepends=True)
+    at = number if number < 0 else number - 1
+    lines[at] = damage(lines[at])
+    before = wait(other.store.audit_head("local"))
+    with pytest.raises(ImportRefused) as refused:
+        wait(import_export(other.engine, WHO, save(b"".join(lines))))
+    assert says in refused.value.message
+    assert "--skip-broken" in refused.value.message
+    assert wait(other.store.audit_head("local")) == before
+
+
+def test_the_rest_is_taken_where_that_was_chosen(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    lines = run(exported(filled)).splitlines(keepends=True)
+    lines[1] = b"{\n"
+    report = wait(import_export(other.engine, WHO, save(b"".join(lines)), skip_broken=True))
+    assert report.written["memory"] == 2
+    assert str(report.broken[0]).startswith("line 2: is not valid JSON")
+
+
+def test_an_alias_that_names_another_here_is_said(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    wait(other.remember("mine", aliases=["allergy-1"]))
+    report = wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    assert reasons(report) == {"its other id 'allergy-1' names another memory here": 1}
+
+
+def test_a_statement_of_the_same_time_stays(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    wait(
+        other.engine.graph.assert_fact(
+            WHO, "agent", subject="Alice", predicate="lives_in", object="Rome", valid_from=filled.clock() - 1500
+        )
+    )
+    report = wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    assert [reason for reason in reasons(report) if "something else is stated here of 'Alice'" in reason]
+    told = wait(other.engine.graph.history(WHO, "agent", "Alice"))
+    assert "Rome" in [triple.object for triple in told]
+
+
+def test_a_forged_id_is_refused(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    data = run(exported(filled))
+    id = json.loads(data.splitlines()[1])["id"]
+    report = wait(import_export(other.engine, WHO, save(data.replace(id.encode(), b"../../x")), skip_broken=True))
+    assert sum(reasons(report).values()) >= 1
+    assert wait(other.gone("allergy-1"))
+
+
+def test_what_one_tenant_has_another_cannot_take(filled: Subject, run: Any, save: Save) -> None:
+    path = save(run(exported(filled)))
+    stranger = Principal("eve", tenant="other")
+    report = run(import_export(filled.engine, stranger, path))
+    ours = run(filled.get("allergy-1"))
+    assert ours.content == "Alice is allergic to peanuts and cashews"
+    if filled.store.name != "memory":  # whose tenants share no index of ids
+        assert report.written["memory"] == 0
+        assert sum(reasons(report).values()) >= 3
+
+
+def test_a_file_of_ours_is_known_by_its_first_bytes(filled: Subject, run: Any) -> None:
+    assert is_export(run(exported(filled)))
+    assert not is_export(b'[{"mapping": {}}]')
+
+
+def test_erasing_afterwards_leaves_nothing(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    wait(import_export(other.engine, WHO, save(run(exported(filled)))))
+    wait(other.engine.forget(WHO, Forget("agent", ["allergy-1"], hard_delete=True)))
+    assert b"peanuts" not in wait(exported(other))
+    assert wait(other.engine.ledger.verify(WHO)).problem is None
