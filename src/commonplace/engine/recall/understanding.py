@@ -152,6 +152,11 @@ def analyse(text: str, known: AgentContext = _NOBODY, now: int = 0, parts: Recal
     )
 
 
+def is_telling(text: str) -> bool:
+    """Whether a question has more than stop-words and signs: only then its meaning is searched for."""
+    return not frozenset(_WORD.findall(text.casefold())) <= STOPWORDS
+
+
 def _naming_words(question: str) -> list[str]:
     """Words that name one thing: capitalised inside a sentence, or with a digit or a joint."""
     names = []
