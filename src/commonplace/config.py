@@ -86,18 +86,41 @@ class LifecycleConfig:
     expire: tuple[str, ...] = ()  # standing policies, such as "agent=* type=episodic older_than_days=90 action=archive"
 
 
+@dataclass(slots=True, frozen=True)
+class RoutingConfig:
+    """The table [routing]: what goes to the stores beside the first."""
+
+    write: str = "fan_out"  # to all of them; or "primary_only"
+    recall: str = "fan_out"  # asks all of them; or "primary_only"
+    timeout: int = 2  # seconds that one of them may take for one operation
+
+
+@dataclass(slots=True, frozen=True)
+class AuditConfig:
+    """The table [audit]: where the ledger is written down a second time."""
+
+    export: str = ""  # a folder, best one that can only be added to; "" is nowhere
+    export_minutes: int = 60  # from one export to the next, in servers
+
+
 _TABLES: dict[str, type[Any]] = {
+    "routing": RoutingConfig,
     "redaction": RedactionConfig,
     "mrp": MrpConfig,
     "governance": GovernanceConfig,
     "limits": LimitsConfig,
     "lifecycle": LifecycleConfig,
+    "audit": AuditConfig,
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
     "mrp": {"decline": ("none", "strangers", "all")},
     "governance": {"rejected": ("keep", "erase")},
+    "routing": {"write": ("fan_out", "primary_only"), "recall": ("fan_out", "primary_only")},
 }
+
+
+REVIEW_PAGE = "/ui/inbox"
 
 
 @dataclass(slots=True, frozen=True)
@@ -107,6 +130,7 @@ class Config:
     embedder: str = "encoder"
     judge: str = "auto"  # says whether a memory answers a question; "none" turns it off
     store: str | None = None  # a URL; None is the embedded store in `data`
+    stores: tuple[str, ...] = ()  # URLs, the first of which is that store and the others have copies
     index_mb: int = 512  # of memory for what each process keeps of its indexes
     host: str = "127.0.0.1"
     port: int = 8420
@@ -115,6 +139,7 @@ class Config:
     request_timeout: int = 60  # seconds
     rate_limit: int = 0  # requests a second for each token; 0 is without limit
     recall_budget: int = 0  # recalls a minute for each agent; 0 is without limit
+    public_url: str = ""  # where people reach the page, such as https://memory.example.org; "" is where it listens
     allowed_hosts: tuple[str, ...] = ()  # names the server answers to besides its own
     traces: str = ""  # "otlp" sends OpenTelemetry traces
     openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
@@ -124,10 +149,22 @@ class Config:
     policy: tuple[dict[str, Any], ...] = ()  # the rules of [[policy]]; the engine reads them
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    routing: RoutingConfig = field(default_factory=RoutingConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
+
+    def review_url(self, server: str = "") -> str:
+        """What the id of a review is put behind to lead to its page: at `public_url`, else at this address of a
+        server; "" where there is neither."""
+        base = self.public_url.rstrip("/") or server
+        return f"{base}{REVIEW_PAGE}" if base else ""
 
     @property
     def store_url(self) -> str:
         return self.store or f"sqlite://{(self.data / DATABASE).absolute()}"
+
+    @property
+    def replica_urls(self) -> tuple[str, ...]:
+        return self.stores[1:]
 
 
 _DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in ("data", "policy", *_TABLES)}
@@ -141,11 +178,15 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     settings: dict[str, Any] = _file(folder / "commonplace.toml")
     settings |= {k: v for k in _DEFAULTS if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
     settings |= {k: v for k, v in flags.items() if v is not None}
+    if flags.get("store") is not None and flags.get("stores") is None:
+        settings.pop("stores", None)  # whoever names one store means that one
     for name in _DEFAULTS.keys() & settings.keys():
         settings[name] = _typed(name, _DEFAULTS[name], settings[name])
     for name in _TABLES:
         settings[name] = _table(name, settings.get(name, {}))
     settings["policy"] = _rules(settings.get("policy", ()))
+    if settings.get("stores"):
+        settings["store"] = settings["stores"][0]
     if settings.get("traces", "") not in ("", "otlp"):
         raise ValidationError(f"traces must be otlp or nothing, not {settings['traces']!r}", field="traces")
     return Config(folder, **settings)
@@ -197,7 +238,8 @@ def _typed(name: str, default: Any, value: Any) -> Any:
 
 
 def _names(name: str, value: Any) -> tuple[str, ...]:
-    listed = value.split(",") if isinstance(value, str) else value
+    # URLs may hold commas, and no spaces.
+    listed = value.split(None if name == "stores" else ",") if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)) or not all(isinstance(each, str) for each in listed):
         raise ValidationError(f"{name} must be a list of names, not {value!r:.80}", field=name)
     return tuple(stripped for each in listed if (stripped := each.strip()))

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 import pytest
 from hypothesis import given, strategies as st
+from tampering import drop_guards
 
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.engine.types import Draft
@@ -108,7 +109,7 @@ def test_every_field_of_a_remember_is_kept(client: Client) -> None:
 
 
 def test_what_waits_for_approval_says_so(client: Client) -> None:
-    client.s.engine._core.settings.review_url = "http://localhost:8420/reviews"
+    client.s.engine._core.settings.review_url = "http://localhost:8420/ui/inbox"
     kept = client.remember("kept")
     doubled = client.remember("kept too")
     staged = client.remember(approval_required=True, reasoning="heard it")
@@ -120,7 +121,7 @@ def test_what_waits_for_approval_says_so(client: Client) -> None:
     reviews = client.run(client.s.engine.reviews.list(WHO))
     assert [r["operation"] for r in reviews] == ["remember", "forget", "merge"]
     for answer, review in zip((staged, forget, merge), reviews, strict=True):
-        assert answer["approval_url"] == f"http://localhost:8420/reviews/{review['id']}"
+        assert answer["approval_url"] == f"http://localhost:8420/ui/inbox/{review['id']}"
         assert answer["review_id"] == review["id"]
     edited = {"agent_id": "agent", "type": "semantic", "content": "Alice plays the cello"}
     decided = client.run(client.wire.decide(reviews[0]["id"], True, "Alice", request=edited))
@@ -408,6 +409,7 @@ def test_a_damaged_chain_is_told_with_its_first_bad_entry(tmp_path: Path) -> Non
         told = client.run(client.wire.verify_audit())
         assert (told["ok"], told["entries"], len(told["head"]), "first_bad" in told) == (True, 3, 64, False)
     db = apsw.Connection(str(path))
+    drop_guards(db)
     db.execute("UPDATE audit SET principal = 'nobody' WHERE n = 2")
     db.close()
     with open_subject(SqliteStore(path, clock), clock) as over:

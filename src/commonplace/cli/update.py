@@ -71,5 +71,5 @@ def update(
     changed |= {"remove_expiry": no_expires, "approval_required": approval, "reasoning": reasoning}
     updated = run(run.memory.update(ref, expected_version=expected_version, **changed))
     if updated.get("pending_approval"):
-        return Answer(updated, waiting(updated["review_id"]), run.warnings)
+        return Answer(updated, waiting(updated["review_id"], updated.get("approval_url")), run.warnings)
     return Answer(updated, f"updated {updated['id']} to version {updated['version']}", run.warnings)

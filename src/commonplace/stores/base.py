@@ -256,7 +256,9 @@ class AgentScoped(Protocol):
 class Transaction(GraphWork, Protocol):
     """What a unit of work may do; all of it becomes durable together or not at all."""
 
-    now: int  # the commit time of this transaction: never earlier than the tenant's last
+    # The commit time of this transaction: never earlier than the tenant's last. Whoever replays what another store
+    # wrote sets it before each version to the time that one had.
+    now: int
     seq: int  # the tenant's sequence so far
 
     def get(self, id: str) -> Memory | None: ...
@@ -344,6 +346,23 @@ class Primary(Store, GraphReads, Protocol):
 
     async def records(self, tenant: str, kind: str) -> list[Record]: ...
 
+    async def records_page(
+        self,
+        tenant: str,
+        kind: str,
+        where: Mapping[str, str],
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        """Those whose documents say these texts under these names, by their keys: the next after one of them."""
+
+    async def audit_before(
+        self, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
+    ) -> list[AuditEntry]:
+        """As `audit`, the newest first: entries with n < before; `which` is what `AuditEntry.matches` takes."""
+
     async def embedder(self) -> EmbedderInfo | None:
         """The one whose vectors are searched."""
 
@@ -367,6 +386,13 @@ class Primary(Store, GraphReads, Protocol):
 
     async def delete_migration_backups(self) -> None:
         """Something was erased: remove copies the store made of itself, such as those before a migration."""
+
+
+@runtime_checkable
+class RecordKinds(Protocol):
+    """A store that can say which kinds of records it keeps, so that all of them can be carried elsewhere."""
+
+    async def record_kinds(self, tenant: str) -> list[str]: ...
 
 
 #: Told how much is done of how much there is.

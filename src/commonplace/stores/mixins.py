@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from commonplace.stores.base import (
     ImportanceDecay,
     Page,
     Reach,
+    Record,
     Search,
     Store,
     Transaction,
@@ -24,13 +25,17 @@ from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
+_WINDOW = 500  # entries of the ledger that are read at a time
+
 
 class TransactVerbs:
-    """What follows from `transact`, `agents` and `audit`."""
+    """What follows from `transact`, `agents`, `records` and `audit`."""
 
     transact: Callable[..., Any]
     agents: Callable[[str], Awaitable[dict[str, int]]]
+    records: Callable[[str, str], Awaitable[list[Record]]]
     audit: Callable[..., Awaitable[list[AuditEntry]]]
+    audit_head: Callable[[str], Awaitable[tuple[int, str]]]
 
     async def put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -54,6 +59,34 @@ class TransactVerbs:
 
     async def delete_migration_backups(self) -> None:
         """Nothing to do for a store that makes none."""
+
+    async def records_page(
+        self,
+        tenant: str,
+        kind: str,
+        where: Mapping[str, str],
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        said = [r for r in await self.records(tenant, kind) if all(r.value.get(n) == v for n, v in where.items())]
+        said.sort(key=lambda record: record.key, reverse=newest_first)
+        if after is not None:
+            said = [r for r in said if (r.key < after if newest_first else r.key > after)]
+        return said[:limit]
+
+    async def audit_before(
+        self, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
+    ) -> list[AuditEntry]:
+        end = (await self.audit_head(tenant))[0] + 1 if before is None else before
+        found: list[AuditEntry] = []
+        while end > 1 and len(found) < limit:
+            start = max(end - 1 - _WINDOW, 0)
+            window = await self.audit(tenant, after=start, limit=_WINDOW, **which)
+            found += reversed([entry for entry in window if entry.n < end])
+            end = start + 1
+        return found[:limit]
 
 
 class ScanReads:

@@ -17,6 +17,7 @@ from commonplace.engine.lifecycle.consolidate_job import (
     ScoreConsolidator,
     score,
 )
+from commonplace.engine.types import Draft
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
@@ -219,3 +220,16 @@ def test_a_window_of_thousands_is_planned_in_parts(subject: Subject, run: Any, m
         note(subject, run, f"statement {i}", metadata={"keep": True})
     subject.clock.advance(SETTLED_MS)
     assert consolidate(subject, run) == {**NOTHING, "promoted": 5}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_rule_about_who_writes_holds_for_whose_words_are_promoted(subject: Subject, run: Any, dry_run: bool) -> None:
+    rule = {"name": "guests", "when": {"principal": ["guest"], "type": ["semantic"]}, "action": "review"}
+    run(subject.engine.policies.replace(WHO, [rule]))
+    draft = Draft("agent", "episodic", TEXT, metadata={"short_term": True, "keep": True})
+    for who in (Principal("guest"), WHO):
+        run(subject.engine.remember(who, draft))
+    subject.clock.advance(SETTLED_MS)
+    assert consolidate(subject, run, dry_run=dry_run) == {**NOTHING, "waiting": 2}
+    run(subject.engine.policies.replace(WHO, []))
+    assert consolidate(subject, run, dry_run=dry_run) == {**NOTHING, "promoted": 1}

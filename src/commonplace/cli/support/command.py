@@ -137,8 +137,10 @@ class Session:
 
         config = configuration.load(data=data, agent=self.agent)
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
-        beside = running_server(config.data) is not None
-        return Memory(self.agent, data=data, embedder=open_shared_embedder(config) if beside else None)
+        server = running_server(config.data)
+        if server is None:
+            return Memory(self.agent, data=data)
+        return Memory(self.agent, data=data, embedder=open_shared_embedder(config), server_url=server.url)
 
     @cached_property
     def engine(self) -> Engine:
@@ -263,7 +265,8 @@ def _dump(message: Message) -> dict[str, Any]:
 
 def _holds_store(data: Path) -> bool:
     # A store elsewhere, named by a setting, is not in the folder at all.
-    elsewhere = bool(os.environ.get("COMMONPLACE_STORE")) or (data / "commonplace.toml").exists()
+    named = os.environ.get("COMMONPLACE_STORE") or os.environ.get("COMMONPLACE_STORES")
+    elsewhere = bool(named) or (data / "commonplace.toml").exists()
     return elsewhere or (data / "commonplace.db").exists()
 
 
