@@ -133,7 +133,7 @@ def test_reviews_are_decided_once(open_server: ServerProcess) -> None:
     assert (pending["pending_approval"], pending["stores"]) == (True, [])
     found = ok(open_server.get("/v0/reviews?status=pending"), OPERATIONS + "reviews.response")["reviews"]
     (review,) = [r for r in found if r["agent_id"] == "review"]
-    assert pending["approval_url"] == f"{open_server.url}/v0/reviews/{review['id']}"
+    assert pending["approval_url"] == f"{open_server.url}/ui/inbox/{review['id']}"
     path = f"/v0/reviews/{review['id']}"
     assert ok(open_server.get(path), "memorywire/types/review")["reasoning"] == "she said so"
     decision = {"approved": True, "reviewer": "bob", "reason": "checked"}

@@ -21,6 +21,7 @@ from commonplace.serve.auth import NOBODY
 from commonplace.serve.context import RECORD, AppContext, RequestRecord
 from commonplace.serve.http_io import CLIENT_GONE, decode_body, read_body, send_reply, while_connected
 from commonplace.serve.mcp.http import PROTOCOL as MCP, endpoints as mcp_endpoints
+from commonplace.serve.page import PAGE, PREFIX, PageEndpoint
 from commonplace.serve.query import parse_query
 from commonplace.serve.routes import Call, Reply, Route
 from commonplace.serve.telemetry import access, log_bug
@@ -40,6 +41,9 @@ def application(context: AppContext) -> RequestMiddleware:
     served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
     if any(protocol.prefix == "/v0" for protocol in context.protocols):
         served.insert(0, AsgiRoute(review_stream.PATH, review_stream.ReviewStream(context), methods=["GET"]))
+    if PAGE in context.protocols:
+        page = PageEndpoint(context)
+        served += [AsgiRoute(path, page) for path in (PREFIX, f"{PREFIX}/{{path:path}}")]
     if MCP in context.protocols:
         served += [AsgiRoute(path, endpoint) for path, endpoint in mcp_endpoints(context).items()]
 

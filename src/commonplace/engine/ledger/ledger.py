@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from commonplace.engine.core import Core, check_page_size, require_role
+from commonplace.engine.core import Core, check_page_size, require_operator, require_role
 from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.ledger.evidence import Evidence
+from commonplace.engine.ledger.export import export
 from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.ledger.tree_heads import TreeHeads
 from commonplace.engine.peers.identity import Identity
@@ -41,10 +43,7 @@ class Ledger:
         self, who: Principal, *, limit: int = 100, after: int = 0, **conditions: Unpack[Conditions]
     ) -> Sequence[AuditEntry]:
         """The next `limit` entries with n above `after` that are about agents the caller may use."""
-        require_role(who, "reviewer")
-        if (agent_id := conditions.get("agent_id")) is not None:
-            self._core.require(who, agent_id, "reviewer")
-        await self._log.flush()
+        await self._admit(who, conditions)
         # Of many agents' entries a caller may see few, so a page of theirs takes more than a page to find.
         step = limit if who.uses_all_agents else max(limit, _AT_ONCE)
         found: list[AuditEntry] = []
@@ -56,16 +55,53 @@ class Ledger:
             after = batch[-1].n
         return found[:limit]
 
+    async def _latest(
+        self, who: Principal, limit: int, before: int | None, **conditions: Unpack[Conditions]
+    ) -> Sequence[AuditEntry]:
+        """As `entries`, the newest first and from `before` on."""
+        await self._admit(who, conditions)
+        step = limit if who.uses_all_agents else max(limit, _AT_ONCE)
+        found: list[AuditEntry] = []
+        while len(found) < limit:
+            batch = await self._core.primary.audit_before(who.tenant, limit=step, before=before, **conditions)
+            found += [entry for entry in batch if _may_read(who, entry)]
+            if len(batch) < step:
+                break
+            before = batch[-1].n
+        return found[:limit]
+
+    async def _admit(self, who: Principal, conditions: Conditions) -> None:
+        require_role(who, "reviewer")
+        if (agent_id := conditions.get("agent_id")) is not None:
+            self._core.require(who, agent_id, "reviewer")
+        await self._log.flush()
+
     async def page(
-        self, who: Principal, *, limit: int = 100, cursor: str | None = None, **conditions: Unpack[Conditions]
+        self,
+        who: Principal,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        newest_first: bool = False,
+        **conditions: Unpack[Conditions],
     ) -> tuple[Sequence[AuditEntry], str | None]:
-        """A page of the entries, oldest first, and the cursor of the next one; None where this is the last."""
+        """A page of the entries, oldest first unless said otherwise, and the cursor of the next one; None after the
+        last."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
             raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
         check_page_size(limit)
-        found = await self.entries(who, limit=limit + 1, after=int(cursor or 0), **conditions)
+        if newest_first:
+            found = await self._latest(who, limit + 1, None if cursor is None else int(cursor), **conditions)
+        else:
+            found = await self.entries(who, limit=limit + 1, after=int(cursor or 0), **conditions)
         shown = found[:limit]
         return shown, str(shown[-1].n) if len(found) > limit else None
+
+    async def export(self, who: Principal, path: Path) -> int:
+        """Append what a file does not have yet of the ledger's headers, and a signed head; how many entries."""
+        require_role(who, "reviewer")
+        require_operator(who, "write the ledger to a file")
+        return await export(self._core, self.heads, who.tenant, path)
 
     async def verify(
         self,
