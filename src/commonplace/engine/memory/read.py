@@ -12,6 +12,7 @@ from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MAX_PAGE, SHARED_AGENT, Memory, Principal, Status
+from commonplace.wire.short_ids import expand_id
 
 READABLE: tuple[Status, ...] = ("live", "archived")
 _UUID_AT_END = re.compile(r"(?:.*_)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.DOTALL | re.IGNORECASE)
@@ -47,6 +48,7 @@ async def instant(core: Core, who: Principal, as_of: int | None, snapshot: Snaps
 async def resolve(core: Core, who: Principal, agent_id: str, ref: str) -> Memory:
     """The readable memory an id or alias names, within one agent."""
     core.check_names(id=ref)
+    ref = expand_id(ref)
     if is_uuid(ref):
         for memory in await core.primary.get(who.tenant, [ref]):
             if memory.agent_id == agent_id and readable(memory, core.clock()):
@@ -67,6 +69,7 @@ async def get(
     at = await instant(core, who, as_of, snapshot)
     if at is None:
         return await resolve(core, who, agent_id, ref)
+    ref = expand_id(ref)
     versions = await core.primary.history(who.tenant, ref) if is_uuid(ref) else []
     if not versions and (aliased := await core.primary.find_alias(who.tenant, [agent_id], ref)):
         versions = await core.primary.history(who.tenant, aliased[0].id)
@@ -100,6 +103,7 @@ def record_not_found(ref: str) -> NotFound:
 
 async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
     core.check_names(id=ref, agent_id=agent)
+    ref = expand_id(ref)
     # Before aliases, so that nobody can hide a memory behind an alias that spells its id.
     spelled = await find_by_uuid(core, who, ref)
     if spelled is not None and agent in (None, spelled.agent_id):
