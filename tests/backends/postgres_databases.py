@@ -31,6 +31,11 @@ def database_for(folder: Path) -> str:
     return server().url(_folders[folder])
 
 
+def fresh_database() -> str:
+    """The URL of a database with nothing in it, which stays as long as the server."""
+    return server().url(server().create_database(template=_TEMPLATE))
+
+
 @contextmanager
 def empty_database() -> Iterator[str]:
     """The URL of a database with nothing in it, which is gone afterwards."""
