@@ -3,11 +3,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --prefer-binary -c constraints.txt
+# What serving needs, and what testing and checking need beside it: nobody who serves pays for Node and linters.
 STAMP  := $(VENV)/.installed
+TOOLS  := $(VENV)/.installed-tools
 # Tests start the program hundreds of times: compiled files are kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
+.PHONY: setup tools serve demo test test-fast mutants sweep lint format bench bench-quality docs clean
 
 setup: $(STAMP)
 
@@ -19,8 +22,14 @@ $(STAMP): pyproject.toml constraints.txt
 	@# The distribution had another name once; two of them would own the same commands.
 	@test ! -x $(BIN)/commonplace || $(PIP) uninstall --yes commonplace 2>/dev/null
 	@echo "Installing into $(VENV) (once, about a minute) …"
-	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,test,lint]' || \
-	  $(PIP) install --prefer-binary -c constraints.txt -e '.[test,lint]'
+	@$(INSTALL) -e '.[fast]' || $(INSTALL) -e .
+	@touch $@
+
+tools: $(TOOLS)
+
+$(TOOLS): $(STAMP)
+	@echo "Installing the tools for tests and checks (once, about a minute) …"
+	@$(INSTALL) -e '.[test,lint]'
 	@touch $@
 
 demo: setup
@@ -31,7 +40,7 @@ serve: setup
 
 # On all cores; a worker keeps to neighbouring tests, which share servers and models, and takes over from others at the end.
 # STORE=postgresql: the engine, the dialects and every protocol with PostgreSQL as the primary.
-test: setup
+test: tools
 ifeq ($(STORE),postgresql)
 	@COMMONPLACE_TEST_STORE=postgresql $(BIN)/python -m pytest -n auto --dist worksteal tests/engine tests/dialects tests/serve
 else
@@ -40,44 +49,49 @@ endif
 
 # The contract on every store there is, on the real products: prints the matrix and writes docs/conformance.md.
 .PHONY: test-backends
-test-backends: setup
+test-backends: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal tests/backends
 	@$(BIN)/python tests/backends/conformance.py
 
-test-fast: setup
+test-fast: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
 
 # Hundreds of damaged stores and generated requests: what the suite tries a few dozen of. Half an hour.
-sweep: setup
+sweep: tools
 	@$(BIN)/python -m pytest -n auto -m sweep
 
 # Breaks the product on purpose for every requirement that must hold; reports those whose tests do not notice.
-mutants: setup
+mutants: tools
 	@$(BIN)/python tests/requirements/mutants.py
 
-lint: $(STAMP)
+lint: $(TOOLS)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-timing 2>/dev/null || $(BIN)/lint-imports
 
-format: $(STAMP)
+format: $(TOOLS)
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
-bench: setup
-	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
+bench: tools
+	@$(INSTALL) -e '.[fast,bench]'
 	@$(BIN)/python -m bench
 
 # COMMONPLACE_BENCH_DATA names a folder with locomo-dev.json and microbench.json, which are not ours to ship.
-bench-quality: setup
-	@$(PIP) install --prefer-binary -c constraints.txt -e '.[fast,bench]'
+bench-quality: tools
+	@$(INSTALL) -e '.[fast,bench]'
 	@$(BIN)/python -m bench.quality $(if $(COMMONPLACE_BENCH_DATA),--shared $(COMMONPLACE_BENCH_DATA))
+
+# The wheel in empty environments, with uv and with pip, for every Python from 3.11 that is here.
+.PHONY: try-install
+try-install: tools
+	@$(BIN)/python tests/packaging/install_check.py
 
 # Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
 .PHONY: bench-peers
 bench-peers: setup
 	@$(BIN)/python -m bench.peers $(PEERS)
 
-docs: $(STAMP)
+docs: $(TOOLS)
 	@$(BIN)/python docs/build.py
 
 clean:

@@ -6,10 +6,11 @@ which both find their answers too well there.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ HIT = {"blend": 1, "answerable": 1, "late": 1, "cosine": 1, "names_missing": -1,
 HIT_JUDGED = {**HIT, "judge": 1}
 
 FALSE_EMPTY = 0.03
+#: In doubt a judge reads those whose log-odds in the ranking are so close to the best one's.
+WITHIN = 1.0
 #: Of all questions so many may need the judge.
 JUDGED_SHARE = 0.34
 #: How far below the lowest score that the judge kept nothing is hopeless yet.
@@ -49,6 +52,7 @@ class Read:
     case: Case
     whole: dict[str, float]
     logits: dict[str, float]  # by id, of the best in ranking's order
+    doubtful: dict[str, float]  # of those that are read in doubt
 
     @property
     def answerable(self) -> bool:
@@ -56,6 +60,10 @@ class Read:
 
     def features(self, *, judged: bool) -> dict[str, float]:
         return self.whole | ({"judge": max(self.logits.values(), default=-10.0)} if judged else {})
+
+    def in_doubt(self) -> Read:
+        """The same as it is when the judge is asked because of a doubt."""
+        return replace(self, logits=self.doubtful)
 
     def hits(self, whole: float, *, judged: bool) -> list[tuple[dict[str, float], bool | None]]:
         """Features of the best in the order shown, and whether each is right; None: neither right nor wrong."""
@@ -86,7 +94,9 @@ def read(found: Sequence[Case], judge: Judge) -> list[Read]:
         best = ranked[:JUDGED_ALWAYS]
         verdicts = judge.judge(asked.text, [evidence.text_for_judge(asked, r.memory) for r in best])
         logits = {r.memory.id: logit for r, logit in zip(best, verdicts, strict=True)}
-        result.append(Read(case, relevance.answer_features(known, background), logits))
+        close = relevance.worth_reading([r.score for r in best], WITHIN)
+        doubtful = dict(itertools.islice(logits.items(), close))
+        result.append(Read(case, relevance.answer_features(known, background), logits, doubtful))
     return result
 
 
@@ -122,7 +132,6 @@ class Doubt:
 
     hopeless: float
     certain: float
-    settled: float
     cut: float
     emptied: float  # share of the unanswerable that is left empty
     judged: float  # share of all that needs the judge
@@ -131,10 +140,7 @@ class Doubt:
 def choose_doubt(
     cheap: Scores, judged: Scores, answerable: NDArray[np.bool_], judged_share: float = JUDGED_SHARE
 ) -> Doubt:
-    """The stretch that leaves most of the unanswerable empty, within what may be judged and wrongly left empty.
-
-    What may be judged beyond that goes to those who are next to it: what is judged is ranked better.
-    """
+    """The stretch that leaves most of the unanswerable empty, within what may be judged and wrongly left empty."""
     allowed = int(FALSE_EMPTY * answerable.sum())
     best: tuple[tuple[float, float], Doubt] | None = None
     for certain in sorted({*cheap.tolist(), 1.0}):
@@ -149,14 +155,10 @@ def choose_doubt(
         share = float(((cheap >= hopeless) & asked).mean())
         emptied = float((empty | (cheap < hopeless))[~answerable].mean())
         if share <= judged_share and (best is None or (emptied, share) >= best[0]):
-            best = (emptied, share), Doubt(hopeless, certain, certain, cut, emptied, share)
+            best = (emptied, share), Doubt(hopeless, certain, cut, emptied, share)
     if best is None:
         raise SystemExit("no stretch of scores keeps to what may be judged and wrongly left empty")
-    chosen = best[1]
-    above = np.sort(cheap[cheap >= chosen.hopeless])
-    chosen.settled = float(above[min(int(judged_share * len(cheap)), len(above) - 1)])
-    chosen.judged = float(((cheap >= chosen.hopeless) & (cheap < chosen.settled)).mean())
-    return chosen
+    return best[1]
 
 
 def calibrate(embedder: Embedder, judge: Judge, judged_share: float = JUDGED_SHARE) -> dict[str, dict[str, Any]]:
@@ -173,14 +175,13 @@ def _entry(reads: list[Read], judge: Judge, judged_share: float) -> dict[str, An
     left_out = [agents_left_out(reads, judged=judged) for judged in (False, True)]
     whole, whole_judged = (_rounded(fit_wholes(reads, judged=judged)) for judged in (False, True))
     cheap, judged = wholes(whole, reads, judged=False), wholes(whole_judged, reads, judged=True)
-    doubt = choose_doubt(cheap, judged, answerable, judged_share)
-    if "judge" not in fitted_blend(reads[0].case.found.fit_name).weights:
-        doubt.settled = doubt.certain  # nobody's place would change by it
+    in_doubt = wholes(whole_judged, [r.in_doubt() for r in reads], judged=True)
+    doubt = choose_doubt(cheap, in_doubt, answerable, judged_share)
     hit, hit_judged = (_rounded(fit_hits(reads, w, judged=j)) for w, j in ((cheap, False), (judged, True)))
     right = []
-    for read, unsure, sure in zip(reads, cheap, judged, strict=True):
-        asked = doubt.hopeless <= unsure < doubt.settled
-        hits = read.hits(sure if asked else unsure, judged=bool(asked))
+    for read, unsure, sure in zip(reads, cheap, in_doubt, strict=True):
+        asked = doubt.hopeless <= unsure < doubt.certain
+        hits = read.in_doubt().hits(sure if asked else unsure, judged=bool(asked))
         right += [(hit_judged if asked else hit)(f) if f["place"] else 1.0 for f, is_right in hits if is_right]
     aucs = [round(fitting.auc(scores[answerable], scores[~answerable]), 3) for scores in left_out]
     return {
@@ -198,12 +199,12 @@ def _entry(reads: list[Read], judge: Judge, judged_share: float) -> dict[str, An
         "whole_judged": asdict(whole_judged),
         "hopeless": _floored(doubt.hopeless),
         "certain": _floored(doubt.certain),
-        "settled": _floored(doubt.settled),
         "cut": _floored(fitting.highest_cut(cheap[answerable], FALSE_EMPTY)),
         "cut_judged": _floored(doubt.cut),
         "cut_always": _floored(fitting.highest_cut(judged[answerable], FALSE_EMPTY)),
         "cut_hit": _floored(fitting.highest_cut(right, FALSE_CUT)),
         "judged": JUDGED_ALWAYS,
+        "within": WITHIN,
     }
 
 

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from commonplace.procedure import Procedure
     from commonplace.remote import RemoteMemory, SyncRemoteMemory
     from commonplace.sdk import Memory, SyncMemory
+    from commonplace.wire.memory_store import MemoryStore
 
-__all__ = ["Memory", "Procedure", "RemoteMemory", "SyncMemory", "SyncRemoteMemory", "__version__"]
+__all__ = ["Memory", "MemoryStore", "Procedure", "RemoteMemory", "SyncMemory", "SyncRemoteMemory", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -27,4 +28,8 @@ def __getattr__(name: str) -> object:
         from commonplace.procedure import Procedure
 
         return Procedure
+    if name == "MemoryStore":
+        from commonplace.wire.memory_store import MemoryStore
+
+        return MemoryStore
     raise AttributeError(f"module 'commonplace' has no attribute {name!r}")

@@ -73,6 +73,8 @@ class BlockingMemory:
     list = blocking(MemoryInterface.list)
     update = blocking(MemoryInterface.update)
     history = blocking(MemoryInterface.history)
+    undo = blocking(MemoryInterface.undo)
+    lifecycle_runs = blocking(MemoryInterface.lifecycle_runs)
 
     session = MemoryInterface.session
 
@@ -105,6 +107,10 @@ class BlockingMemory:
 
     audit = blocking(MemoryInterface.audit)
     verify_audit = blocking(MemoryInterface.verify_audit)
+    audit_head = blocking(MemoryInterface.audit_head)
+    audit_proof = blocking(MemoryInterface.audit_proof)
+    audit_consistency = blocking(MemoryInterface.audit_consistency)
+    audit_key = blocking(MemoryInterface.audit_key)
 
     status = blocking(MemoryInterface.status)
     health = blocking(MemoryInterface.health)

@@ -86,18 +86,30 @@ class LifecycleConfig:
     expire: tuple[str, ...] = ()  # standing policies, such as "agent=* type=episodic older_than_days=90 action=archive"
 
 
+@dataclass(slots=True, frozen=True)
+class AuditConfig:
+    """The table [audit]: where the ledger is written down a second time."""
+
+    export: str = ""  # a folder, best one that can only be added to; "" is nowhere
+    export_minutes: int = 60  # from one export to the next, in servers
+
+
 _TABLES: dict[str, type[Any]] = {
     "redaction": RedactionConfig,
     "mrp": MrpConfig,
     "governance": GovernanceConfig,
     "limits": LimitsConfig,
     "lifecycle": LifecycleConfig,
+    "audit": AuditConfig,
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
     "mrp": {"decline": ("none", "strangers", "all")},
     "governance": {"rejected": ("keep", "erase")},
 }
+
+
+REVIEW_PAGE = "/ui/inbox"
 
 
 @dataclass(slots=True, frozen=True)
@@ -115,6 +127,7 @@ class Config:
     request_timeout: int = 60  # seconds
     rate_limit: int = 0  # requests a second for each token; 0 is without limit
     recall_budget: int = 0  # recalls a minute for each agent; 0 is without limit
+    public_url: str = ""  # where people reach the page, such as https://memory.example.org; "" is where it listens
     allowed_hosts: tuple[str, ...] = ()  # names the server answers to besides its own
     traces: str = ""  # "otlp" sends OpenTelemetry traces
     openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
@@ -124,6 +137,13 @@ class Config:
     policy: tuple[dict[str, Any], ...] = ()  # the rules of [[policy]]; the engine reads them
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
+
+    def review_url(self, server: str = "") -> str:
+        """What the id of a review is put behind to lead to its page: at `public_url`, else at this address of a
+        server; "" where there is neither."""
+        base = self.public_url.rstrip("/") or server
+        return f"{base}{REVIEW_PAGE}" if base else ""
 
     @property
     def store_url(self) -> str:

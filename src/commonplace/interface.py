@@ -12,8 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from commonplace.wire.errors import Fault, Unavailable
-from commonplace.wire.models import ExpireResponse, ForgetResponse, MergeResponse, RecallResponse, RememberResponse
+from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.models import (
+    ExpireRequest,
+    ExpireResponse,
+    ForgetRequest,
+    ForgetResponse,
+    MergeRequest,
+    MergeResponse,
+    RecallRequest,
+    RecallResponse,
+    RememberRequest,
+    RememberResponse,
+    Request,
+)
 from commonplace.working_memory import WorkingMemory
 
 if TYPE_CHECKING:
@@ -33,11 +45,22 @@ class MemoryInterface:
 
     Wherever a method takes it, `agent_id` means another agent than this memory's own, `user_id` the person a memory is
     about, `as_of` an earlier instant to read at; a time is a `datetime`, also within `metadata` and `filter`, or
-    milliseconds since 1970. A keyword that is left out, or None, is decided by the protocol's default. In the examples
-    `memory` is open and holds `kept`, what `remember("Alice is allergic to peanuts")` gave.
+    milliseconds since 1970. A keyword that is left out, or None, is decided by the protocol's default. Each of the five
+    operations also takes its whole request as one object, such as `recall(RecallRequest(…))`: that is what makes this a
+    `MemoryStore`. In the examples `memory` is open and holds `kept`, what `remember("Alice is allergic to peanuts")`
+    gave.
     """
 
     agent_id: str
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What it can do, in the words of memorywire.
+
+        >>> memory.capabilities >= {"semantic", "episodic", "vector", "fts"}
+        True
+        """
+        raise NotImplementedError
 
     async def close(self) -> None:
         """Let go of what it holds."""
@@ -60,11 +83,24 @@ class MemoryInterface:
         """A method's parameters (its `locals()`) as the request that they are the fields of."""
         return {"agent_id": self.agent_id, **_given(parameters)}
 
+    def _asked(self, operation: str, given: object, parameters: Mapping[str, Any]) -> Document:
+        """As `_request`, unless what was `given` is a request already; nothing may then be said beside it."""
+        if not isinstance(given, Request):
+            return self._request(parameters)
+        import inspect
+
+        _self, _request, *others = inspect.signature(getattr(MemoryInterface, operation)).parameters.values()
+        beside = [p.name for p in others if parameters[p.name] != p.default]
+        if beside:
+            kind = type(given).__name__
+            raise ValidationError(f"{beside[0]} was given beside a {kind}; make it a field of that", field=beside[0])
+        return given.model_dump(exclude_unset=True)
+
     # the five operations
 
     async def remember(
         self,
-        content: str,
+        content: str | RememberRequest,
         *,
         type: str = "semantic",
         user_id: str | None = None,
@@ -98,7 +134,7 @@ class MemoryInterface:
         >>> kept.pending_approval
         False
         """
-        return await self._call(RememberResponse, "remember", self._request(locals()))
+        return await self._call(RememberResponse, "remember", self._asked("remember", content, locals()))
 
     async def remember_batch(self, items: Sequence[str | Document]) -> list[RememberResponse | Fault]:
         """Keep many at once: strings, or dicts with the fields of `remember`. Each has its own outcome.
@@ -112,7 +148,7 @@ class MemoryInterface:
 
     async def recall(
         self,
-        query: str,
+        query: str | RecallRequest,
         *,
         k: int = 5,
         user_id: str | None = None,
@@ -148,11 +184,11 @@ class MemoryInterface:
         >>> [hit.content for hit in found]
         ['Alice is allergic to peanuts']
         """
-        return await self._call(RecallResponse, "recall", self._request(locals()))
+        return await self._call(RecallResponse, "recall", self._asked("recall", query, locals()))
 
     async def forget(
         self,
-        ids: Sequence[str] | str | None = None,
+        ids: Sequence[str] | str | ForgetRequest | None = None,
         *,
         filter: Document | None = None,
         user_id: str | None = None,
@@ -177,13 +213,13 @@ class MemoryInterface:
         >>> gone.forgotten_ids == [kept.id]
         True
         """
-        ids = _listed(ids)
-        return await self._call(ForgetResponse, "forget", self._request(locals()))
+        ids = ids if isinstance(ids, ForgetRequest) else _listed(ids)
+        return await self._call(ForgetResponse, "forget", self._asked("forget", ids, locals()))
 
     async def merge(
         self,
-        canonical: str,
-        duplicates: Sequence[str],
+        canonical: str | MergeRequest,
+        duplicates: Sequence[str] = (),
         *,
         strategy: str | None = None,
         approval_required: bool = False,
@@ -194,6 +230,7 @@ class MemoryInterface:
 
         Args:
             canonical: The id, or the entity name, of the one that stays.
+            duplicates: Those that become part of it, at least one.
             strategy: keep_canonical (the default), merge_content or keep_highest_confidence.
             approval_required: Stage it until someone approves; `reasoning` is shown to them.
 
@@ -201,9 +238,11 @@ class MemoryInterface:
         >>> (await memory.merge(kept.id, [again.id], strategy="merge_content")).merged_count
         1
         """
-        return await self._call(MergeResponse, "merge", self._request(locals()))
+        return await self._call(MergeResponse, "merge", self._asked("merge", canonical, locals()))
 
-    async def expire(self, policy: Document, *, action: str = "forget", agent_id: str | None = None) -> ExpireResponse:
+    async def expire(
+        self, policy: Document | ExpireRequest, *, action: str = "forget", agent_id: str | None = None
+    ) -> ExpireResponse:
         """Apply a policy to every memory that meets all its conditions.
 
         Args:
@@ -213,7 +252,7 @@ class MemoryInterface:
         >>> (await memory.expire({"older_than_days": 365}, action="archive")).matched_count
         0
         """
-        return await self._call(ExpireResponse, "expire", self._request(locals()))
+        return await self._call(ExpireResponse, "expire", self._asked("expire", policy, locals()))
 
     # what destructive operations would do
 
@@ -317,11 +356,13 @@ class MemoryInterface:
         expected_version: int | None = None,
         approval_required: bool = False,
         reasoning: str | None = None,
+        remove_expiry: bool = False,
         agent_id: str | None = None,
     ) -> Document:
         """Change what is given of a memory and keep the rest; the version before stays in its history.
 
         Args:
+            remove_expiry: Keep it for good, whatever `expires_at` it had.
             privacy_intent: {share_with}: who else may see it from now on.
             expected_version: Refuse with a conflict when the memory has moved on.
             approval_required: Change nothing until a person approves it; the answer says `pending_approval`.
@@ -330,7 +371,12 @@ class MemoryInterface:
         >>> (await memory.update(kept.id, confidence=0.9, expected_version=1))["version"]
         2
         """
-        return await self._call(Document, "update", self._request(locals()))
+        request = self._request(locals())
+        if request.pop("remove_expiry", False):
+            if "expires_at" in request:
+                raise ValidationError("give expires_at or remove_expiry, not both", field="expires_at")
+            request["expires_at"] = None
+        return await self._call(Document, "update", request)
 
     async def history(self, id: str, *, agent_id: str | None = None) -> Documents:
         """Every version of a memory, oldest first.
@@ -339,6 +385,42 @@ class MemoryInterface:
         [1]
         """
         return await self._call(Documents, "history", self._request(locals()))
+
+    async def undo(
+        self,
+        ids: Sequence[str] | str | None = None,
+        *,
+        run_id: str | None = None,
+        reason: str | None = None,
+        agent_id: str | None = None,
+    ) -> Document:
+        """Take back what was done to memories short of erasing them: forgetting, archiving, demoting, merging,
+        promoting. Asked twice it changes nothing the second time.
+
+        Args:
+            ids: The memories.
+            run_id: Instead of ids, a run of a job (`lifecycle_runs`): everything that it did.
+            reason: Why, for the audit log.
+            agent_id: Only memories of this agent; an id alone says whose it is.
+
+        >>> forgotten = await memory.forget(kept.id)
+        >>> (await memory.undo(kept.id))["restored_ids"] == [kept.id]
+        True
+        """
+        given = {"ids": _listed(ids), "run_id": run_id, "reason": reason, "agent_id": agent_id}
+        return await self._call(Document, "undo", _given(given))
+
+    async def lifecycle_runs(self, *, job: str | None = None, limit: int = 20, before: str | None = None) -> Documents:
+        """What runs of jobs did to which memories and why, the newest first; `undo` takes the id of one.
+
+        Args:
+            job: Only of this job, such as consolidate.
+            before: The id of the last run that was seen, to read on.
+
+        >>> await memory.lifecycle_runs(job="consolidate")
+        []
+        """
+        return await self._call(Documents, "lifecycle_runs", _given(locals()))
 
     # working memory
 
@@ -685,6 +767,39 @@ class MemoryInterface:
         True
         """
         return await self._call(Document, "verify_audit", {})
+
+    async def audit_head(self) -> Document:
+        """{tenant, size, root, at, key_id, signature}: what the audit trail is now, signed. Keep it elsewhere: it
+        exposes whoever rewrites the trail later.
+
+        >>> (await memory.audit_head())["size"]
+        1
+        """
+        return await self._call(Document, "audit_head", {})
+
+    async def audit_proof(self, entry: int, size: int | None = None) -> Document:
+        """{entry, size, leaf_hash, path, root}: that an entry (the first is 1) is among the first `size`.
+
+        >>> (await memory.audit_proof(1))["path"]
+        []
+        """
+        return await self._call(Document, "audit_proof", _given(locals()))
+
+    async def audit_consistency(self, first: int, second: int | None = None) -> Document:
+        """{from, to, from_root, to_root, path}: that the first entries are still those they were.
+
+        >>> (await memory.audit_consistency(1))["to"]
+        1
+        """
+        return await self._call(Document, "audit_consistency", {"from": first, **_given({"to": second})})
+
+    async def audit_key(self) -> Document:
+        """{key_id, public_key, algorithm, retired}: the key that heads are signed with, and those before it.
+
+        >>> (await memory.audit_key())["algorithm"]
+        'ed25519'
+        """
+        return await self._call(Document, "audit_key", {})
 
     # upkeep
 

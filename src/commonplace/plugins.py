@@ -16,7 +16,7 @@ ENTRY_POINTS = "commonplace.stores"
 
 BUILT_IN = {
     "sqlite": "commonplace.stores.sqlite",
-    "sqlite-vec": "commonplace.stores.sqlite",
+    "sqlite-vec": "commonplace.stores.sqlite_vec",
     "postgresql": "commonplace.stores.postgres",
     "postgres": "commonplace.stores.postgres",
     "memory": "commonplace.stores.memory",

@@ -20,7 +20,7 @@ from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import DecideRequest, EditReviewRequest, RememberResponse
-from commonplace.wire.record import Clock, Principal, system_clock
+from commonplace.wire.record import CAPABILITIES, Clock, Principal, system_clock
 from commonplace.wire.validate import parse
 
 
@@ -35,7 +35,7 @@ async def open_engine(
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
-    settings.lifecycle = config.lifecycle
+    settings.lifecycle, settings.audit = config.lifecycle, config.audit
     settings.governance, settings.policy = config.governance, config.policy
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb))
@@ -73,6 +73,7 @@ class Memory(MemoryInterface):
         principal: Who asks, where not everything may be read and written.
         clock: The time in milliseconds, for tests.
         governance: A review system of your own (a `GovernanceClient`), asked about everything that is staged.
+        server_url: A server on the same data, whose page shows what waits for approval; `public_url` says it, too.
 
     >>> async with Memory(agent_id="assistant") as memory:
     ...     await memory.remember("Alice is allergic to peanuts", user_id="alice")
@@ -89,6 +90,7 @@ class Memory(MemoryInterface):
         principal: Principal | None = None,
         clock: Clock = system_clock,
         governance: GovernanceClient | None = None,
+        server_url: str | None = None,
     ) -> None:
         if stores is not None and len(stores) != 1:
             raise ValidationError(
@@ -104,9 +106,13 @@ class Memory(MemoryInterface):
         self.agent_id = self.config.agent
         self._who = principal or Principal()
         self._clock = clock
-        self._settings = Settings(governance_client=governance)
+        self._settings = Settings(governance_client=governance, review_url=self.config.review_url(server_url or ""))
         self._engine: Engine | None = None
         self._opening: asyncio.Lock | None = None
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return CAPABILITIES if self._engine is None else self._engine.capabilities
 
     async def engine(self) -> Engine:
         """The engine behind it, for what has no method here; it is opened by the first that asks."""

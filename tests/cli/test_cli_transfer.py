@@ -85,8 +85,7 @@ def test_through_a_pipe(
     ("content", "says"),
     [
         ("", "the file ends without its manifest"),
-        ("hello\n", "line 1: is not valid JSON"),
-        ('{"record":"header"}\n', "line 1: is not the header of an export"),
+        ("hello\n", "x.jsonl is of no known format; there are commonplace, amp, chatgpt"),
     ],
 )
 def test_a_file_that_is_none_of_ours_is_refused(cli: Cli, tmp_path: Path, content: str, says: str) -> None:
@@ -95,7 +94,52 @@ def test_a_file_that_is_none_of_ours_is_refused(cli: Cli, tmp_path: Path, conten
     refused = cli("import", str(file))
     assert refused.code == 1
     assert says in refused.err
+
+
+def test_a_format_that_was_named_is_believed(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text('{"record":"header"}\n')
+    refused = cli("import", str(file), "--format", "commonplace")
+    assert refused.code == 1
+    assert "line 1: is not the header of an export" in refused.err
     assert "nothing was imported" in refused.err
+    unknown = cli("import", str(file), "--format", "word")
+    assert unknown.code == 1
+    assert "--format takes auto, commonplace, amp" in unknown.err
+
+
+MEMORIES = """{"type":"entity","name":"Alice","entityType":"person","observations":["likes tea"]}
+{"type":"relation","from":"Alice","to":"Bob","relationType":"knows"}
+"""
+
+
+def test_a_file_of_another_product(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    file.write_text(MEMORIES)
+    done = cli("import", str(file), "--agent", "assistant", "--user", "alice")
+    assert (done.code, done.out) == (0, "imported 2 memories, 1 statement\n")
+    found = cli("list", "--agent", "assistant", "--user", "alice", "--json").json["memories"]
+    assert sorted(memory["content"] for memory in found) == ["Alice knows Bob", "likes tea"]
+    again = cli("import", str(file), "--agent", "assistant", "--user", "alice")
+    assert again.out == "imported nothing\nhere already: 2 memories, 1 statement\n"
+
+
+def test_it_may_wait_for_approval(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    file.write_text(MEMORIES)
+    done = cli("import", str(file), "--approval", "--json").json["files"][0]
+    assert done["staged"] == 2
+    assert len(cli("review", "list", "--json").json["reviews"]) == 2
+    assert cli("list", "--json").json["memories"] == []
+
+
+def test_a_folder_of_notes(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "tea.md").write_text("---\ntags: [drink]\n---\nGreen tea at 80 degrees")
+    (tmp_path / "notes" / "logo.png").write_bytes(b"x")
+    done = cli("import", str(tmp_path / "notes"))
+    assert done.out == "imported 1 memory\n"
+    assert "left out 1: it is not Markdown (logo.png)" in done.err
 
 
 def test_a_file_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
@@ -128,7 +172,7 @@ def test_whose_memories_they_are_is_in_the_file(cli: Cli, remember: Callable[...
     cli("export", "-o", str(file))
     refused = cli("import", str(file), "--agent", "other")
     assert refused.code == 1
-    assert "leave --agent out" in refused.err
+    assert "leave --agent, --user and --approval out" in refused.err
 
 
 def test_the_export_is_lines_of_json(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
@@ -138,3 +182,31 @@ def test_the_export_is_lines_of_json(cli: Cli, remember: Callable[..., str], tmp
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [record["record"] for record in records] == ["header", "memory", "manifest"]
     assert records[1]["id"] == id
+
+
+def test_a_store_is_moved_to_another_folder(cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path) -> None:
+    id = remember("Alice is allergic to peanuts")
+    cli("update", id, "--content", "Alice is allergic to cashews")
+    there = str(tmp_path / "there")
+    foreseen = cli("migrate", "--from", str(data), "--to", there, "--dry-run", "--json").json
+    assert foreseen["counts"]["version"] == 2
+    assert foreseen["dry_run"]
+    assert not (tmp_path / "there").exists()
+    shown = cli("migrate", "--from", str(data), "--to", there, "--dry-run")
+    assert "the ledger\tthe same" in shown.out
+    done = cli("migrate", "--from", str(data), "--to", there)
+    assert done.code == 0, done
+    assert "copied 1 memory, 2 versions" in done.out
+    assert "both stores hold the same" in done.out
+    assert cli("audit", "verify", "--data", there).code == 0
+    assert len(cli("history", id, "--data", there, "--json").json["versions"]) == 2
+    again = cli("migrate", "--from", str(data), "--to", there)
+    assert again.code == 1
+    assert "the target is not empty" in again.err
+
+
+def test_a_store_that_is_not_there_is_not_moved(cli: Cli, tmp_path: Path) -> None:
+    refused = cli("migrate", "--from", str(tmp_path / "no"), "--to", str(tmp_path / "there"))
+    assert refused.code == 1
+    assert "there is no store at" in refused.err
+    assert not (tmp_path / "there").exists()

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 import pytest
 from hypothesis import given, strategies as st
+from tampering import drop_guards
 
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.engine.types import Draft
@@ -84,10 +85,10 @@ def test_the_five_operations_answer_by_their_schemas(client: Client) -> None:
     second = client.remember("Alice plays the viola")
     merged = client.merge(canonical=first["id"], duplicates=[second["id"]], strategy="merge_content")
     assert (merged["canonical"], merged["merged_count"], merged["strategy_used"]) == (first["id"], 1, "merge_content")
-    assert merged["stores"] == [{"store": name, "count": 1}]
+    assert merged["stores"] == [name]
     assert client.expire({"confidence_below": 0.1}, action="archive")["matched_count"] == 0
     assert client.expire({"type": "semantic"}, action="demote") == {
-        "matched_count": 1, "action_taken": "demote", "stores": [{"store": name, "count": 1}]}  # fmt: skip
+        "matched_count": 1, "action_taken": "demote", "stores": [name]}  # fmt: skip
     gone = client.forget(ids=[second["id"]], hard_delete=True)
     assert (gone["forgotten_ids"], gone["hard_delete"]) == ([second["id"]], True)
     assert gone["erased"]["descendants"] == [first["id"]]
@@ -108,7 +109,7 @@ def test_every_field_of_a_remember_is_kept(client: Client) -> None:
 
 
 def test_what_waits_for_approval_says_so(client: Client) -> None:
-    client.s.engine._core.settings.review_url = "http://localhost:8420/reviews"
+    client.s.engine._core.settings.review_url = "http://localhost:8420/ui/inbox"
     kept = client.remember("kept")
     doubled = client.remember("kept too")
     staged = client.remember(approval_required=True, reasoning="heard it")
@@ -120,7 +121,7 @@ def test_what_waits_for_approval_says_so(client: Client) -> None:
     reviews = client.run(client.s.engine.reviews.list(WHO))
     assert [r["operation"] for r in reviews] == ["remember", "forget", "merge"]
     for answer, review in zip((staged, forget, merge), reviews, strict=True):
-        assert answer["approval_url"] == f"http://localhost:8420/reviews/{review['id']}"
+        assert answer["approval_url"] == f"http://localhost:8420/ui/inbox/{review['id']}"
         assert answer["review_id"] == review["id"]
     edited = {"agent_id": "agent", "type": "semantic", "content": "Alice plays the cello"}
     decided = client.run(client.wire.decide(reviews[0]["id"], True, "Alice", request=edited))
@@ -408,6 +409,7 @@ def test_a_damaged_chain_is_told_with_its_first_bad_entry(tmp_path: Path) -> Non
         told = client.run(client.wire.verify_audit())
         assert (told["ok"], told["entries"], len(told["head"]), "first_bad" in told) == (True, 3, 64, False)
     db = apsw.Connection(str(path))
+    drop_guards(db)
     db.execute("UPDATE audit SET principal = 'nobody' WHERE n = 2")
     db.close()
     with open_subject(SqliteStore(path, clock), clock) as over:

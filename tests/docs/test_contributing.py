@@ -21,7 +21,7 @@ from commonplace.embedders.registry import open_embedder
 from commonplace.plugins import open_store
 from commonplace.sdk import SyncMemory
 from commonplace.stores.base import Primary
-from commonplace.testing import FakeClock, PrimaryContract
+from commonplace.testing import FakeClock, PrimaryContract, ReplicaContract
 
 DOCUMENT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 FILES = files_of(DOCUMENT)
@@ -30,7 +30,9 @@ MCP = {"content-type": "application/json", "accept": "application/json, text/eve
        "mcp-protocol-version": "2025-11-25"}  # fmt: skip
 
 #: Files of packages of their own; every other one belongs into ours.
-OUTSIDE = {"shelf_store.py", "test_shelf_store.py", "letters_embedder.py"}
+OUTSIDE = {
+    "shelf_store.py", "test_shelf_store.py", "letters_embedder.py", "folder_store.py", "test_folder_store.py",
+}  # fmt: skip
 
 
 def test_the_document_has_these_files() -> None:
@@ -89,13 +91,14 @@ def test_the_store_is_one_that_a_configuration_names(installed: Path, tmp_path: 
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_the_store_passes_the_whole_contract(installed: Path) -> None:
+@pytest.mark.parametrize(("tests", "contract"), [("shelf", PrimaryContract), ("folder", ReplicaContract)])
+def test_the_store_passes_the_whole_contract(installed: Path, tests: str, contract: type) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "test_shelf_store.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", f"test_{tests}_store.py"],
         cwd=installed, env=environment(installed, PYTHONPATH=str(PACKAGE.parent)), capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    scenarios = [name for name in dir(PrimaryContract) if name.startswith("test_")]
+    scenarios = [name for name in dir(contract) if name.startswith("test_")]
     passed = re.search(r"(\d+) passed", done.stdout)
     assert done.returncode == 0, done.stdout
     assert passed is not None
@@ -112,6 +115,10 @@ def test_the_embedder_is_found_by_its_name(installed: Path, tmp_path: Path) -> N
         memory.remember("antenna")
         assert memory.recall("az ber").results[0].content == "zebra"
         assert memory.status()["embedder"]["name"] == "letters"
+
+
+def test_a_replica_is_no_more_than_sixty_lines() -> None:
+    assert len(FILES["folder_store.py"].splitlines()) <= 60
 
 
 # what is added to ours

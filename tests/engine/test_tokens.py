@@ -150,3 +150,17 @@ def test_only_the_operator_changes_tokens(subject: Subject, run: Any, verb: str)
 def test_no_token_is_named_like_the_open_operator(subject: Subject, run: Any) -> None:
     with pytest.raises(ValidationError, match="is who asks where no token is needed"):
         run(subject.engine.tokens.create(Principal(), role="admin", name="local"))
+
+
+def test_the_list_is_for_the_operator_and_says_no_hash(subject: Subject, run: Any, clock: FakeClock) -> None:
+    engine = subject.engine
+    first, _ = run(engine.tokens.create(Principal(), name="alice"))
+    clock.advance(1)
+    second, secret = run(engine.tokens.create(Principal(), name="bob"))
+    found = run(engine.tokens.list(Principal()))
+    assert [each["id"] for each in found] == [second.id, first.id]
+    assert second.hash not in repr(found)
+    assert secret not in repr(found)
+    for who in (Principal("admin", tenant="acme"), Principal("rita", role="reviewer"), Principal("a", agents=("b",))):
+        with pytest.raises(Forbidden):
+            run(engine.tokens.list(who))

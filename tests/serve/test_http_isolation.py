@@ -119,10 +119,17 @@ ATTEMPTS: dict[str, Make] = {
     "revoke_learned": lambda own, agent, at: Attempt({"id": at.review}),
     "audit": lambda own, agent, at: Attempt(query={"agent_id": agent}),
     "verify_audit": lambda own, agent, at: Attempt(),
+    "audit_head": lambda own, agent, at: Attempt(),
+    "audit_proof": lambda own, agent, at: Attempt(query={"entry": 1}),
+    "audit_consistency": lambda own, agent, at: Attempt(query={"from": 1}),
+    "audit_key": lambda own, agent, at: Attempt(),
     "health": lambda own, agent, at: Attempt(),
     "status": lambda own, agent, at: Attempt(),
     "lifecycle": lambda own, agent, at: Attempt(),
     "lifecycle_run": lambda own, agent, at: Attempt({"id": "expire"}, body={"dry_run": True}),
+    "lifecycle_runs": lambda own, agent, at: Attempt(),
+    "lifecycle_show": lambda own, agent, at: Attempt({"id": at.memory}),
+    "undo": lambda own, agent, at: Attempt(body={"ids": [at.memory, at.other], "agent_id": agent}),
     "kg_assert": posted(subject=word, predicate="is_under", object="the planted"),
     "kg_query": lambda own, agent, at: Attempt(query={"agent_id": agent, "subject": at.word}),
     "kg_history": lambda own, agent, at: Attempt(query={"agent_id": agent, "subject": at.word}),
@@ -242,7 +249,7 @@ def normal(answer: Answer, *private: str) -> tuple[int, str]:
     for mark in private:
         text = text.replace(mark, "…")
     text = re.sub(r'"(latency_ms|stored_at|search_time_ms|processing_time_ms|duration_ms|at)":[\d.]+', "", text)
-    return answer.status, re.sub(r'"(request_id|response_id|verify_id|timestamp)":"[^"]*"', "", text)
+    return answer.status, re.sub(r'"(request_id|response_id|verify_id|timestamp|signature)":"[^"]*"', "", text)
 
 
 def test_every_operation_has_its_attempt() -> None:

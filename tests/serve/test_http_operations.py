@@ -9,8 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import rfc8785
 from server_process import PROTOCOLS, STORE, Answer, ServerProcess
 
+from commonplace.engine.ledger.merkle import is_consistent, leaf_hash, root_by_inclusion
+from commonplace.wire import keys
 from commonplace.wire.validate import check, schema, schema_names
 
 OPERATIONS = "memorywire/operations/"
@@ -130,7 +133,7 @@ def test_reviews_are_decided_once(open_server: ServerProcess) -> None:
     assert (pending["pending_approval"], pending["stores"]) == (True, [])
     found = ok(open_server.get("/v0/reviews?status=pending"), OPERATIONS + "reviews.response")["reviews"]
     (review,) = [r for r in found if r["agent_id"] == "review"]
-    assert pending["approval_url"] == f"{open_server.url}/v0/reviews/{review['id']}"
+    assert pending["approval_url"] == f"{open_server.url}/ui/inbox/{review['id']}"
     path = f"/v0/reviews/{review['id']}"
     assert ok(open_server.get(path), "memorywire/types/review")["reasoning"] == "she said so"
     decision = {"approved": True, "reviewer": "bob", "reason": "checked"}
@@ -168,6 +171,7 @@ def test_the_audit_trail_is_whole(open_server: ServerProcess) -> None:
     page = ok(open_server.get("/v0/audit?agent_id=audited&limit=10"), OPERATIONS + "audit.response")
     assert [(e["operation"], e["payload"][0]["memory_id"]) for e in page["entries"]] == [("remember", id)]
     assert ok(open_server.get("/v0/audit/verify"), OPERATIONS + "audit.verify.response")["ok"] is True
+    head = ok(open_server.get("/v0/audit/head"), OPERATIONS + "audit.head.response")
     change = {"agent_id": "audited", "confidence": 0.5}
     assert open_server.call("PATCH", f"/v0/memories/{id}", change).status == 200
     open_server.post("/v0/forget", {"agent_id": "audited", "ids": [id]})
@@ -178,8 +182,44 @@ def test_the_audit_trail_is_whole(open_server: ServerProcess) -> None:
         cursor = f"&cursor={page['next_cursor']}"
     assert page["next_cursor"] is None
     assert seen == ["remember", "update", "forget"]
+    later = ok(open_server.get("/v0/audit/head"), OPERATIONS + "audit.head.response")
+    asked = f"/v0/audit/consistency?from={head['size']}&to={later['size']}"
+    since = ok(open_server.get(asked), OPERATIONS + "audit.consistency.response")
+    assert since["from_root"] == head["root"]
+    path = [bytes.fromhex(node) for node in since["path"]]
+    roots = [bytes.fromhex(each["root"]) for each in (head, later)]
+    assert since["to"] == later["size"] > head["size"]
+    assert is_consistent(head["size"], later["size"], *roots, path)
+    proof = ok(
+        open_server.get(f"/v0/audit/proof?entry={page['entries'][0]['n']}&size={later['size']}"),
+        OPERATIONS + "audit.proof.response",
+    )
+    leaf = leaf_hash(bytes.fromhex(page["entries"][0]["hash"]))
+    path = [bytes.fromhex(node) for node in proof["path"]]
+    assert (leaf.hex(), proof["root"]) == (proof["leaf_hash"], later["root"])
+    assert root_by_inclusion(leaf, proof["entry"] - 1, proof["size"], path) == roots[1]
+    key = ok(open_server.get("/v0/audit/key"), OPERATIONS + "audit.key.response")
+    unsigned = {name: value for name, value in later.items() if name != "signature"}
+    assert later["key_id"] == key["key_id"]
+    assert keys.verify(key["public_key"], rfc8785.dumps(unsigned), later["signature"])
     (only,) = open_server.get("/v0/audit?agent_id=audited&operation=update").json["entries"]
     assert only["payload"][0]["memory_id"] == id
+
+
+def test_what_is_no_entry_has_no_proof(open_server: ServerProcess) -> None:
+    remember(open_server, "an audited fact", "proofs")
+    for asked, sentence in (
+        ("proof", "entry is required"),
+        ("proof?entry=0", "entry must be a whole number of at least 1, not 0"),
+        ("proof?entry=999999", "size must be at least 999999"),
+        ("proof?entry=1&size=999999", "the ledger has no more entries"),
+        ("consistency", "from is required"),
+        ("consistency?from=x", "from must be a whole number"),
+        ("consistency?from=2&to=1", "to must be at least 2, not 1"),
+    ):
+        answer = open_server.get(f"/v0/audit/{asked}")
+        assert answer.status == 400
+        assert sentence in answer.json["error"]["message"], answer.json
 
 
 def test_idempotency_keys_give_the_first_answer_again(open_server: ServerProcess) -> None:

@@ -89,7 +89,7 @@ def test_a_server_and_its_sessions_share_one_memory(tmp_path: Path) -> None:
         id = server.post("/v0/remember", body).json["id"]
         assert one.call("get", id=id)["content"] == "The staging port is 5433"
         waiting = one.call("remember", content="to be approved", approval_required=True)
-        assert waiting["approval_url"].startswith(f"{server.url}/v0/reviews/")
+        assert waiting["approval_url"].startswith(f"{server.url}/ui/inbox/")
 
 
 # the embedder of a running server

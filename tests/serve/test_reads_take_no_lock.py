@@ -28,6 +28,8 @@ AGENT = "alice"
 LOOKS: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "status": ("GET", "/v0/status", None),
     "verify_audit": ("GET", "/v0/audit/verify", None),
+    "audit_head": ("GET", "/v0/audit/head", None),
+    "audit_proof": ("GET", "/v0/audit/proof?entry=1", None),
     "preview_forget_ids": ("POST", "/v0/preview/forget", {"ids": "IDS"}),
     "preview_forget_filter": ("POST", "/v0/preview/forget", {"filter": {"type": "semantic"}}),
     "preview_erase": ("POST", "/v0/preview/forget", {"ids": "IDS", "hard_delete": True, "cascade": True}),

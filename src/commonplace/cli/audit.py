@@ -1,20 +1,26 @@
-"""Read the ledger of all that was done; verify it.
+"""Read the ledger of all that was done; verify it, and sign what it is.
 
 \b
 Example:
   commonplace audit list --operation forget
-  commonplace audit verify
+  commonplace audit head --json > head.json
+  commonplace audit verify --head head.json
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from commonplace.cli import FAILURE
 from commonplace.cli.support import options, values
-from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, minute, moment, plural, text_of
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.wire import strict_json
+from commonplace.wire.errors import ValidationError
+
+_MAX_HEAD_CHARS = 65_536
 
 commands = Commands(__doc__)
 
@@ -52,23 +58,146 @@ def list_entries(
 
 
 @commands.add("verify")
-def verify(run: Session) -> Answer:
+def verify(
+    run: Session,
+    head: Annotated[
+        Path | None, option("--head FILE", "What must still be true: a signed head, or lines of them and of an export.")
+    ] = None,
+    key: Annotated[
+        str | None, option("--key KEY", "The public key of heads; by default any this installation ever had.")
+    ] = None,
+) -> Answer:
     """Check the whole ledger, and every row against it; what was changed exits 2.
+
+    Whoever can write the store can rewrite all of it, so keep signed heads elsewhere (`audit head`, or
+    `[audit] export` in commonplace.toml) and give them with --head: a ledger that was cut off or rewritten since is
+    found out, and of an exported one the first entry that differs is named.
 
     \b
     Example:
       commonplace audit verify
+      commonplace audit verify --head /mnt/worm/head-2026-03-01.json
     """
+    if key is not None and head is None:
+        raise ValidationError("--key is the key of heads; give them with --head FILE", field="key")
+    evidence = [] if head is None else _documents(head)
     with ProgressBar("verifying") as progress:
-        found = run(run.memory.verify_audit(progress=progress))
+        found = run(run.engine.ledger.verify(OPERATOR, progress, evidence=evidence, key=key)).to_wire()
     if found["ok"]:
-        return Answer(
-            found, f"the ledger is whole: {plural(found['entries'], 'entry')}, head {found['head'] or '(none yet)'}"
-        )
+        whole = f"the ledger is whole: {plural(found['entries'], 'entry')}, head {found['head'] or '(none yet)'}"
+        if head is not None:
+            whole += f"; it is the one that {head} tells of ({plural(len(evidence), 'line')})"
+        return Answer(found, whole)
     entry = f"entry {found['first_bad']}: " if "first_bad" in found else ""
     changed = f"something other than Commonplace changed the store: {entry}{found.get('problem')}"
     advice = "compare with a backup to see what it should say; `commonplace restore BACKUP` brings one back"
     return Answer(found, f"{changed}\n{advice}", exit_code=FAILURE)
+
+
+@commands.add("head")
+def head(run: Session) -> Answer:
+    """Sign what the ledger is now: how many entries, and the Merkle root over them.
+
+    Kept elsewhere it exposes whoever rewrites the ledger later: `commonplace audit verify --head FILE`.
+
+    \b
+    Example:
+      commonplace audit head --json > head.json
+    """
+    made = run(run.memory.audit_head())
+    return Answer(made, {**made, "at": moment(made["at"])})
+
+
+@commands.add("export")
+def export(run: Session, file: Annotated[Path, argument("FILE", "What it is appended to.")]) -> Answer:
+    """Append to a file what it lacks of the ledger's headers, and a signed head; nothing of any memory.
+
+    Servers do it by themselves into the folder that `export` under [audit] in commonplace.toml names.
+
+    \b
+    Example:
+      commonplace audit export /mnt/worm/commonplace.jsonl
+      commonplace audit verify --head /mnt/worm/commonplace.jsonl
+    """
+    count = run(run.engine.ledger.export(OPERATOR, file.expanduser().absolute()))
+    return Answer({"file": str(file), "exported": count}, f"appended {plural(count, 'entry')} to {file}")
+
+
+@commands.add("proof")
+def proof(
+    run: Session,
+    entry: Annotated[int, argument("N", "The number of the entry, as `audit list` shows it.")],
+    size: Annotated[int | None, option("--size M", "In the tree of the first M entries; by default of all.")] = None,
+) -> Answer:
+    """Prove that an entry is in the ledger (RFC 6962): the path from it to a root.
+
+    \b
+    Example:
+      commonplace audit proof 7 --json
+    """
+    made = run(run.memory.audit_proof(entry, size))
+    return Answer(made, {**made, "path": "\n".join(made["path"]) or "(empty: it is the only one)"})
+
+
+@commands.add("consistency")
+def consistency(
+    run: Session,
+    first: Annotated[int, argument("FROM", "The size of the ledger then, as a head says it.")],
+    second: Annotated[int | None, argument("TO", "Its size later; by default what it is now.")] = None,
+) -> Answer:
+    """Prove that what the ledger was is the beginning of what it is (RFC 6962).
+
+    \b
+    Example:
+      commonplace audit consistency 120 --json
+    """
+    made = run(run.memory.audit_consistency(first, second))
+    return Answer(made, {**made, "path": "\n".join(made["path"]) or "(empty)"})
+
+
+@commands.add("key")
+def key(run: Session) -> Answer:
+    """Show the public key that heads are signed with, and those before it.
+
+    \b
+    Example:
+      commonplace audit key --json
+    """
+    made = run(run.memory.audit_key())
+    retired = [f"retired {old['key_id']} {old['public_key']}" for old in made["retired"]]
+    return Answer(made, made["public_key"], notes=[f"key_id {made['key_id']}", *retired])
+
+
+def _documents(path: Path) -> list[Document]:
+    """One JSON document, or one to a line."""
+    found: list[Document] = []
+    with values.open_text(path, "--head") as file:
+        for number, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                document = strict_json.decode(text)
+            except strict_json.InvalidJson as error:
+                # a head that someone has pretty-printed
+                if number == 1 and (whole := _whole(text + file.read(_MAX_HEAD_CHARS))) is not None:
+                    return [whole]
+                if found and text.startswith("{"):  # torn by a power cut; the export went on with the same entry
+                    continue
+                raise ValidationError(f"{path}, line {number} is no JSON: {error}", field="head") from None
+            if not isinstance(document, dict):
+                raise ValidationError(f"{path}, line {number} is no head and no entry", field="head")
+            found.append(document)
+    if not found:
+        raise ValidationError(f"{path} is empty; `commonplace audit head --json` makes a head", field="head")
+    return found
+
+
+def _whole(text: str) -> Document | None:
+    try:
+        document = strict_json.decode(text)
+    except strict_json.InvalidJson:
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def _about(entry: Document) -> str:

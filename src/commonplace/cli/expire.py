@@ -57,8 +57,8 @@ def expire(
             memories_table(found).print()
             confirm(f"{action.capitalize()} {'these' if len(found) > 1 else 'this'} {plural(len(found), 'memory')}?")
     answer = run(run.memory.expire(policy, action=action))
-    done = sum(outcome.count for outcome in answer.stores)
-    failed = [outcome.error for outcome in answer.stores if outcome.error is not None]
+    done = answer.matched_count - (answer.remaining_count or 0)
+    failed = [each.error for each in answer.errors or ()]
     said = f"{_DONE[answer.action_taken]} {plural(done, 'memory')}"
     if done < answer.matched_count:
         said += f" of {answer.matched_count:,}"

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, option
 from commonplace.cli.support.output import plural, size
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.wire.durable import sync_file, sync_folder
 from commonplace.wire.errors import Conflict, ValidationError
 
 commands = Commands()
@@ -69,8 +70,9 @@ async def _write(run: Session, target: Path | None, agent: str | None, user: str
                 async for line in lines.lines():
                     file.write(line)
                 file.flush()
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
             beside.replace(target)
+            sync_folder(target.parent)
         except OSError as error:
             raise ValidationError(f"cannot write {target}: {error.strerror or error}", field="output") from error
         finally:

@@ -89,7 +89,7 @@ def forget(
             confirm(f"Erase {these} for good?" if hard else f"Forget {these}?")
     answer = run(run.memory.forget(chosen, **which))
     if answer.pending_approval:
-        return Answer(answer, waiting(answer.review_id))
+        return Answer(answer, waiting(answer.review_id, answer.approval_url))
     if chosen and not answer.forgotten_ids:
         whose = run.memory.agent_id
         raise NotFound(

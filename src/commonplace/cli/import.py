@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,46 +19,87 @@ if TYPE_CHECKING:
 commands = Commands()
 
 
-@commands.add("import", existing=False)
+_FORMATS = ("auto", "commonplace", "amp", "chatgpt", "claude", "markdown", "mem0", "server-memory", "trusty")
+
+
+@commands.add("import", existing=False, agent="Whose memory it becomes; else whose the file says, else `default`.")
 def import_(
     run: Session,
-    files: Annotated[list[Path], argument("FILE…", "What `commonplace export` wrote; `-` is stdin.")],
+    files: Annotated[list[Path], argument("FILE…", "A file, a zip or a folder; `-` is an export of ours on stdin.")],
+    format: Annotated[str, option("--format NAME", f"What it is: {', '.join(_FORMATS)}.", *_FORMATS)] = "auto",
+    user: Annotated[str | None, option("--user NAME", "The user it is about, where the file names none.")] = None,
+    approval: options.Approval = False,
     skip_broken: Annotated[
         bool, option("--skip-broken", "Import the rest of a file in which something is broken; otherwise nothing is.")
     ] = False,
-    restore_erased: Annotated[bool, option("--restore-erased", "Also bring back what was erased here since.")] = False,
+    restore_erased: Annotated[
+        bool, option("--restore-erased", "Of an export of ours: also what was erased here since.")
+    ] = False,
     dry_run: options.DryRun = False,
 ) -> Answer:
-    """Take in what was exported; what is here already is not written again.
+    """Take in an export of ours or of another product; what is here already is left alone.
 
     \b
     Example:
       commonplace import everything.jsonl --dry-run
-      commonplace import everything.jsonl
+      commonplace import chatgpt-export.zip --agent assistant --user alice
+      commonplace import ~/notes --format markdown
       ssh other commonplace export | commonplace import -
     """
-    if run.agent is not None:
-        raise ValidationError("an export says itself whose memories it holds: leave --agent out", field="agent")
-    reports = [run(_import(run, path, skip_broken, restore_erased, dry_run)) for path in files]
+    if format not in _FORMATS:
+        raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
+    _ = run.memory  # so that what is begun below is ended with it
+    given = _Options(format, user, approval, skip_broken, restore_erased, dry_run)
+    reports = [run(_import(run, path, given)) for path in files]
     documents = [{"file": str(path), **report.document()} for path, report in zip(files, reports, strict=True)]
     return Answer({"files": documents}, lambda: _show(files, reports), run.warnings)
 
 
-async def _import(run: Session, path: Path, skip_broken: bool, restore_erased: bool, dry_run: bool) -> ImportReport:
+@dataclass(slots=True, frozen=True)
+class _Options:
+    format: str
+    user: str | None
+    approval: bool
+    skip_broken: bool
+    restore_erased: bool
+    dry_run: bool
+
+
+async def _import(run: Session, path: Path, given: _Options) -> ImportReport:
     import tempfile
 
-    from commonplace.transfer.import_file import import_export, spool
-
-    engine = await run.memory.engine()
     with tempfile.TemporaryDirectory() as folder, ProgressBar("importing") as progress:
         try:
-            source = spool(sys.stdin.buffer, Path(folder)) if str(path) == "-" else path.expanduser()
-            return await import_export(
-                engine, OPERATOR, source, skip_broken=skip_broken, dry_run=dry_run, restore_erased=restore_erased,
-                progress=progress,
-            )  # fmt: skip
+            return await _import_path(run, path, Path(folder), given, progress)
         except OSError as error:
             raise ValidationError(f"cannot read {path}: {error.strerror or error}", field="file") from error
+
+
+async def _import_path(run: Session, path: Path, folder: Path, given: _Options, progress: ProgressBar) -> ImportReport:
+    from commonplace.transfer.import_file import import_export, is_export, spool
+    from commonplace.transfer.import_source import Target, detect, import_source
+
+    piped = str(path) == "-"
+    source = spool(sys.stdin.buffer, folder) if piped else path.expanduser()
+    if not source.is_dir():
+        with source.open("rb") as file:
+            ours = given.format == "commonplace" or (given.format == "auto" and is_export(file.read(400)))
+        if ours or (given.format == "auto" and source.stat().st_size == 0):
+            if run.agent is not None or given.user is not None or given.approval:
+                raise ValidationError(
+                    "an export of ours says itself whose memories it holds: leave --agent, --user and --approval out",
+                    field="agent",
+                )
+            return await import_export(
+                await run.memory.engine(), OPERATOR, source, skip_broken=given.skip_broken, dry_run=given.dry_run,
+                restore_erased=given.restore_erased, progress=progress,
+            )  # fmt: skip
+    format = detect(source) if given.format == "auto" else given.format.replace("-", "_")
+    target = Target(run.memory.agent_id, run.agent is not None, given.user, given.approval)
+    return await import_source(
+        await run.memory.engine(), OPERATOR, source, format, target, skip_broken=given.skip_broken,
+        dry_run=given.dry_run, progress=progress,
+    )  # fmt: skip
 
 
 def _show(files: list[Path], reports: list[ImportReport]) -> None:
@@ -95,4 +137,5 @@ def _reasons(report: ImportReport) -> list[str]:
 
 
 def _amounts(counts: dict[str, int]) -> str:
-    return ", ".join(plural(count, kind) for kind, count in counts.items() if count) or "nothing"
+    named = [plural(counts[kind], kind) for kind in ("memory", "statement", "palace") if counts.get(kind)]
+    return ", ".join(named) or "nothing"

@@ -58,7 +58,7 @@ def assert_fact(
         )
     )  # fmt: skip
     if made.get("pending_approval"):
-        return Answer(made, waiting(made["review_id"]))
+        return Answer(made, waiting(made["review_id"], made.get("approval_url")))
     until = "" if made["valid_to"] is None else f" until {moment(made['valid_to'])}"
     said = f"{sentence(made)}, since {moment(made['valid_from'])}{until}"
     ended = made.get("replaced")

@@ -41,7 +41,7 @@ def merge(
         return Answer({"dry_run": True, **preview}, lambda: _show_preview(preview))
     answer = run(run.memory.merge(first, rest, strategy=strategy, approval_required=approval, reasoning=reasoning))
     if answer.pending_approval:
-        return Answer(answer, waiting(answer.review_id))
+        return Answer(answer, waiting(answer.review_id, answer.approval_url))
     return Answer(answer, f"merged {plural(answer.merged_count, 'memory')} into {answer.canonical}")
 
 

@@ -86,7 +86,7 @@ def remember(
     answer = run(run.memory.remember(_content(text, file), idempotency_key=idempotency_key, **fields))
     said = f"remembered {answer.id}"
     if answer.pending_approval:
-        said = f"{answer.id} {output.waiting(answer.review_id)}"
+        said = f"{answer.id} {output.waiting(answer.review_id, answer.approval_url)}"
     return Answer(answer, said, [_redaction_note(answer.redacted), *run.warnings])
 
 

@@ -67,12 +67,20 @@ def serve(
 
 
 def _announce_json(config: Config, url: str, is_open: bool) -> None:
-    emit({"url": url, "data": str(config.store or config.data), "open": is_open})
+    emit(
+        {
+            "page": f"{config.public_url.rstrip('/') or url}/ui/",
+            "url": url,
+            "data": str(config.store or config.data),
+            "open": is_open,
+        }
+    )
     sys.stdout.flush()
 
 
 def _announce(config: Config, url: str, is_open: bool) -> None:
-    """Where the data is, where the server is, and a first command that works as it is printed."""
+    """The page first, then where the data is, and a first command that works as it is printed."""
+    line(f"Open {config.public_url.rstrip('/') or url}/ui/ in a browser.")
     line(f"Commonplace is listening on {url}  (data: {config.store or config.data})")
     if is_open:
         line("Open to this machine only, without tokens; `commonplace token create` asks for one from then on.")

@@ -78,6 +78,13 @@ class Tokens:
         found = [_token(record.value) for record in await self._core.primary.records(SYSTEM, TOKEN)]
         return {token.id: token for token in found}
 
+    async def list(self, who: Principal) -> Sequence[dict[str, Any]]:
+        """What there is to know of each, newest first, for whoever may manage them."""
+        require_operator(who, "manage tokens")
+        found = sorted((await self.all()).values(), key=lambda token: (-token.created_at, token.id))
+        now = self._core.clock()
+        return [token.to_wire(now) for token in found]
+
     async def create(
         self,
         who: Principal,

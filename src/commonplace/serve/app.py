@@ -7,7 +7,6 @@ import itertools
 import re
 import secrets
 import time
-from collections.abc import Awaitable
 from logging import INFO
 from typing import Any
 
@@ -20,8 +19,9 @@ from commonplace.engine import require_role
 from commonplace.serve import review_stream
 from commonplace.serve.auth import NOBODY
 from commonplace.serve.context import RECORD, AppContext, RequestRecord
-from commonplace.serve.http_io import CLIENT_GONE, decode_body, disconnected, read_body, send_reply
+from commonplace.serve.http_io import CLIENT_GONE, decode_body, read_body, send_reply, while_connected
 from commonplace.serve.mcp.http import PROTOCOL as MCP, endpoints as mcp_endpoints
+from commonplace.serve.page import PAGE, PREFIX, PageEndpoint
 from commonplace.serve.query import parse_query
 from commonplace.serve.routes import Call, Reply, Route
 from commonplace.serve.telemetry import access, log_bug
@@ -41,6 +41,9 @@ def application(context: AppContext) -> RequestMiddleware:
     served = [AsgiRoute(path, endpoint) for path, endpoint in ordered]
     if any(protocol.prefix == "/v0" for protocol in context.protocols):
         served.insert(0, AsgiRoute(review_stream.PATH, review_stream.ReviewStream(context), methods=["GET"]))
+    if PAGE in context.protocols:
+        page = PageEndpoint(context)
+        served += [AsgiRoute(path, page) for path in (PREFIX, f"{PREFIX}/{{path:path}}")]
     if MCP in context.protocols:
         served += [AsgiRoute(path, endpoint) for path, endpoint in mcp_endpoints(context).items()]
 
@@ -133,7 +136,8 @@ class RouteEndpoint:
         try:
             async with asyncio.timeout(context.config.request_timeout):
                 call = await self._call(scope, receive, route)
-                return await (_while_connected(route.handler(call), receive) if route.embeds else route.handler(call))
+                # Only of what changes nothing: a write whose author has left is finished.
+                return await (while_connected(route.handler(call), receive) if route.embeds else route.handler(call))
         except Fault as fault:
             return context.refusal(scope, fault)
         except TimeoutError:
@@ -168,19 +172,6 @@ class RouteEndpoint:
         allowed = sorted(self.by_method.keys() | ({"HEAD"} if "GET" in self.by_method else set()))
         fault = ValidationError(f"{scope['method'][:20]} does not work here; use {' or '.join(allowed)}")
         return self._context.refusal(scope, fault, 405, Allow=", ".join(allowed))
-
-
-async def _while_connected(work: Awaitable[Reply], receive: Receive) -> Reply:
-    """Only of what changes nothing: a write whose author has left is finished."""
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(disconnected(receive))
-    try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return working.result()
-    finally:
-        working.cancel()
-        leaving.cancel()
 
 
 def _address(scope: Scope) -> tuple[str, int] | None:

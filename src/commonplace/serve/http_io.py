@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -14,6 +15,7 @@ from commonplace.wire import strict_json
 from commonplace.wire.errors import PayloadTooLarge
 from commonplace.wire.models import Message, RememberResponse, dump
 
+T = TypeVar("T")
 #: A body up to this many times the limit is read to its end, unkept: a client that is still sending reads no answer.
 _DRAINED_LIMITS = 16
 CLIENT_GONE = 499  # what access logs call it; nobody is left to receive it
@@ -71,6 +73,19 @@ async def disconnected(receive: Receive) -> None:
     """Until the client has left; for when its body has been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def while_connected(work: Awaitable[T], receive: Receive) -> T:
+    """The result, unless the client leaves before: then the work is cancelled and ClientDisconnect raised."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(disconnected(receive))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
 
 
 async def send_reply(scope: Scope, send: Send, reply: Reply) -> None:

@@ -119,13 +119,17 @@ class ProtocolRoutes(NamedTuple):
     routes: tuple[Route, ...]
     error: Callable[[Fault], Any] = Fault.to_wire  # its error document
     enabled: Callable[[Config], bool] = lambda config: True
+    content_type: str = ""  # of its error document, where that is bytes
 
 
 def error_reply(protocols: Iterable[ProtocolRoutes], path: str, fault: Fault, status: int = 0, **headers: str) -> Reply:
     """In the words of the protocol that owns the path, which need not be one of its routes; `status` where HTTP has a
     better one than the fault."""
     owners = [p for p in protocols if path == p.prefix or path.startswith(f"{p.prefix}/")]
-    error = max(owners, key=lambda p: len(p.prefix)).error if owners else Fault.to_wire
+    owner = max(owners, key=lambda p: len(p.prefix)) if owners else None
+    error = owner.error if owner is not None else Fault.to_wire
+    if owner is not None and owner.content_type:
+        headers["Content-Type"] = owner.content_type
     match fault.code:  # what HTTP wants said in headers
         case "unauthenticated":
             headers["WWW-Authenticate"] = 'Bearer realm="commonplace"'

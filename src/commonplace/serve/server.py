@@ -19,6 +19,7 @@ from commonplace.serve.app import application
 from commonplace.serve.connection_guard import ConnectionGuard, guarded_protocol
 from commonplace.serve.context import AppContext, open_context
 from commonplace.serve.mcp import http as mcp_http
+from commonplace.serve.page import PAGE
 from commonplace.serve.protocols import http_protocols
 from commonplace.serve.shared_embedder import Advertisement
 from commonplace.serve.system_routes import system_protocol
@@ -59,9 +60,14 @@ def address(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def _reachable(url: str) -> str:
+    """The address by which this machine reaches a server that listens on all of its addresses."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
 async def server_context(config: Config, engine: Engine, shared_token: str = "") -> AppContext:
     """Everything a request needs, with every protocol."""
-    protocols = (*http_protocols(config), mcp_http.PROTOCOL)
+    protocols = (*http_protocols(config), mcp_http.PROTOCOL, PAGE)
     context = await open_context(config, engine, protocols, config.host, "host", shared_token=shared_token)
     context.protocols = (*protocols, system_protocol(context))
     return context
@@ -88,7 +94,7 @@ async def serve(config: Config, announce: Announce) -> None:
     """Until SIGTERM or SIGINT; what is in flight is finished and what was written behind is written."""
     with closing(listen(config.host, config.port)) as sock:
         url = address(sock)
-        settings = Settings(review_url=f"{url}/v0/reviews", embeds_behind=True)
+        settings = Settings(review_url=config.review_url(_reachable(url)), embeds_behind=True)
         engine = await open_engine(config, settings=settings)
         try:
             advertisement = Advertisement(config.data)
@@ -100,8 +106,7 @@ async def serve(config: Config, announce: Announce) -> None:
             engine.start_lifecycle()
             telling = asyncio.create_task(webhook.run()) if webhook is not None else None
             announce(url, context.authenticator.is_open)
-            # The address by which this machine reaches a server that listens on all of its addresses.
-            advertisement.publish(url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:"))
+            advertisement.publish(_reachable(url))
             await server.serve(sockets=[sock])
             for task in filter(None, (ready, telling)):
                 task.cancel()

@@ -246,6 +246,6 @@ async def open_session_engine(config: Config) -> Engine:
     would cost each session some 100 MB."""
     own = open_shared_embedder(config)
     server = running_server(config.data)
-    review_url = f"{server.url}/v0/reviews" if server is not None else ""
+    review_url = config.review_url(server.url if server is not None else "")
     settings = Settings(review_url=review_url, embeds_behind=True)
     return await open_engine(config, embedder=own, settings=settings)

@@ -10,6 +10,7 @@ from typing import Any
 from commonplace.serve import openapi
 from commonplace.serve.context import AppContext
 from commonplace.serve.http_io import encode
+from commonplace.serve.page import PREFIX
 from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route
 from commonplace.serve.telemetry import METRICS_CONTENT_TYPE
 from commonplace.wire.errors import Forbidden
@@ -62,7 +63,9 @@ class _Handlers:
         return Reply(page, headers={"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY})
 
     async def home(self, call: Call) -> Reply:
-        return Reply(None, 307, {"Location": "/docs"})
+        """Browsers are led to the page, programs to what they can call."""
+        where = f"{PREFIX}/" if "text/html" in call.accept else "/docs"
+        return Reply(None, 307, {"Location": where, "Vary": "Accept"})
 
     async def schemas(self, call: Call) -> Reply:
         return Reply({"schemas": [f"/schemas/{name}.json" for name in schema_names()]})

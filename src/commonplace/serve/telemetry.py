@@ -9,13 +9,14 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from commonplace.__about__ import install_command
+from commonplace.serve.latency_window import LatencyWindow
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Metrics:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self._engine = engine
+        self._window = LatencyWindow()
         self.registry = CollectorRegistry()
         store = engine.store_name
         to: Any = {"registry": self.registry}
@@ -94,6 +96,11 @@ class Metrics:
     def answered(self, operation: str, status: int, seconds: float) -> None:
         self._counter(operation, status).inc()
         self._timer(operation).observe(seconds)
+        self._window.add(operation, seconds)
+
+    def latencies(self) -> Mapping[str, Sequence[tuple[int, int, float, float]]]:
+        """Of the last hour, minute by minute."""
+        return self._window.series()
 
     async def page(self) -> bytes:
         from prometheus_client import generate_latest

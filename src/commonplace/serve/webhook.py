@@ -119,8 +119,9 @@ class Webhook:
 
     def _send(self, tenant: str, event: dict[str, Any]) -> str | None:
         """Why it was not taken; nothing where it was."""
-        base, review = self._engine.settings.review_url, event["review"]
-        url = {"approval_url": f"{base}/{review['id']}"} if base else {}
+        review = event["review"]
+        link = self._engine.approval_url(review["id"])
+        url = {"approval_url": link} if link else {}
         message = {"event": f"review.{event['event']}", "id": f"{tenant}/{event['n']}", "at": event["at"]}
         body = encode({**message, "tenant": tenant, "review": review, **url})
         headers = {"Content-Type": "application/json", SIGNATURE: signature(self._secret, self._engine.clock(), body)}

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from commonplace.stores.graph import GraphReads, GraphWork
 from commonplace.stores.token_vectors import Codes, QuestionTokens
 from commonplace.wire.filters import Where, matches
-from commonplace.wire.record import Memory, Status
+from commonplace.wire.record import CAPABILITIES as CAPABILITIES, Memory, Status
 
 T = TypeVar("T")
 Vectors = NDArray[np.float32]
 
-#: The closed vocabulary of PROTOCOLS §MW.
-CAPABILITIES = frozenset(
-    {"semantic", "episodic", "procedural", "emotional", "vector", "fts", "graph", "recall_tracking", "governance"}
-)
+
+#: Unit vectors of texts, one row each; may take long, so call it from a thread.
+Embed = Callable[[Sequence[str]], Vectors]
 
 
 @dataclass(slots=True, frozen=True)
@@ -33,6 +32,9 @@ class StoreSettings:
     """What a configuration says to whatever store is opened; a store takes from it what concerns it."""
 
     index_mb: int = 512  # memory for what a process keeps of its indexes
+    folder: Path | None = None  # the data directory, for a store that keeps files of its own; None where there is none
+    embed: Embed | None = None  # the embedder's, for a product that wants vectors of texts; None without an embedder
+    timeout: float = 2.0  # seconds that one operation of a replica may take
 
 
 @dataclass(slots=True)
@@ -92,6 +94,7 @@ class Candidate:
     matched: int | None = None  # bit i tells whether the question's term i (`text.query_terms`) occurs in it
     late: float | None = None  # late interaction of its best part
     second: float | None = None  # cosine of its best part by the second embedder
+    score: float | None = None  # what a product that has but one score says of it; higher is better
 
 
 @dataclass(slots=True, frozen=True)
@@ -203,7 +206,11 @@ class StaleGeneration(Exception):
 
 @runtime_checkable
 class Store(Protocol):
-    """Any backend. Replicas (another product, another server) implement just this."""
+    """Any backend. Replicas (another product, another server) implement just this, and `ReplicaContract` is their test.
+
+    A replica is given the live memories and asked which of them answer; the primary's rows are what is shown. It may
+    keep less than it was given, but the ids, scopes, types, times and every character of the content.
+    """
 
     name: str
 
@@ -217,9 +224,10 @@ class Store(Protocol):
         """The current versions that exist, whatever their status, in the order asked."""
 
     async def search(self, search: Search) -> list[Candidate]:
-        """At most `limit` by each leg, unordered; everything in `reach` applied before the cut.
+        """At most `limit` by each leg; everything in `reach` applied before the cut.
 
-        Every score is given for each of them, `late` where the store has the memory's tokens.
+        Every score is given for each of them, `late` where the store has the memory's tokens, and their order means
+        nothing. A replica that has no such scores answers best first, and may say `score`.
         """
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> int:
@@ -236,10 +244,21 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class AgentScoped(Protocol):
+    """A store that finds a memory only among those of its agent: it is told whose they are."""
+
+    async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]: ...
+
+    async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int: ...
+
+
 class Transaction(GraphWork, Protocol):
     """What a unit of work may do; all of it becomes durable together or not at all."""
 
-    now: int  # the commit time of this transaction: never earlier than the tenant's last
+    # The commit time of this transaction: never earlier than the tenant's last. Whoever replays what another store
+    # wrote sets it before each version to the time that one had.
+    now: int
     seq: int  # the tenant's sequence so far
 
     def get(self, id: str) -> Memory | None: ...
@@ -319,10 +338,30 @@ class Primary(Store, GraphReads, Protocol):
     async def audit_head(self, tenant: str) -> tuple[int, str]:
         """Number and hash of the last audit entry, as committed; (0, "") before the first."""
 
+    async def audit_hashes(self, tenant: str, *, after: int = 0, limit: int = 1000) -> list[str]:
+        """The hashes of the entries with n > after, in order: all that the Merkle tree over them is made of."""
+
     async def record(self, tenant: str, kind: str, key: str) -> Record | None:
         """One record, read without waiting for whoever writes."""
 
     async def records(self, tenant: str, kind: str) -> list[Record]: ...
+
+    async def records_page(
+        self,
+        tenant: str,
+        kind: str,
+        where: Mapping[str, str],
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        """Those whose documents say these texts under these names, by their keys: the next after one of them."""
+
+    async def audit_before(
+        self, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
+    ) -> list[AuditEntry]:
+        """As `audit`, the newest first: entries with n < before; `which` is what `AuditEntry.matches` takes."""
 
     async def embedder(self) -> EmbedderInfo | None:
         """The one whose vectors are searched."""
@@ -347,6 +386,13 @@ class Primary(Store, GraphReads, Protocol):
 
     async def delete_migration_backups(self) -> None:
         """Something was erased: remove copies the store made of itself, such as those before a migration."""
+
+
+@runtime_checkable
+class RecordKinds(Protocol):
+    """A store that can say which kinds of records it keeps, so that all of them can be carried elsewhere."""
+
+    async def record_kinds(self, tenant: str) -> list[str]: ...
 
 
 #: Told how much is done of how much there is.

@@ -23,10 +23,10 @@ from commonplace.stores.base import (
     Vectors,
 )
 from commonplace.stores.graph import Instant, Triple, commit_time
-from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs
+from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs, page_of
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.stores.token_vectors import best_late_scores
-from commonplace.wire.errors import Conflict, ValidationError
+from commonplace.wire.errors import Conflict
 from commonplace.wire.record import Clock, Memory, system_clock
 
 T = TypeVar("T")
@@ -211,15 +211,7 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        found = self._of(reach.tenant).find(reach)[:: -1 if newest_first else 1]
-        if cursor is not None:  # a position and not a row: paging goes on when that row is gone
-            at, _, id = cursor.partition(".")
-            if not at.isdecimal():
-                raise ValidationError(f"invalid cursor {cursor!r}; pass back next_cursor as it came", field="cursor")
-            position = (int(at), id)
-            found = [m for m in found if m.id != id and ((m.created_at, m.id) < position) is newest_first]
-        page = found[:limit]
-        return Page(page, f"{page[-1].created_at}.{page[-1].id}" if len(found) > limit else None)
+        return page_of(self._of(reach.tenant).find(reach), limit, cursor, newest_first)
 
     async def history(self, tenant: str, id: str) -> list[Memory]:
         return [self._of(tenant).shown(e.memory) for e in self._of(tenant).versions.get(id, ())]
@@ -249,6 +241,9 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
 
     async def records(self, tenant: str, kind: str) -> list[Record]:
         return [deepcopy(r) for (k, _), r in sorted(self._of(tenant).records.items()) if k == kind]
+
+    async def record_kinds(self, tenant: str) -> list[str]:
+        return sorted({kind for kind, _ in self._of(tenant).records})
 
     async def triples(
         self,

@@ -1,23 +1,41 @@
-"""Verbs of a primary that follow from its other verbs, for backends to inherit until they have something faster."""
+"""Verbs that follow from other verbs, for backends to use until they have something faster."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from commonplace.stores.base import AgentContext, Candidate, Entry, ImportanceDecay, Reach, Search, Store, Transaction
+from commonplace.stores.base import (
+    AgentContext,
+    AuditEntry,
+    Candidate,
+    Entry,
+    ImportanceDecay,
+    Page,
+    Reach,
+    Record,
+    Search,
+    Store,
+    Transaction,
+)
 from commonplace.stores.graph import Instant, Triple
 from commonplace.stores.traversal import InMemoryGraph, linked_memories, shortest_path
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
+_WINDOW = 500  # entries of the ledger that are read at a time
+
 
 class TransactVerbs:
-    """What follows from `transact` and `agents`."""
+    """What follows from `transact`, `agents`, `records` and `audit`."""
 
     transact: Callable[..., Any]
     agents: Callable[[str], Awaitable[dict[str, int]]]
+    records: Callable[[str, str], Awaitable[list[Record]]]
+    audit: Callable[..., Awaitable[list[AuditEntry]]]
+    audit_head: Callable[[str], Awaitable[tuple[int, str]]]
 
     async def put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -33,11 +51,42 @@ class TransactVerbs:
         count: int = await self.transact(tenant, work)
         return count
 
+    async def audit_hashes(self, tenant: str, *, after: int = 0, limit: int = 1000) -> list[str]:
+        return [entry.hash for entry in await self.audit(tenant, after=after, limit=limit)]
+
     async def agent_names(self, tenant: str) -> list[str]:
         return sorted(await self.agents(tenant))
 
     async def delete_migration_backups(self) -> None:
         """Nothing to do for a store that makes none."""
+
+    async def records_page(
+        self,
+        tenant: str,
+        kind: str,
+        where: Mapping[str, str],
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        said = [r for r in await self.records(tenant, kind) if all(r.value.get(n) == v for n, v in where.items())]
+        said.sort(key=lambda record: record.key, reverse=newest_first)
+        if after is not None:
+            said = [r for r in said if (r.key < after if newest_first else r.key > after)]
+        return said[:limit]
+
+    async def audit_before(
+        self, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
+    ) -> list[AuditEntry]:
+        end = (await self.audit_head(tenant))[0] + 1 if before is None else before
+        found: list[AuditEntry] = []
+        while end > 1 and len(found) < limit:
+            start = max(end - 1 - _WINDOW, 0)
+            window = await self.audit(tenant, after=start, limit=_WINDOW, **which)
+            found += reversed([entry for entry in window if entry.n < end])
+            end = start + 1
+        return found[:limit]
 
 
 class ScanReads:
@@ -106,6 +155,19 @@ def _runs_around(spoken: Sequence[str], positions: Sequence[int], each: int) -> 
             start = runs.pop()[0]
         runs.append((start, end))
     return [list(spoken[start:end]) for start, end in runs]
+
+
+def page_of(memories: Iterable[Memory], limit: int, cursor: str | None, newest_first: bool) -> Page:
+    """One page of all that is in reach, for a store that has them at hand."""
+    found = sorted(memories, key=lambda m: (m.created_at, m.id), reverse=newest_first)
+    if cursor is not None:  # a position and not a row: paging goes on when that row is gone
+        at, _, id = cursor.partition(".")
+        if not at.isdecimal():
+            raise ValidationError(f"invalid cursor {cursor!r}; pass back next_cursor as it came", field="cursor")
+        position = (int(at), id)
+        found = [m for m in found if m.id != id and ((m.created_at, m.id) < position) is newest_first]
+    page = found[:limit]
+    return Page(page, f"{page[-1].created_at}.{page[-1].id}" if len(found) > limit else None)
 
 
 async def scan_all(store: Store, reach: Reach) -> list[Memory]:

@@ -252,6 +252,30 @@ class StorageScenarios(Contract):
         assert {beside[1], beside[3]} <= {m.id for m in await s.recall("beside")}
 
     @scenario()
+    async def test_records_are_read_page_by_page(self, s: Subject) -> None:
+        """By their keys, from either end, and only those that say what is asked for."""
+        said = ["pending", "done", "pending", "pending", "done"]
+
+        def work(tx: Any) -> None:
+            for key, status in zip("abcde", said, strict=True):
+                tx.put_record(Record("setting", key, {"status": status, "agent_id": "x" if key < "d" else "y"}))
+            tx.put_record(Record("other", "c2", {"status": "pending"}))
+
+        await s.store.transact("local", work)
+
+        async def keys(where: dict[str, str], **options: Any) -> str:
+            return "".join([r.key for r in await s.store.records_page("local", "setting", where, **options)])
+
+        assert await keys({}) == "abcde"
+        assert await keys({"status": "pending"}) == "acd"
+        assert await keys({"status": "pending"}, limit=2) == "ac"
+        assert await keys({"status": "pending"}, after="a") == "cd"
+        assert await keys({"status": "pending", "agent_id": "y"}) == "d"
+        assert await keys({"status": "pending"}, newest_first=True, limit=2) == "dc"
+        assert await keys({"status": "pending"}, newest_first=True, after="c") == "a"
+        assert await s.store.records_page("other", "setting", {}) == []
+
+    @scenario()
     async def test_records_are_found_by_what_they_quote(self, s: Subject) -> None:
         def work(tx: Transaction) -> tuple[Any, ...]:
             tx.put_record(Record("setting", "a", {"v": 1}, ("m1", "m2")))
@@ -289,6 +313,18 @@ class StorageScenarios(Contract):
         assert await s.store.transact("local", work) == ["old", "new"]
 
     @scenario()
+    async def test_audit_is_read_backwards(self, s: Subject) -> None:
+        for i in range(4):
+            await s.remember(f"note {i}", agent="x" if i % 2 else "y")
+        read = s.store.audit_before
+        assert [e.n for e in await read("local")] == [4, 3, 2, 1]
+        assert [e.n for e in await read("local", before=4, limit=2)] == [3, 2]
+        assert [e.n for e in await read("local", agent_id="x")] == [4, 2]
+        assert [e.n for e in await read("local", operation="forget")] == []
+        assert (await read("local", limit=1))[0] == (await s.store.audit("local"))[-1]
+        assert await read("other") == []
+
+    @scenario()
     async def test_audit_is_read_by_what_one_looks_for(self, s: Subject) -> None:
         id = await s.remember("x")
         s.clock.advance(100)
@@ -304,6 +340,10 @@ class StorageScenarios(Contract):
         assert await read("other") == []
         assert await s.store.audit_head("local") == (3, (await read("local"))[-1].hash)
         assert await s.store.audit_head("other") == (0, "")
+        hashes = [entry.hash for entry in await read("local")]
+        assert await s.store.audit_hashes("local") == hashes
+        assert await s.store.audit_hashes("local", after=1, limit=1) == hashes[1:2]
+        assert await s.store.audit_hashes("other") == await s.store.audit_hashes("local", after=3) == []
         assert "local" in await s.store.tenants()
 
     @scenario()

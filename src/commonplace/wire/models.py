@@ -252,7 +252,8 @@ class MergeResponse(Message):
     canonical: str
     merged_count: int
     strategy_used: MergeStrategy
-    stores: list[StoreOutcome]
+    stores: list[str]
+    errors: list[StoreError] | None = None
     pending_approval: bool | None = None
     approval_url: str | None = None
     review_id: str | None = None
@@ -283,7 +284,9 @@ class ExpireResponse(Message):
 
     matched_count: int
     action_taken: ExpireAction
-    stores: list[StoreOutcome]
+    stores: list[str]
+    remaining_count: int | None = None
+    errors: list[StoreError] | None = None
 
 
 # changing a memory, deciding a review

@@ -16,6 +16,10 @@ EVERY_STATUS: tuple[Status, ...] = get_args(Status)
 Role = Literal["reader", "writer", "reviewer", "admin"]
 
 MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "episodic", "procedural", "emotional")
+#: What a store may say that it can do; nothing else is a capability.
+CAPABILITIES = frozenset(
+    {"semantic", "episodic", "procedural", "emotional", "vector", "fts", "graph", "recall_tracking", "governance"}
+)
 SHARED_AGENT = "shared"
 LOCAL_TENANT = "local"
 EVERYONE = "*"  # among those a memory is shared with

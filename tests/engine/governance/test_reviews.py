@@ -667,3 +667,107 @@ def test_erasing_a_subject_takes_what_is_approved_at_that_moment(
     assert run(subject.engine.graph.erase(WHO, "agent", "Bob")).ids == [staged.triple.id]
     assert run(subject.engine.graph.history(WHO, "agent", "Bob")) == []
     assert "tall" not in stored_records(subject, run)
+
+
+# page by page
+
+
+def pages(subject: Subject, run: Any, who: Principal = WHO, **options: Any) -> list[list[str]]:
+    """The ids of every page, each asked for with the cursor of the one before."""
+    found: list[list[str]] = []
+    cursor: str | None = None
+    while True:
+        reviews, cursor = run(subject.engine.reviews.page(who, cursor=cursor, **options))
+        found.append([review["id"] for review in reviews])
+        if cursor is None:
+            return found
+
+
+def test_pages_hold_every_review_once_in_order(subject: Subject, run: Any) -> None:
+    staged = []
+    for i in range(5):
+        staged.append(stage(subject, run, f"note {i}").review_id)
+        subject.clock.advance(1)
+    run(subject.engine.reviews.decide(WHO, staged[1], YES))
+    pending = [staged[0], *staged[2:]]
+    assert pages(subject, run, limit=2) == [pending[:2], pending[2:]]
+    assert pages(subject, run, limit=3, newest_first=True) == [pending[:0:-1], pending[:1]]
+    assert pages(subject, run, status="approved") == [[staged[1]]]
+    assert pages(subject, run, status=None, limit=5) == [staged]
+    assert pages(subject, run, agent_id="other") == [[]]
+    assert pages(subject, run, operation="forget") == [[]]
+    with pytest.raises(ValidationError):
+        run(subject.engine.reviews.page(WHO, limit=0))
+
+
+def test_a_page_shows_what_the_caller_may_see(subject: Subject, run: Any) -> None:
+    for name, agent in (("alice", "mine"), ("bob", "mine"), ("bob", "other")):
+        author = Principal(name, role="writer")
+        run(subject.engine.remember(author, Draft(agent, "semantic", f"{name} said"), approval=REQUEST))
+        subject.clock.advance(1)
+    every = [review["id"] for review in run(subject.engine.reviews.list(WHO))]
+    assert pages(subject, run, Principal("rita", role="reviewer", agents=("mine",)), limit=1) == [every[:1], every[1:2]]
+    assert pages(subject, run, Principal("alice", role="writer")) == [every[:1]]
+    assert pages(subject, run, Principal("nobody", role="reader")) == [[]]
+    assert pages(subject, run, Principal("rita", "elsewhere", "reviewer")) == [[]]
+
+
+def test_what_has_waited_too_long_is_on_the_page_of_the_expired(subject: Subject, run: Any) -> None:
+    governance = subject.engine.settings.governance
+    subject.engine.settings.governance = replace(governance, review_days=1)
+    old = stage(subject, run, "old").review_id
+    subject.clock.advance(2 * 86_400_000)
+    new = stage(subject, run, "new").review_id
+    assert pages(subject, run) == [[new]]
+    assert pages(subject, run, status="expired") == [[old]]
+
+
+# what a reviewer changes of a request
+
+
+def change(subject: Subject, run: Any, review_id: str, **changes: Any) -> Any:
+    edited, request = run(subject.engine.reviews.with_changes(WHO, review_id, changes))
+    decision = Decision(True, "Alice", edited=edited, edited_request=request)
+    return run(subject.engine.reviews.decide(WHO, review_id, decision))
+
+
+def test_changes_leave_the_rest_of_a_new_memory_as_it_was(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run, kind="lesson", tags=["home"], source="call", metadata={"room": 3}, aliases=["a-1"])
+    decided = change(subject, run, staged.review_id, content="Bob moved to Oslo", tags=["home", "oslo"])
+    kept = run(subject.get(staged.id))
+    assert (kept.content, kept.tags) == ("Bob moved to Oslo", ["home", "oslo"])
+    assert (kept.kind, kept.source, kept.metadata, kept.aliases) == ("lesson", "call", {"room": 3}, ["a-1"])
+    assert decided.review["request"]["content"] == "Bob moved to Oslo"
+
+
+def test_changes_of_every_other_operation(subject: Subject, run: Any) -> None:
+    engine = subject.engine
+    a, b, c = (run(subject.remember(text)) for text in ("one", "two", "three"))
+    update = run(engine.update(WHO, Update("agent", a, content="uno", approval_required=True)))
+    change(subject, run, update.review_id, content="ein")
+    assert run(subject.get(a)).content == "ein"
+    forget = run(engine.forget(WHO, Forget("agent", [b, c], approval_required=True)))
+    assert change(subject, run, forget.review_id, ids=[b]).outcome.ids == [b]
+    merge = run(engine.merge(WHO, Merge("agent", a, [c], approval_required=True)))
+    assert change(subject, run, merge.review_id, strategy="merge_content").outcome.survivor.content == "ein\nthree"
+    said = Statement("agent", "Bob", "lives in", "Rome", approval_required=True)
+    stated = run(engine.assert_fact(WHO, said))
+    assert change(subject, run, stated.review_id, object="Oslo").outcome.triple.object == "Oslo"
+
+
+def test_only_fields_of_the_request_can_be_changed_and_only_by_reviewers(subject: Subject, run: Any) -> None:
+    staged = stage(subject, run)
+    with pytest.raises(ValidationError, match="agent_id of remember cannot be edited; there are content"):
+        run(subject.engine.reviews.with_changes(WHO, staged.review_id, {"agent_id": "other"}))
+    with pytest.raises(NotFound):
+        run(subject.engine.reviews.with_changes(Principal("eve", role="writer"), staged.review_id, {"content": "x"}))
+
+
+def test_many_are_decided_as_they_were_looked_at(subject: Subject, run: Any) -> None:
+    first, second = (stage(subject, run, text).review_id for text in ("one", "two"))
+    edited = Draft("agent", "semantic", "other")
+    run(subject.engine.reviews.edit(WHO, second, edited, {**REQUEST, "content": "other"}))
+    done, outdated = run(subject.engine.reviews.decide_many(WHO, [first, second], YES, {first: 1, second: 1}))
+    assert done.review["status"] == "approved"
+    assert isinstance(outdated, Conflict)
+    assert outdated.details["review_id"] == second

@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tampering import drop_guards
 
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.sqlite import SqliteStore
@@ -40,6 +41,7 @@ def test_a_file_changed_behind_our_back_is_found_out(tmp_path: Any, clock: FakeC
         for i in range(5):
             run(subject.remember(f"fact {i}"))
     db = apsw.Connection(str(path))
+    drop_guards(db)
     db.execute(damage)
     db.close()
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
@@ -158,3 +160,22 @@ def test_verifying_walks_in_steps_and_tells_how_far(
     told: list[tuple[int, int]] = []
     verified = run(subject.engine.ledger.verify(WHO, lambda done, total: told.append((done, total))))
     assert (verified.entries, told) == (5, [(2, 5), (4, 5), (5, 5)])
+
+
+def test_pages_from_the_newest_on_hold_every_entry_once(subject: Subject, run: Any) -> None:
+    for i in range(5):
+        run(subject.remember(f"fact {i}", "mine" if i % 2 else "other"))
+    page = subject.engine.ledger.page
+    numbers, cursor = [], None
+    while True:
+        entries, cursor = run(page(WHO, limit=2, cursor=cursor, newest_first=True))
+        numbers.append([entry.n for entry in entries])
+        if cursor is None:
+            break
+    assert numbers == [[5, 4], [3, 2], [1]]
+    mine = Principal("rita", role="reviewer", agents=("mine",))
+    entries, cursor = run(page(mine, limit=1, newest_first=True))
+    assert ([entry.n for entry in entries], cursor) == ([4], "4")
+    assert [entry.n for entry in run(page(mine, limit=9, newest_first=True, cursor="4"))[0]] == [2]
+    with pytest.raises(Forbidden):
+        run(page(Principal("wilma", role="writer"), newest_first=True))

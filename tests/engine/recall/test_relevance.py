@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -245,12 +246,12 @@ def test_how_many_are_judged(mode: str, judged: int) -> None:
     assert len(result.hits) == 5
 
 
-@pytest.mark.parametrize(("each", "judged"), [(0.0, 10), (1.0, 4)])
+@pytest.mark.parametrize(("each", "judged"), [(0.0, 10), (1.0, 2)])
 def test_the_judge_stops_when_time_is_up_and_what_it_read_counts(
     monkeypatch: pytest.MonkeyPatch, each: float, judged: int
 ) -> None:
     monkeypatch.setattr(judging, "SECONDS", 0.5)
-    judge, now = FixedJudge(4), [0.0]
+    judge, now = FixedJudge(-9, -8), [0.0]
     judge.reads_pairs = True
 
     def timer() -> float:
@@ -260,7 +261,7 @@ def test_the_judge_stops_when_time_is_up_and_what_it_read_counts(
     query = Query(("a",), QUESTION)
     reading = asyncio.run(read(judge, analyse(QUESTION), candidates(*NEAR), query, "tested", timer=timer))
     assert list(reading.logits) == [str(n) for n in range(judged)]
-    assert reading.answerable == pytest.approx(FIT.whole_judged({"judge": 4}))
+    assert reading.answerable == pytest.approx(FIT.whole_judged({"judge": -8}))
 
 
 def test_off_still_gives_a_relevance() -> None:
@@ -268,21 +269,64 @@ def test_off_still_gives_a_relevance() -> None:
 
 
 def test_a_certain_one_needs_no_judge() -> None:
-    sure = replace(FIT, certain=0.6)
-    assert [judge_count("auto", p, sure) for p in (0.0, FIT.hopeless, 0.59, 0.6)] == [0, 10, 10, 0]
+    sure, ranked = replace(FIT, certain=0.6), candidates(*NEAR)
+    assert [judge_count("auto", p, sure, ranked) for p in (0.0, FIT.hopeless, 0.59, 0.6)] == [0, 10, 10, 0]
+    assert judge_count("auto", 0.5, replace(sure, within=0.04), ranked) == 3, "only those close to the best"
+    assert judge_count("always", 0.5, replace(sure, within=0.04), ranked) == 10
 
 
-def test_one_that_stands_may_be_judged_for_its_order_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    sure = replace(FIT, certain=0.6, settled=0.9)
-    assert [judge_count("auto", p, sure) for p in (0.59, 0.6, 0.89, 0.9)] == [10, 10, 10, 0]
-    monkeypatch.setattr(relevance, "fitted", lambda name: sure)
-    judge = FixedJudge(*[-9] * 10)
-    assert FIT.whole({"cosine": 0.5}) > sure.certain
-    standing = assess_with(judge, candidates(0.5, 0.4, 0.3), explain=True)
-    assert ids(standing) == ["0"]
-    assert standing.judged == 3
-    assert assess_with(judge, candidates(0.3, 0.2, 0.1)).hits == []
-    assert assess_with(judge, candidates(0.5, 0.4, 0.3), mode="always").hits == []
+class PairsJudge(FixedJudge):
+    """The verdict of a memory is its number's in `logits`, whichever round it is read in."""
+
+    reads_pairs = True
+
+    def judge(self, question: str, texts: Sequence[str]) -> list[float]:
+        self.read += texts
+        return [self.logits[int(text.split()[-1])] for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("logits", "judged"), [((-9, 0, *[-9] * 8), 2), ((-9, -9, 0, *[9] * 7), 4), ([-3.0] * 10, 10), ((*[-9] * 9, 0), 10)]
+)
+def test_reading_ends_when_the_answer_stands(logits: Sequence[float], judged: int) -> None:
+    judge = PairsJudge(*logits)
+    result = assess_with(judge, candidates(*NEAR))
+    assert (result.judged, len(judge.read)) == (judged, judged)
+    assert bool(result.hits) == (max(logits) >= 0), "what was left unread would not have changed that"
+
+
+def test_whoever_asks_for_a_relevance_of_each_has_each_read() -> None:
+    judge = PairsJudge(*[9.0] * 10)
+    assert assess_with(judge, candidates(*NEAR), min_score=0.2).judged == 10
+    assert assess_with(judge, candidates(*NEAR)).judged == 2
+
+
+@given(st.lists(st.floats(-12, 12), min_size=1, max_size=12), st.lists(st.floats(0.0, 1.0), min_size=12, max_size=12))
+def test_what_is_left_unread_changes_no_decision(logits: list[float], cosines: list[float]) -> None:
+    """Against a judge that reads them all in one go."""
+    padded = (logits + [-12.0] * 12)[:12]
+    at_once = PairsJudge(*padded)
+    at_once.reads_pairs = False  # type: ignore[misc]
+    in_rounds = PairsJudge(*padded)
+    found = candidates(*sorted(cosines, reverse=True))
+    assert bool(assess_with(in_rounds, found).hits) == bool(assess_with(at_once, found).hits)
+    assert len(in_rounds.read) <= len(at_once.read)
+
+
+@pytest.mark.parametrize(
+    ("scores", "within", "count"),
+    [
+        ([], 1.0, 0),
+        ([0.5], 1.0, 1),
+        ([0.5, 0.001, 0.001], 0.0, 2),  # one round in any case
+        ([0.5, 0.5, 0.5, 0.1], 0.0, 3),
+        ([0.5, 0.45, 0.4, 0.3, 0.28, 0.2, 0.1], 1.0, 5),  # from .27 on
+        ([0.5, 0.45, 0.4, 0.3, 0.28, 0.2, 0.1], math.inf, 7),
+        ([0.01, 0.009, 0.005, 0.0038, 0.003], 1.0, 4),  # ratios count, not differences
+    ],
+)
+def test_those_close_to_the_best_are_worth_reading(scores: list[float], within: float, count: int) -> None:
+    assert relevance.worth_reading(scores, within) == count
 
 
 def test_min_score_cuts_at_that_relevance_instead() -> None:

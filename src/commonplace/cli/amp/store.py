@@ -73,5 +73,5 @@ def store(
     whole |= {name: value for name, value in given.items() if value is not None}
     answer = client.ask("store", record=whole, approval_required=approval or None)
     if answer.get("pending_approval"):
-        return Answer(answer, f"{answer['id']} {waiting(answer.get('review_id'))}")
+        return Answer(answer, f"{answer['id']} {waiting(answer.get('review_id'), answer.get('approval_url'))}")
     return Answer(answer, f"{'stored' if answer['created'] else 'replaced'} {answer['id']}")

@@ -137,8 +137,10 @@ class Session:
 
         config = configuration.load(data=data, agent=self.agent)
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
-        beside = running_server(config.data) is not None
-        return Memory(self.agent, data=data, embedder=open_shared_embedder(config) if beside else None)
+        server = running_server(config.data)
+        if server is None:
+            return Memory(self.agent, data=data)
+        return Memory(self.agent, data=data, embedder=open_shared_embedder(config), server_url=server.url)
 
     @cached_property
     def engine(self) -> Engine:

@@ -169,9 +169,10 @@ def body(record: Document) -> str:
     return text_of(record["content"]) if "content" in record else f"({record.get('status', 'gone')})"
 
 
-def waiting(review_id: str | None) -> str:
+def waiting(review_id: str | None, approval_url: str | None = None) -> str:
     """What is said of a change that was staged."""
-    return f"waits for approval: commonplace review show {review_id}"
+    page = f", or {approval_url}" if approval_url else ""
+    return f"waits for approval: commonplace review show {review_id}{page}"
 
 
 def sentence(triple: Document) -> str:

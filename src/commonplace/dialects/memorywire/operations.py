@@ -62,6 +62,7 @@ from commonplace.wire.models import (
     ResetRequest,
     RetractRequest,
     ReviewApply,
+    StoreError,
     StoreOutcome,
     UpdateRequest,
     dump,
@@ -165,7 +166,7 @@ class Memorywire:
             stores=[] if pending else [StoreOutcome(store=result.store, count=len(result.ids), error=result.error)],
             hard_delete=result.erased,
             pending_approval=pending,
-            approval_url=self._review_url(result.review_id),
+            approval_url=self._engine.approval_url(result.review_id),
             review_id=result.review_id,
             erased=_erased(result),
             remaining_ids=result.remaining or None,
@@ -179,17 +180,22 @@ class Memorywire:
             canonical=result.survivor.id,
             merged_count=count,
             strategy_used=request.strategy,
-            stores=[] if pending else [StoreOutcome(store=self._engine.store_name, count=count)],
+            stores=[] if pending else [self._engine.store_name],
             pending_approval=pending or None,
-            approval_url=self._review_url(result.review_id),
+            approval_url=self._engine.approval_url(result.review_id),
             review_id=result.review_id,
         )
 
     async def expire(self, request: ExpireRequest) -> ExpireResponse:
         result = await self._engine.expire(self._who, to_expire(request))
-        outcome = StoreOutcome(store=self._engine.store_name, count=len(result.ids), error=result.error)
-        matched = len(result.ids) + len(result.remaining)
-        return ExpireResponse(matched_count=matched, action_taken=request.action, stores=[outcome])
+        store = self._engine.store_name
+        return ExpireResponse(
+            matched_count=len(result.ids) + len(result.remaining),
+            action_taken=request.action,
+            stores=[] if result.error and not result.ids else [store],
+            remaining_count=len(result.remaining) or None,
+            errors=[StoreError(store=store, error=result.error)] if result.error else None,
+        )
 
     # what destructive operations would do
 
@@ -353,10 +359,20 @@ class Memorywire:
 
     async def verify_audit(self, progress: Progress | None = None) -> Document:
         """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
-        found = await self._engine.ledger.verify(self._who, progress)
-        verdict: Document = {"ok": found.problem is None, "entries": found.entries, "head": found.head}
-        bad = {"first_bad": found.first_bad, "problem": found.problem}
-        return verdict | {name: value for name, value in bad.items() if value is not None}
+        return (await self._engine.ledger.verify(self._who, progress)).to_wire()
+
+    async def audit_head(self) -> Document:
+        return await self._engine.ledger.heads.head(self._who)
+
+    async def audit_proof(self, entry: int, size: int | None = None) -> Document:
+        return await self._engine.ledger.heads.proof(self._who, entry, size)
+
+    async def audit_consistency(self, **sizes: int) -> Document:
+        """`from` and `to`, the first of which is a word of Python's."""
+        return await self._engine.ledger.heads.consistency(self._who, sizes["from"], sizes.get("to"))
+
+    async def audit_key(self) -> Document:
+        return self._engine.ledger.heads.key(self._who)
 
     # the server
 
@@ -379,8 +395,7 @@ class Memorywire:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
         if self._engine.note:
             answer["note"] = self._engine.note
-        if found.get("webhook"):
-            answer["webhook"] = found["webhook"]
+        answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
 
     # the lifecycle
@@ -390,6 +405,37 @@ class Memorywire:
 
     async def lifecycle_run(self, job: str, request: LifecycleRunRequest) -> Document:
         return asdict(await self._engine.lifecycle.run(self._who, job, dry_run=request.dry_run))
+
+    async def lifecycle_runs(
+        self, *, job: str | None = None, limit: int = 20, before: str | None = None
+    ) -> Sequence[Document]:
+        return await self._engine.lifecycle.runs(self._who, job=job, limit=limit, before=before)
+
+    async def lifecycle_show(self, id: str) -> Document:
+        return await self._engine.lifecycle.show(self._who, id)
+
+    async def undo(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        run_id: str | None = None,
+        agent_id: str | None = None,
+        reason: str | None = None,
+    ) -> Document:
+        """What was done to these memories, or by a run of a job, is taken back."""
+        if (ids is None) == (run_id is None):
+            raise ValidationError("undo takes ids, of memories, or run_id, of a run of a job: one of them", field="ids")
+        if run_id is not None:
+            if agent_id is not None:
+                raise ValidationError("a run is of every agent that it was for: leave agent_id out", field="agent_id")
+            done = await self._engine.lifecycle.undo(self._who, run_id, reason=reason)
+        else:
+            done = await self._engine.undo(self._who, ids or (), agent_id=agent_id, reason=reason)
+        answer: Document = {"restored_ids": done.restored, "unchanged_ids": done.unchanged}
+        if done.faults:
+            errors = [{"id": id, "code": fault.code, "message": fault.message} for id, fault in done.faults.items()]
+            answer["errors"] = errors
+        return answer
 
     # the knowledge graph
 
@@ -440,14 +486,10 @@ class Memorywire:
 
     # encoding
 
-    def _review_url(self, review_id: str | None) -> str | None:
-        base = self._engine.settings.review_url
-        return f"{base}/{review_id}" if base and review_id else None
-
     def _pending(self, review_id: str | None) -> Document:
         if review_id is None:
             return {}
-        url = self._review_url(review_id)
+        url = self._engine.approval_url(review_id)
         return {"pending_approval": True, "review_id": review_id} | ({} if url is None else {"approval_url": url})
 
     def _moved(self, result: ProcedureResult) -> Document:
@@ -459,7 +501,7 @@ class Memorywire:
             stored_at=receipt.stored_at,
             stores=receipt.stores,
             pending_approval=receipt.review_id is not None,
-            approval_url=self._review_url(receipt.review_id),
+            approval_url=self._engine.approval_url(receipt.review_id),
             review_id=receipt.review_id,
             redacted=receipt.redacted or None,
         )

@@ -39,7 +39,8 @@ def to_draft(request: RememberRequest) -> Draft:
 def to_update(ref: str, request: UpdateRequest) -> Update:
     sharing = request.privacy_intent
     fields = {**dict(request), "privacy_intent": None if sharing is None else sharing.model_dump()}
-    return Update(id=ref, **fields)
+    removes = "expires_at" in request.model_fields_set and request.expires_at is None
+    return Update(id=ref, remove_expiry=removes, **fields)
 
 
 def shown_metadata(memory: Memory) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def _payload(data: bytes) -> dict[str, Any]:
 
 
 def entry_to_wire(entry: AuditEntry) -> dict[str, Any]:
-    shown = ("n", "at", "seq", "operation", "agent_id", "principal", "hash", "previous")
+    shown = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "hash", "previous")
     payload: list[dict[str, Any]] = []
     for part in entry.parts:
         if part.payload is None:

@@ -93,8 +93,8 @@ class Mrp:
         reasoning: str | None = None,
     ) -> Document:
         """Keep an attestation received from `from_agent`, verbatim, as a memory of `agent` (else of the responder,
-        else of `default`): {memory_id, created, own?, pending_approval?, review_id?}. It must be signed with
-        `public_key`, else with the key bound to its author here, else, if it is signed at all, with the key it
+        else of `default`): {memory_id, created, own?, pending_approval?, review_id?, approval_url?}. It must be signed
+        with `public_key`, else with the key bound to its author here, else, if it is signed at all, with the key it
         names; what is not is refused, as is what redaction would change. What was kept before is from now on shared
         with `share_with`, where that is given; a memory that is the agent's own stays as it is."""
         engine, who = self._engine, self._who
@@ -113,18 +113,24 @@ class Mrp:
         except NotFound:
             approval = draft_document(draft) if approval_required else None
             receipt = await engine.remember(who, draft, approval=approval, reasoning=reasoning)
-            return {"memory_id": receipt.id, "created": True, **_pending(receipt.review_id)}
+            return {"memory_id": receipt.id, "created": True, **self._pending(receipt.review_id)}
         if attestations.verbatim(held) == attestation:
             if share_with and held.privacy.get("share_with") != draft.privacy["share_with"]:
                 wider = Update(agent, held.id, privacy_intent=draft.privacy, approval_required=approval_required)
                 changed = await engine.update(who, wider)
-                return {"memory_id": held.id, "created": False, **_pending(changed.review_id)}
+                return {"memory_id": held.id, "created": False, **self._pending(changed.review_id)}
             return {"memory_id": held.id, "created": False}
         if held.id == attestation["id"]:  # our own: asking for it back is no reason to share it with others
             return {"memory_id": held.id, "created": False, "own": True}
         raise ValidationError(
             f"another memory of {agent} came under the id {attestation['id']!r:.300}; forget that one first", field="id"
         )
+
+    def _pending(self, review_id: str | None) -> Document:
+        if review_id is None:
+            return {}
+        url = self._engine.approval_url(review_id)
+        return {"pending_approval": True, "review_id": review_id} | ({"approval_url": url} if url else {})
 
     async def _keep_vouch(self, document: Any) -> Document:
         check("mrp/vouch", document)
@@ -145,10 +151,6 @@ class Mrp:
     def _refuse_secrets(self, document: Document, what: str) -> None:
         if self._engine.redactor.holds_secret(document):
             raise SecretLeakage(f"the {what} is refused: {_REDACTED}")
-
-
-def _pending(review_id: str | None) -> Document:
-    return {} if review_id is None else {"pending_approval": True, "review_id": review_id}
 
 
 def _same_author(memory: Memory, attestation: Document) -> bool:

@@ -62,7 +62,10 @@ class OpenWop:
         check("openwop/operations/put", request)
         entries, ref = await self._entries(request, "writer")
         kept: Document = {"memoryRef": ref, "entry": await entries.put(request["entry"])}
-        return kept if entries.review_id is None else {**kept, "pendingApproval": True}
+        if entries.review_id is None:
+            return kept
+        url = self._engine.approval_url(entries.review_id)
+        return {**kept, "pendingApproval": True} | ({"approvalUrl": url} if url else {})
 
     async def delete(self, request: Any) -> Document:
         check("openwop/operations/delete", request)

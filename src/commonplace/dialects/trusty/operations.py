@@ -48,7 +48,7 @@ class Trusty:
         await self.open_to_write(palace)
         receipt = await self._engine.remember(self._who, draft)
         status = "stored" if receipt.review_id is None else "pending"
-        return {"drawer_id": receipt.id, "palace": palace, "status": status}
+        return {"drawer_id": receipt.id, "palace": palace, "status": status, **self.approval(receipt.review_id)}
 
     async def memory_recall(self, palace: str, query: str, top_k: int, deep: bool = False) -> Document:
         found = await self.recall(palace, query, top_k, deep=deep)
@@ -71,7 +71,7 @@ class Trusty:
         await self.open_to_write(palace)
         fact = (subject, predicate, object)
         stated = await self._engine.palaces.assert_fact(self._who, palace, fact, confidence, provenance)
-        return {"status": "asserted" if stated.review_id is None else "pending"}
+        return {"status": "asserted" if stated.review_id is None else "pending", **self.approval(stated.review_id)}
 
     async def kg_query(self, palace: str, subject: str, as_of: str | None = None) -> Document:
         """What holds now, or held at `as_of`, which is written as the times of the answer are."""
@@ -92,7 +92,12 @@ class Trusty:
         await self.open(palace)
         done = await self._engine.forget(self._who, Forget(palace, [id]))
         status = "deleted" if done.review_id is None else "pending"
-        return {"status": status, "drawer_id": drawer_id, "palace": palace}
+        return {"status": status, "drawer_id": drawer_id, "palace": palace, **self.approval(done.review_id)}
+
+    def approval(self, review_id: str | None) -> Document:
+        """Where a person decides about what waits; nothing where nothing does, or no server shows it."""
+        url = self._engine.approval_url(review_id)
+        return {"approval_url": url} if url else {}
 
     async def palace_info(self, palace: str) -> Document:
         await self.open(palace)

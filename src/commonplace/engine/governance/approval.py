@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.governance import staging
 from commonplace.engine.governance.decisions import (
     Decision,
+    Edit,
     ReviewOutcome,
     ReviewOutdated,
     conclude,
@@ -26,6 +27,15 @@ from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeRe
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Memory, Principal
+
+#: What a reviewer may change of a request, by its operation.
+EDITABLE = {
+    "remember": ("content", "type", "title", "tags", "metadata", "confidence", "source", "expires_at"),
+    "update": ("content", "tags", "metadata", "confidence", "expires_at"),
+    "forget": ("ids", "hard_delete", "reason"),
+    "merge": ("duplicates", "strategy"),
+    "statement": ("subject", "predicate", "object", "confidence"),
+}
 
 _Edit = TypeVar("_Edit", Draft, Update, Forget, Merge, Statement)
 
@@ -201,7 +211,7 @@ async def _approve_update(
 def change_of(author: Principal, value: dict[str, Any], now: int, edited: Update | None = None) -> staging.Change:
     """What a staged update makes of its memory, or would with this edit in the place of what was asked. Which version
     it means is pinned by the review."""
-    update = edited or Update(**{**value["request"], "id": value["ids"][0], "expected_version": None})
+    update = edited or staging.to_update(value["request"], value["ids"][0])
     replacement = value.get("replacement")
     if replacement is None:
         return lambda memory: changed(memory, update)
@@ -250,6 +260,28 @@ def edit_of(edited: object, kind: type[_Edit], value: dict[str, Any]) -> _Edit |
         return edited
     article = "an" if operation == "update" else "a"
     raise ValidationError(f"the edited request must be {article} {operation} of the same agent", field="request")
+
+
+def with_changes(value: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[Edit, dict[str, Any]]:
+    """The request that waits with other values for some of its fields: an edit, and the document that shows it."""
+    operation = value["operation"]
+    fields = EDITABLE.get(operation, ())
+    if wrong := sorted(set(changes) - set(fields)):
+        allowed = f"; there are {', '.join(fields)}" if fields else ": approve or reject it"
+        raise ValidationError(f"{wrong[0][:80]} of {operation} cannot be edited{allowed}", field=wrong[0][:80])
+    if operation == "remember":
+        draft = replace(Draft(**value["draft"]), **{**changes, "embedding": None})
+        return draft, staging.draft_document(draft)
+    asked = {**value["request"], **changes}
+    kinds: dict[str, type[Any]] = {"forget": Forget, "merge": Merge, "statement": Statement}
+    if operation in kinds:
+        return kinds[operation](**asked), asked
+    return Update(**{**_update_fields(asked), "id": value["ids"][0], "expected_version": None}), asked
+
+
+def _update_fields(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a record that another protocol puts in the place of one: it says more than an update can."""
+    return {name: asked[name] for name in Update.__slots__ if name in asked}
 
 
 def as_edited(staged: Draft, edited: Draft) -> Draft:

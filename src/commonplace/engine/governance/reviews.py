@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, REVIEW, Core
+from commonplace.engine.core import RANK, REVIEW, Core, check_page_size
 from commonplace.engine.governance import approval, nearest, staging
 from commonplace.engine.governance.decisions import (
     Decision,
@@ -50,6 +50,40 @@ class Reviews:
         found = [as_of_now(self._core, r.value, now) for r in records if may_see(who, r.value)]
         plain = await self._quotes_only_ids(who)
         return [shown(plain(value)) for value in found if status in (None, value["status"])]
+
+    async def page(
+        self,
+        who: Principal,
+        status: str | None = "pending",
+        *,
+        agent_id: str | None = None,
+        operation: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        newest_first: bool = False,
+    ) -> tuple[Sequence[dict[str, Any]], str | None]:
+        """As `list`, a page of them, and the cursor of the next one; None where this is the last."""
+        check_page_size(limit)
+        self._core.check_names(cursor=cursor, agent_id=agent_id)
+        where = {"agent_id": agent_id, "operation": operation}
+        if RANK[who.role] < RANK["reviewer"]:
+            where["requested_by"] = who.name
+        if status != "expired" or not self._core.settings.governance.review_days:
+            where["status"] = status  # one that has waited too long is noted as pending until the next sweep
+        said = {name: value for name, value in where.items() if value is not None}
+        found: list[dict[str, Any]] = []
+        now, more = self._core.clock(), True
+        while more and len(found) <= limit:
+            records = await self._core.primary.records_page(
+                who.tenant, REVIEW, said, after=cursor, limit=limit + 1, newest_first=newest_first
+            )
+            more = len(records) > limit
+            cursor = records[-1].key if records else cursor
+            seen = [as_of_now(self._core, r.value, now) for r in records if may_see(who, r.value)]
+            found += [value for value in seen if status in (None, value["status"])]
+        plain = await self._quotes_only_ids(who)
+        shown_here = [shown(plain(value)) for value in found[:limit]]
+        return shown_here, shown_here[-1]["id"] if len(found) > limit else None
 
     async def get(self, who: Principal, review_id: str) -> dict[str, Any]:
         """One of them, with what the memories nearest to it say now."""
@@ -103,19 +137,33 @@ class Reviews:
             raise await self._refresh(who, value) from None
 
     async def decide_many(
-        self, who: Principal, review_ids: Sequence[str], decision: Decision
+        self,
+        who: Principal,
+        review_ids: Sequence[str],
+        decision: Decision,
+        revisions: Mapping[str, int | None] | None = None,
     ) -> Sequence[ReviewOutcome | Fault]:
-        """The same decision about each, each with its own outcome."""
+        """The same decision about each, each with its own outcome; `revisions` are those that were looked at."""
         if not 1 <= len(review_ids) <= MAX_DECIDED:
             raise ValidationError(f"ids must name 1 to {MAX_DECIDED} reviews, not {len(review_ids)}", field="ids")
         outcomes: dict[str, ReviewOutcome | Fault] = {}
         for review_id in dict.fromkeys(review_ids):
             try:
-                outcomes[review_id] = await self.decide(who, review_id, decision)
+                looked_at = decision if revisions is None else replace(decision, revision=revisions.get(review_id))
+                outcomes[review_id] = await self.decide(who, review_id, looked_at)
             except Fault as fault:
                 fault.details.setdefault("review_id", review_id)
                 outcomes[review_id] = fault
         return [outcomes[review_id] for review_id in review_ids]
+
+    async def with_changes(
+        self, who: Principal, review_id: str, changes: Mapping[str, Any]
+    ) -> tuple[Edit, dict[str, Any]]:
+        """The request of a review with other values for some of its fields, as `edit` and `Decision` take it, and as
+        the review then shows it."""
+        value = await self._load(who, review_id)
+        self._core.require(who, value["agent_id"], "reviewer")
+        return approval.with_changes(value, changes)
 
     async def edit(
         self, who: Principal, review_id: str, edited: Edit, request: dict[str, Any], revision: int | None = None

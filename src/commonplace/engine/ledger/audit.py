@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from commonplace.stores.base import AuditEntry, AuditPart, Transaction
 from commonplace.wire.canonical import canonical, new_salt, sha256_hex
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
 
 
@@ -45,21 +46,33 @@ def _payload_hash(parts: Sequence[AuditPart]) -> str:
     return sha256_hex("\n".join(p.hash for p in parts).encode())
 
 
+_HASHED = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "previous")
+_NUMBERS = ("n", "at", "seq")
+
+
 def _header_hash(entry: AuditEntry) -> str:
-    return sha256_hex(
-        canonical(
-            {
-                "n": entry.n,
-                "at": entry.at,
-                "seq": entry.seq,
-                "operation": entry.operation,
-                "agent_id": entry.agent_id,
-                "principal": entry.principal,
-                "payload_hash": entry.payload_hash,
-                "previous": entry.previous,
-            }
-        )
-    )
+    return sha256_hex(canonical({name: getattr(entry, name) for name in _HASHED}))
+
+
+def header(entry: AuditEntry) -> dict[str, Any]:
+    """The immutable half as a document: nothing of it says what a memory holds."""
+    return {name: getattr(entry, name) for name in (*_HASHED, "hash")}
+
+
+def from_header(document: Mapping[str, Any]) -> AuditEntry:
+    """An entry without its parts; raises ValidationError for what is no header."""
+    for name in (*_HASHED, "hash"):
+        if type(document.get(name)) is not (int if name in _NUMBERS else str):
+            raise ValidationError(f"this is no entry of a ledger: its {name} is missing or wrong", field=name)
+    return AuditEntry(**{name: document[name] for name in (*_HASHED, "hash")})
+
+
+def is_intact(entry: AuditEntry) -> bool:
+    """Whether its hash is that of its header."""
+    try:
+        return entry.hash == _header_hash(entry)
+    except (TypeError, ValueError):
+        return False
 
 
 @dataclass(slots=True)
@@ -70,6 +83,12 @@ class Verifier:
     head: str = ""
     first_bad: int | None = None
     problem: str | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
+        verdict = {"ok": self.problem is None, "entries": self.entries, "head": self.head}
+        bad = {"first_bad": self.first_bad, "problem": self.problem}
+        return verdict | {name: value for name, value in bad.items() if value is not None}
 
     def feed(self, batch: Iterable[AuditEntry]) -> None:
         for entry in batch:

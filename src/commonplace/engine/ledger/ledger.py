@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
-from commonplace.engine.core import Core, check_page_size, require_role
+from commonplace.engine.core import Core, check_page_size, require_operator, require_role
 from commonplace.engine.ledger.audit import Verifier
+from commonplace.engine.ledger.evidence import Evidence
+from commonplace.engine.ledger.export import export
 from commonplace.engine.ledger.rows import RowCheck
+from commonplace.engine.ledger.tree_heads import TreeHeads
+from commonplace.engine.peers.identity import Identity
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.stores.base import AuditEntry, Progress
+from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, ValidationError
 from commonplace.wire.record import ALL_AGENTS, Principal
 
 _AT_ONCE = 1000
+Document = dict[str, Any]
 _CURSOR_DIGITS = 18  # which a number of an entry has at most
 
 
@@ -27,18 +34,16 @@ class Conditions(TypedDict, total=False):
 
 
 class Ledger:
-    def __init__(self, core: Core, log: RecallLog) -> None:
+    def __init__(self, core: Core, log: RecallLog, identity: Identity) -> None:
         self._core = core
         self._log = log
+        self.heads = TreeHeads(core, identity)
 
     async def entries(
         self, who: Principal, *, limit: int = 100, after: int = 0, **conditions: Unpack[Conditions]
     ) -> Sequence[AuditEntry]:
         """The next `limit` entries with n above `after` that are about agents the caller may use."""
-        require_role(who, "reviewer")
-        if (agent_id := conditions.get("agent_id")) is not None:
-            self._core.require(who, agent_id, "reviewer")
-        await self._log.flush()
+        await self._admit(who, conditions)
         # Of many agents' entries a caller may see few, so a page of theirs takes more than a page to find.
         step = limit if who.uses_all_agents else max(limit, _AT_ONCE)
         found: list[AuditEntry] = []
@@ -50,33 +55,86 @@ class Ledger:
             after = batch[-1].n
         return found[:limit]
 
+    async def _latest(
+        self, who: Principal, limit: int, before: int | None, **conditions: Unpack[Conditions]
+    ) -> Sequence[AuditEntry]:
+        """As `entries`, the newest first and from `before` on."""
+        await self._admit(who, conditions)
+        step = limit if who.uses_all_agents else max(limit, _AT_ONCE)
+        found: list[AuditEntry] = []
+        while len(found) < limit:
+            batch = await self._core.primary.audit_before(who.tenant, limit=step, before=before, **conditions)
+            found += [entry for entry in batch if _may_read(who, entry)]
+            if len(batch) < step:
+                break
+            before = batch[-1].n
+        return found[:limit]
+
+    async def _admit(self, who: Principal, conditions: Conditions) -> None:
+        require_role(who, "reviewer")
+        if (agent_id := conditions.get("agent_id")) is not None:
+            self._core.require(who, agent_id, "reviewer")
+        await self._log.flush()
+
     async def page(
-        self, who: Principal, *, limit: int = 100, cursor: str | None = None, **conditions: Unpack[Conditions]
+        self,
+        who: Principal,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        newest_first: bool = False,
+        **conditions: Unpack[Conditions],
     ) -> tuple[Sequence[AuditEntry], str | None]:
-        """A page of the entries, oldest first, and the cursor of the next one; None where this is the last."""
+        """A page of the entries, oldest first unless said otherwise, and the cursor of the next one; None after the
+        last."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
             raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
         check_page_size(limit)
-        found = await self.entries(who, limit=limit + 1, after=int(cursor or 0), **conditions)
+        if newest_first:
+            found = await self._latest(who, limit + 1, None if cursor is None else int(cursor), **conditions)
+        else:
+            found = await self.entries(who, limit=limit + 1, after=int(cursor or 0), **conditions)
         shown = found[:limit]
         return shown, str(shown[-1].n) if len(found) > limit else None
 
-    async def verify(self, who: Principal, progress: Progress | None = None) -> Verifier:
-        """What is written is verified as it is: whoever checks the chain does not wait for the write lock."""
+    async def export(self, who: Principal, path: Path) -> int:
+        """Append what a file does not have yet of the ledger's headers, and a signed head; how many entries."""
+        require_role(who, "reviewer")
+        require_operator(who, "write the ledger to a file")
+        return await export(self._core, self.heads, who.tenant, path)
+
+    async def verify(
+        self,
+        who: Principal,
+        progress: Progress | None = None,
+        *,
+        evidence: Iterable[Document] = (),
+        key: str | None = None,
+    ) -> Verifier:
+        """What is written is verified as it is: whoever checks the chain does not wait for the write lock.
+
+        `evidence` are signed heads and exported entries that were kept elsewhere, which this must still be the ledger
+        of; `key` is the one that heads must be signed with, by default any that this installation ever had.
+        """
         require_role(who, "reviewer")
         if not who.uses_all_agents:
             raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
-        return await self.verify_tenant(who.tenant, progress)
+        known = [keys.check_public(key)] if key is not None else self.heads.public_keys() if evidence else []
+        return await self.verify_tenant(who.tenant, progress, Evidence(who.tenant, evidence, known))
 
-    async def verify_tenant(self, tenant: str, progress: Progress | None = None) -> Verifier:
+    async def verify_tenant(
+        self, tenant: str, progress: Progress | None = None, evidence: Evidence | None = None
+    ) -> Verifier:
         """Walk the whole chain to where the tenant's own count says it ends, and compare the rows with what it says."""
         verifier, rows = Verifier(), RowCheck(self._core, tenant)
+        evidence = evidence or Evidence(tenant, (), ())
         store = self._core.primary
         last, head = await store.audit_head(tenant)
         while verifier.first_bad is None and (
             batch := await store.audit(tenant, after=verifier.entries, limit=_AT_ONCE)
         ):
             verifier.feed(batch)
+            evidence.feed(entry for entry in batch if entry.n <= verifier.entries)
             if verifier.first_bad is None and rows.problem is None:
                 await rows.feed(batch)
             if verifier.entries > last:  # than when the walk began
@@ -88,6 +146,12 @@ class Ledger:
             where = f"the tenant's own count says that it ends with entry {last}"
             missing = f"entries are missing from {verifier.first_bad} on"
             verifier.problem = f"{where}, but {missing if verifier.entries <= last else 'there are more'}"
+        if verifier.first_bad is None:
+            evidence.finish(verifier.entries)
+        # Of two entries that are named the first is where it begins; a chain without a fault may still be another's.
+        if evidence.problem is not None and (verifier.first_bad is None or evidence.problem[1] is not None):
+            verifier.problem, verifier.first_bad = evidence.problem
+            return verifier
         if verifier.first_bad is None:
             if rows.problem is None:
                 await rows.finish()

@@ -35,6 +35,8 @@ from commonplace.wire.record import Memory, Principal, check_content_size, repla
 
 log = logging.getLogger("commonplace.engine")
 
+#: The key of provenance under which an import notes {format, id, created_at, …} of the source; no protocol sets it.
+IMPORTED = "imported"
 MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
 #: Fields that a memory takes from its draft as they are.
@@ -218,10 +220,16 @@ def write(tx: Transaction, who: Principal, entry: Entry, operation: str, **more:
                 audit.append(tx, who, "forget", gone.agent_id, [version_part(gone)])
             elif holder is not None:
                 raise Conflict(f"the id {alias!r} already names another memory of {entry.memory.agent_id}", alias=alias)
-        entry = replace(entry, memory=replace_fields(entry.memory, created_at=tx.now))
+        entry = replace(entry, memory=replace_fields(entry.memory, created_at=_first_time(entry.memory, tx.now)))
     memory = tx.put(entry)
     audit.append(tx, who, operation, memory.agent_id, [version_part(memory, **more)])
     return memory
+
+
+def _first_time(memory: Memory, now: int) -> int:
+    """When it was made: now, or when its source says so, where it was imported; never later than now."""
+    at = memory.provenance.get(IMPORTED, {}).get("created_at")
+    return min(at, now) if isinstance(at, int) and at > 0 else now
 
 
 def _draft_hash(draft: Draft, salt: bytes) -> str:

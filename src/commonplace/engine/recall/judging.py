@@ -11,46 +11,58 @@ from concurrent.futures import ThreadPoolExecutor
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault
 
-#: How many are read at a time: the first few tell most, and between two rounds time is looked at.
-ROUNDS = (4, 3, 3)
+#: So many are read at a time: the first tell most, and between two rounds it is seen whether that was enough.
+ROUND = 2
 #: No further round is begun that would, going by those before it, end later than this.
 SECONDS = 0.025
 
 Timer = Callable[[], float]
+Verdicts = tuple[list[float], str | None]  # a logit for each of the first texts, and what did not work as configured
+
+
+async def read_all(judge: Judge, question: str, texts: Sequence[str]) -> Verdicts:
+    return await _in_thread(judge, lambda: list(judge.judge(question, texts)))
 
 
 async def read_best(
     judge: Judge,
     question: str,
     texts: Sequence[str],
+    enough: Callable[[Sequence[float]], bool],
     *,
-    seconds: float | None = SECONDS,
+    seconds: float = SECONDS,
     timer: Timer = time.perf_counter,
-) -> tuple[list[float], str | None]:
-    """A logit for each of the first texts, at least for those of one round, and what did not work as configured."""
-    loop = asyncio.get_running_loop()
-    try:
-        logits = await loop.run_in_executor(_worker(), _read_in_rounds, judge, question, texts, seconds, timer)
-    except Fault as fault:
-        return [], f"{fault.message}; relevance is without a judge"
-    return logits, judge.note
+) -> Verdicts:
+    """At least those of one round; no more once the logits are `enough` or time is up."""
+    # One that reads all texts in one go, as a language model does, would be asked several times for nothing.
+    if not getattr(judge, "reads_pairs", False):
+        return await read_all(judge, question, texts)
+    return await _in_thread(judge, lambda: _read_in_rounds(judge, question, texts, enough, seconds, timer))
 
 
 def _read_in_rounds(
-    judge: Judge, question: str, texts: Sequence[str], seconds: float | None, timer: Timer
+    judge: Judge,
+    question: str,
+    texts: Sequence[str],
+    enough: Callable[[Sequence[float]], bool],
+    seconds: float,
+    timer: Timer,
 ) -> list[float]:
-    # One that reads all texts in one go, as a language model does, would be asked several times for nothing.
-    if seconds is None or not getattr(judge, "reads_pairs", False):
-        return list(judge.judge(question, texts))
     began = timer()
     logits: list[float] = []
-    for size in ROUNDS:
-        batch = texts[len(logits) : len(logits) + size]
+    while batch := texts[len(logits) : len(logits) + ROUND]:
         spent = timer() - began
-        if not batch or (logits and spent * (1 + len(batch) / len(logits)) > seconds):
+        if logits and (enough(logits) or spent * (1 + len(batch) / len(logits)) > seconds):
             break
         logits += judge.judge(question, batch)
     return logits
+
+
+async def _in_thread(judge: Judge, work: Callable[[], list[float]]) -> Verdicts:
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_worker(), work), judge.note
+    except Fault as fault:
+        return [], f"{fault.message}; relevance is without a judge"
 
 
 @functools.cache

@@ -67,8 +67,8 @@ class Fit:
     cut_always: float  # of those that are judged on demand
     near: float = 0.0  # a best cosine below this counts as far from everything
     cut_hit: float = 0.0  # of every hit but the first
-    judged: int = 3  # so many are judged in doubt
-    settled: float = 0.0  # up to this, where it is above `certain`, they are judged for their order alone
+    judged: int = 3  # at most so many are judged in doubt
+    within: float = math.inf  # and of those only whose log-odds in the ranking are so close to the best one's
 
 
 @dataclass(slots=True)
@@ -130,20 +130,22 @@ async def read(
     abroad = max((r for r in foreign.values() if r >= multilingual.CERTAIN), default=0.0)
     unreadable = bool(abroad) or ranked[0].memory.id in foreign
     asks_judge = judge is not None and (mode == "always" or not unreadable)
-    wanted = judge_count(mode, unjudged, fit) if asks_judge else 0
+    wanted = judge_count(mode, unjudged, fit, ranked) if asks_judge else 0
     logits: dict[str, float] = {}
     note = None
     if judge is not None and wanted:
         readable = [r for r in ranked[:wanted] if r.memory.id not in foreign]
         texts = [evidence.text_for_judge(question, r.memory) for r in readable]
-        seconds = None if mode == "always" else judging.SECONDS
-        verdicts, note = await judging.read_best(judge, question.text, texts, seconds=seconds, timer=timer)
+        if mode == "always":
+            verdicts, note = await judging.read_all(judge, question.text, texts)
+        else:
+            stands = functools.partial(_stands, fit, cheap, query.min_score)
+            limit = judging.SECONDS
+            verdicts, note = await judging.read_best(judge, question.text, texts, stands, seconds=limit, timer=timer)
         logits = {r.memory.id: logit for r, logit in zip(readable, verdicts, strict=False)}
     if logits:
         answerable = fit.whole_judged(cheap | {"judge": max(logits.values())})
-        cut = fit.cut_always
-        if mode == "auto":
-            cut = fit.cut_judged if unjudged < fit.certain else 0.0
+        cut = fit.cut_judged if mode == "auto" else fit.cut_always
     else:
         cut = fit.hopeless if asks_judge and mode == "auto" and not wanted else fit.cut
     return Reading(
@@ -183,13 +185,28 @@ def assess(
     return Assessment(kept, len(reading.logits), reason, reading.note, whole)
 
 
-def judge_count(mode: Mode, unjudged: float, fit: Fit) -> int:
+def judge_count(mode: Mode, unjudged: float, fit: Fit, ranked: Sequence[ScoredCandidate]) -> int:
     """How many of the best a judge should read."""
     if mode == "off":
         return 0
     if mode == "always":
         return JUDGED_ALWAYS
-    return fit.judged if fit.hopeless <= unjudged < max(fit.certain, fit.settled) else 0
+    if not fit.hopeless <= unjudged < fit.certain:
+        return 0
+    return worth_reading([r.score for r in ranked[: fit.judged]], fit.within)
+
+
+def _stands(fit: Fit, cheap: Mapping[str, float], min_score: float | None, logits: Sequence[float]) -> bool:
+    """Whether the answer stands, whatever the next verdicts are: they can only raise the best one. Whoever asks for a
+    relevance of every hit wants it read of each."""
+    return min_score is None and fit.whole_judged({**cheap, "judge": max(logits)}) >= fit.cut_judged
+
+
+def worth_reading(scores: Sequence[float], within: float) -> int:
+    """How many of these, best first, a judge should read: one round in any case, and who is close to the best."""
+    least = log_odds(scores[0]) - within if scores else 0.0
+    close = sum(log_odds(score) >= least for score in scores)
+    return min(max(close, judging.ROUND), len(scores))
 
 
 def hit_features(

@@ -131,10 +131,22 @@ class Imports:
 
         return await self._core.retry_on_conflict(attempt)
 
+    async def known(self, who: Principal, agent: str, aliases: Sequence[str]) -> dict[str, Memory]:
+        """Of these ids that a source gave, those that name a memory here, with what it is now."""
+        self._core.require(who, agent, "writer")
+        found = {}
+        for alias in aliases:
+            for memory in await self._core.primary.find_alias(who.tenant, [agent], alias):
+                found[alias] = memory
+        return found
+
     # statements and palaces
 
-    async def statement(self, who: Principal, triple: Triple, *, dry_run: bool = False) -> Outcome:
-        """A statement with its interval and its author, where nothing here speaks of the same time."""
+    async def statement(
+        self, who: Principal, triple: Triple, *, dry_run: bool = False, same_id_is_known: bool = False
+    ) -> Outcome:
+        """A statement with its interval and its author, where nothing here speaks of the same time. With
+        `same_id_is_known` whatever has its id is taken for it, as where the source has no times."""
         try:
             self._core.require(who, triple.agent_id, "admin")
             said = Statement(
@@ -146,7 +158,7 @@ class Imports:
             return Outcome("left_out", fault.message)
         names = ("subject", "predicate", "object", "provenance")
         kept = replace(triple, **{name: getattr(clean, name) for name in names})
-        return await self._core.transact(who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run=dry_run))
+        return await self._core.transact(who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known))
 
     async def palace(self, who: Principal, palace: Palace, *, dry_run: bool = False) -> Outcome:
         """What a palace says of itself; what one here says already stays."""
@@ -214,10 +226,14 @@ def _is_free(tx: Transaction, memory: Memory, alias: str) -> bool:
     return holder is None or holder.id == memory.id
 
 
-def _put_triple(tx: Transaction, who: Principal, triple: Triple, *, dry_run: bool) -> Outcome:
+def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, same_id_is_known: bool) -> Outcome:
     held = tx.triple(triple.id)
     if held is not None:
-        return _KNOWN if held == triple else Outcome("left_out", "a statement with this id is here and differs")
+        return (
+            _KNOWN
+            if held == triple or same_id_is_known
+            else Outcome("left_out", "a statement with this id is here and differs")
+        )
     line = (triple.agent_id, triple.subject, triple.predicate)
     after = tx.triple_after(*line, triple.valid_from)
     overlaps = after is not None and (triple.valid_to is None or after.valid_from < triple.valid_to)

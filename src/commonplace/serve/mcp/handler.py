@@ -65,11 +65,15 @@ class McpHandler:
         if not isinstance(wanted, str) or versions.META_CAPABILITIES not in meta:
             missing = versions.META_CAPABILITIES if isinstance(wanted, str) else versions.META_VERSION
             raise self._invalid(f"params._meta needs {missing}")
+        self.check_version(wanted)
+        return wanted
+
+    def check_version(self, wanted: str) -> None:
+        """Raises JsonRpcError unless it is a stateless version that this set speaks."""
         if wanted not in self._stateless:
             data: Document = {"supported": self._stateless or list(self.tool_set.versions)}
             data |= {"requested": wanted} if is_plain(wanted) else {}
             raise JsonRpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-        return wanted
 
     async def answer(self, session: McpSession, version: str, method: str, params: Any) -> Document:
         """The result; raises JsonRpcError."""

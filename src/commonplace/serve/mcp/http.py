@@ -1,37 +1,41 @@
 """MCP over HTTP: one address for each set of tools, checked like every other protocol.
 
-The official SDK carries the messages (streamable HTTP); what they say is said by our own handler. It takes a second to
-load, so the first request loads it.
+A POST is one message and its answer one JSON document, in every version: nothing is streamed and no session kept, so
+who asks is told by its token alone. What the message says is answered by the handler that answers on stdio.
 """
 
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from commonplace.__about__ import __version__
 from commonplace.serve.context import RECORD, AppContext
-from commonplace.serve.http_io import CLIENT_GONE, read_body, send_reply
+from commonplace.serve.http_io import CLIENT_GONE, read_body, send_reply, while_connected
 from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, SECRET_ID, JsonRpcError
 from commonplace.serve.mcp.handler import McpHandler, may_repeat
-from commonplace.serve.mcp.messages import decode
+from commonplace.serve.mcp.http_headers import (
+    accepts_json,
+    check_stateless,
+    handshake_version,
+    is_json,
+    stateless_version,
+    status_of,
+)
+from commonplace.serve.mcp.messages import decode, is_answer
 from commonplace.serve.mcp.sessions import RequestSession
+from commonplace.serve.mcp.tools import Document
 from commonplace.serve.protocols import DEFAULT_TOOLS, load_tool_set, tool_set_names
 from commonplace.serve.routes import ProtocolRoutes, Reply
 from commonplace.serve.telemetry import log_bug
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
-if TYPE_CHECKING:
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-SESSION = "commonplace.mcp.session"  # where a request's session lies in its ASGI scope
 _PARAMETERS = ("agent", "palace")
 _MAX_CHARS = 256
+_ACCEPTED = Reply(None, 202)  # of what nothing is answered to
 
 
 def _error(fault: Fault) -> Any:
@@ -39,7 +43,7 @@ def _error(fault: Fault) -> Any:
     return JsonRpcError(INVALID_REQUEST, fault.message, {"code": fault.code}).response()
 
 
-#: It has no routes: the body is a conversation of its own, which the SDK reads.
+#: It has no routes: the body is a message of a protocol of its own.
 PROTOCOL = ProtocolRoutes("/mcp", (), _error)
 
 
@@ -56,9 +60,7 @@ class McpEndpoint:
     def __init__(self, context: AppContext, name: str) -> None:
         self._context = context
         self._name = name
-        self._starting = asyncio.Lock()
-        self._manager: StreamableHTTPSessionManager | None = None
-        self._running: asyncio.Task[None] | None = None
+        self._loaded: McpHandler | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         context, record, headers = self._context, scope[RECORD], Headers(scope=scope)
@@ -70,28 +72,72 @@ class McpEndpoint:
                 await send_reply(scope, send, context.refusal(scope, fault, 405, Allow="POST"))
                 return
             with context.tracer(record.operation, headers) as ended:
-                async with asyncio.timeout(context.config.request_timeout):
-                    scope[SESSION] = await self._session(scope, headers)
-                    body = await read_body(headers, receive, context.config.max_body)
-                if _is_json(headers):
-                    if not await may_repeat(scope[SESSION], decode(body).get("id")):
-                        raise JsonRpcError(INVALID_REQUEST, SECRET_ID)
-                    # White space around a value is no part of it (RFC 9110), and the SDK compares values.
-                    scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-                    await (await self._started()).handle_request(scope, _replay(body, receive), send)
-                else:
-                    fault = ValidationError("a message is sent with Content-Type: application/json")
-                    await send_reply(scope, send, context.refusal(scope, fault, 415))
-                ended(record.status)
-        except JsonRpcError as error:
-            await send_reply(scope, send, Reply(error.response(), 400))
-        except Fault as fault:
-            await send_reply(scope, send, context.refusal(scope, fault))
-        except TimeoutError:
-            late = Unavailable(f"the body did not arrive within {context.config.request_timeout} s")
-            await send_reply(scope, send, context.refusal(scope, late, Connection="close"))
+                reply = await self._reply(scope, headers, receive)
+                ended(reply.status)
         except ClientDisconnect:
             record.status = CLIENT_GONE
+            return
+        await send_reply(scope, send, reply)
+
+    async def _reply(self, scope: Scope, headers: Headers, receive: Receive) -> Reply:
+        context = self._context
+        try:
+            async with asyncio.timeout(context.config.request_timeout):
+                session = await self._session(scope, headers)
+                body = await read_body(headers, receive, context.config.max_body)
+            if not is_json(headers):
+                fault = ValidationError("a message is sent with Content-Type: application/json")
+                return context.refusal(scope, fault, 415)
+            if not accepts_json(headers):
+                return context.refusal(scope, ValidationError("answers are JSON: accept application/json"), 406)
+            message = decode(body)
+            if not await may_repeat(session, message.get("id")):
+                raise JsonRpcError(INVALID_REQUEST, SECRET_ID)
+            return await self._answer(session, headers, message, receive)
+        except JsonRpcError as error:
+            return Reply(error.response(), 400)
+        except Fault as fault:
+            return context.refusal(scope, fault)
+        except TimeoutError:
+            late = Unavailable(f"the body did not arrive within {context.config.request_timeout} s")
+            return context.refusal(scope, late, Connection="close")
+
+    async def _answer(self, session: RequestSession, headers: Headers, message: Document, receive: Receive) -> Reply:
+        version = handshake_version(headers)
+        if is_answer(message):
+            if version is None:
+                raise JsonRpcError(INVALID_REQUEST, "nothing was asked here, so there is nothing to answer")
+            return _ACCEPTED
+        if "id" not in message:
+            if version is None:
+                self._handler.check_version(stateless_version(headers))
+            return _ACCEPTED  # there is nothing here for a notification to change
+        try:
+            if version is None:
+                check_stateless(headers, message)
+                # Closing the request is how a client of such a version cancels it.
+                result = await while_connected(self._result(session, message, version), receive)
+            else:
+                result = await self._result(session, message, version)
+        except JsonRpcError as error:
+            return Reply(error.response(message["id"]), 200 if version else status_of(error))
+        return Reply({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    async def _result(self, session: RequestSession, message: Document, version: str | None) -> Document:
+        handler, method, params = self._handler, message["method"], message.get("params")
+        try:
+            async with asyncio.timeout(self._context.config.request_timeout):
+                if method != "initialize" or version is None:
+                    version = handler.version_of(method, params, version or "")
+                return await handler.answer(session, version, method, params)
+        except TimeoutError:
+            raise JsonRpcError(INTERNAL_ERROR, self._context.timed_out().message) from None
+
+    @property
+    def _handler(self) -> McpHandler:
+        if self._loaded is None:
+            self._loaded = McpHandler(load_tool_set(self._name), self._report)
+        return self._loaded
 
     async def _session(self, scope: Scope, headers: Headers) -> RequestSession:
         context = self._context
@@ -105,69 +151,5 @@ class McpEndpoint:
         agent, palace = given.get("agent", context.config.agent), given.get("palace")
         return RequestSession(context.engine, who, agent, palace, named="agent" in given)
 
-    async def _started(self) -> StreamableHTTPSessionManager:
-        async with self._starting:
-            if self._manager is None:
-                await asyncio.to_thread(import_module, "mcp.server.streamable_http_manager")
-                manager = _manager(McpHandler(load_tool_set(self._name), self._report), self._context)
-                started = asyncio.Event()
-                self._running = asyncio.create_task(_run(manager, started))
-                await started.wait()
-                self._manager = manager
-        return self._manager
-
     def _report(self, operation: str, error: Exception) -> None:
         log_bug(f"mcp_{self._name}:{operation}", error)
-
-
-def _manager(handler: McpHandler, context: AppContext) -> StreamableHTTPSessionManager:
-    """Every request stands alone, in every version: who asks is told by its token, not by a session id."""
-    from mcp import MCPError
-    from mcp.server.lowlevel import Server
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-    server: Server[Any] = Server("commonplace", version=__version__)
-
-    async def answer(ctx: Any, call_next: Any) -> Any:
-        if ctx.request_id is None:
-            return None  # a notification: there is nothing here for it to change
-        try:
-            async with asyncio.timeout(context.config.request_timeout):
-                session, version = ctx.request.scope[SESSION], ctx.protocol_version
-                params = dict(ctx.params) if ctx.params is not None else None
-                if ctx.method != "initialize":
-                    version = handler.version_of(ctx.method, params, version)
-                return await handler.answer(session, version, ctx.method, params)
-        except JsonRpcError as error:
-            raise MCPError(code=error.code, message=error.message, data=error.data) from None
-        except TimeoutError:
-            raise MCPError(code=INTERNAL_ERROR, message=context.timed_out().message) from None
-
-    server.middleware[:] = [answer]
-    return StreamableHTTPSessionManager(
-        server, json_response=True, stateless=True, max_request_body_size=context.config.max_body
-    )
-
-
-async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event) -> None:
-    """As long as the server: its end cancels this."""
-    async with manager.run():
-        started.set()
-        await asyncio.Event().wait()
-
-
-def _is_json(headers: Headers) -> bool:
-    """As the SDK sees it, which would refuse anything else in plain text."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body that was read once, for the SDK to read; then whatever else the client does."""
-    left = [body]
-
-    async def replay() -> Message:
-        if left:
-            return {"type": "http.request", "body": left.pop(), "more_body": False}
-        return await receive()
-
-    return replay

@@ -159,14 +159,15 @@ class _Handlers:
         draft = records.to_draft(palace, body["content"], body.get("room"), body.get("tags", []), importance)
         receipt = await call.engine.remember(call.who, draft)
         if receipt.review_id is not None:
-            return Reply({"id": receipt.id, "status": "pending"}, 202)
+            waiting = self._trusty(call).approval(receipt.review_id)
+            return Reply({"id": receipt.id, "status": "pending", **waiting}, 202)
         await self._publish(call, palace, "drawer_added")
         return Reply({"id": receipt.id})
 
     async def delete_drawer(self, call: Call) -> Reply:
         done = await self._trusty(call).memory_forget(call.path["id"], call.path["drawer_id"])
         if done["status"] == "pending":
-            return Reply({"status": "pending"}, 202)
+            return Reply(_waiting(done), 202)
         await self._publish(call, call.path["id"], "drawer_deleted")
         return Reply(None, 204)
 
@@ -201,7 +202,11 @@ class _Handlers:
         confidence = 1.0 if body.get("confidence") is None else body["confidence"]
         fact = (body["subject"], body["predicate"], body["object"])
         done = await self._trusty(call).kg_assert(call.path["id"], *fact, confidence, body.get("provenance"))
-        return Reply({"status": "pending"}, 202) if done["status"] == "pending" else Reply(None, 204)
+        return Reply(_waiting(done), 202) if done["status"] == "pending" else Reply(None, 204)
+
+
+def _waiting(done: Document) -> Document:
+    return {name: done[name] for name in ("status", "approval_url") if name in done}
 
 
 async def _palace_document(call: Call, palace: Palace) -> Document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -13,8 +13,10 @@ from commonplace.stores.cursors import decode_cursor, encode_cursor
 from commonplace.stores.row_format import RowTypes, to_record
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read, scan_read
+from commonplace.stores.sqlite.schema import RECORD_STATUS
 from commonplace.wire.record import Memory
 
+_LAST = 2**63 - 1
 _AGENTS = (
     "SELECT s.agent_id{} FROM scopes s WHERE s.tenant_id = ? "
     "AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_id = s.id) ORDER BY s.agent_id"
@@ -23,6 +25,7 @@ _LIVE_OF_AGENT = ", (SELECT count(*) FROM memories m WHERE m.scope_id = s.id AND
 
 _ENTRY = RowTypes("entry of the ledger", {f.name: str(f.type) for f in fields(AuditEntry) if f.name != "parts"})
 _PART = RowTypes("part of an entry of the ledger", {f.name: str(f.type) for f in fields(AuditPart)})
+_AUDIT_FILTERS = {"agent_id": "agent_id = ?", "operation": "operation = ?", "since": "at >= ?", "until": "at <= ?"}
 _TENANT = RowTypes("tenant", {"name": "str", "seq": "int", "audit_n": "int", "audit_hash": "str"})
 
 
@@ -111,20 +114,15 @@ class SqliteReads(StorePart):
         since: int | None = None,
         until: int | None = None,
     ) -> list[AuditEntry]:
-        owner = queries.tenant_id(db, tenant)
-        filters = {"agent_id = ?": agent_id, "operation = ?": operation, "at >= ?": since, "at <= ?": until}
-        given = {sql: value for sql, value in filters.items() if value is not None}
-        where = " AND ".join(["tenant_id = ?", "n > ?", *given])
-        found = db.execute(
-            "SELECT n, at, seq, operation, agent_id, principal, payload_hash, previous, hash FROM audit "
-            f"WHERE {where} ORDER BY n LIMIT ?",
-            (owner, after, *given.values(), limit),
-        )
-        entries = [AuditEntry(*_ENTRY.checked(row)) for row in found]
-        parts = "SELECT memory_id, payload, salt, hash FROM audit_parts WHERE tenant_id = ? AND n = ? ORDER BY i"
-        for entry in entries:
-            entry.parts = [AuditPart(*_PART.checked(row)) for row in db.execute(parts, (owner, entry.n))]
-        return entries
+        which = {"agent_id": agent_id, "operation": operation, "since": since, "until": until}
+        return _audit(db, tenant, "n > ? {} ORDER BY n LIMIT ?", after, limit, which)
+
+    @read
+    def audit_before(
+        self, db: Connection, /, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
+    ) -> list[AuditEntry]:
+        end = _LAST if before is None else before
+        return _audit(db, tenant, "n < ? {} ORDER BY n DESC LIMIT ?", end, limit, which)
 
     @read
     def audit_head(self, db: Connection, tenant: str) -> tuple[int, str]:
@@ -135,9 +133,19 @@ class SqliteReads(StorePart):
         return number, hash
 
     @read
+    def audit_hashes(self, db: Connection, tenant: str, *, after: int = 0, limit: int = 1000) -> list[str]:
+        sql = "SELECT hash FROM audit WHERE tenant_id = ? AND n > ? ORDER BY n LIMIT ?"
+        return [str(hash) for (hash,) in db.execute(sql, (queries.tenant_id(db, tenant), after, limit))]
+
+    @read
     def record(self, db: Connection, tenant: str, kind: str, key: str) -> Record | None:
         row = db.execute(f"{queries.RECORDS} AND key = ?", (queries.tenant_id(db, tenant), kind, key)).fetchone()
         return None if row is None else to_record(row)
+
+    @read
+    def record_kinds(self, db: Connection, tenant: str) -> list[str]:
+        owner = queries.tenant_id(db, tenant)
+        return [kind for (kind,) in db.execute("SELECT DISTINCT kind FROM records WHERE tenant_id = ?", (owner,))]
 
     @read
     def records(self, db: Connection, tenant: str, kind: str) -> list[Record]:
@@ -147,6 +155,31 @@ class SqliteReads(StorePart):
         ]
 
     @read
+    def records_page(
+        self,
+        db: Connection,
+        tenant: str,
+        kind: str,
+        where: Mapping[str, str],
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        direction, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
+        conditions, values = [], list[Any]()
+        for name, value in where.items():
+            # The status as its index spells it.
+            conditions.append(f" AND {RECORD_STATUS} = ?" if name == "status" else " AND json_extract(value, ?) = ?")
+            values += [value] if name == "status" else [f'$."{name}"', value]
+        if after is not None:
+            conditions.append(f" AND key {beyond} ?")
+            values.append(after)
+        sql = f"{queries.RECORDS}{''.join(conditions)} ORDER BY key {direction} LIMIT ?"
+        found = db.execute(sql, (queries.tenant_id(db, tenant), kind, *values, limit))
+        return [to_record(row) for row in found]
+
+    @read
     def embedder(self, db: Connection) -> EmbedderInfo | None:
         return queries.embedder_of(db)
 
@@ -154,6 +187,24 @@ class SqliteReads(StorePart):
     def health(self, db: Connection) -> dict[str, Any]:
         (count,) = queries.fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
         return {"status": "ok", "memories": count, "database": str(self.files.database)}
+
+
+def _audit(
+    db: Connection, tenant: str, rest: str, start: int, limit: int, which: Mapping[str, Any]
+) -> list[AuditEntry]:
+    """Entries with their parts; `rest` says from where and in which order, and leaves a place for more conditions."""
+    owner = queries.tenant_id(db, tenant)
+    given = {sql: value for name, sql in _AUDIT_FILTERS.items() if (value := which.get(name)) is not None}
+    found = db.execute(
+        "SELECT n, at, seq, operation, agent_id, principal, payload_hash, previous, hash FROM audit "
+        f"WHERE tenant_id = ? AND {rest.format(''.join(f'AND {sql} ' for sql in given))}",
+        (owner, start, *given.values(), limit),
+    )
+    entries = [AuditEntry(*_ENTRY.checked(row)) for row in found]
+    parts = "SELECT memory_id, payload, salt, hash FROM audit_parts WHERE tenant_id = ? AND n = ? ORDER BY i"
+    for entry in entries:
+        entry.parts = [AuditPart(*_PART.checked(row)) for row in db.execute(parts, (owner, entry.n))]
+    return entries
 
 
 def _last_seq(db: Connection, owner: int, low: int, high: int, at: int) -> int:

@@ -87,7 +87,7 @@ class SqliteSearch(StorePart):
         def find(db: Connection) -> list[Candidate]:
             return self._search(db, search, scopes)
 
-        if _is_indexed(search.reach):
+        if is_indexed(search.reach):
             found = await self._readers.run(find, before=prefetch)
         else:
             found = await self._readers.run_scan(search.reach.tenant, find, before=prefetch)
@@ -97,9 +97,9 @@ class SqliteSearch(StorePart):
         return found
 
     def _search(self, db: Connection, search: Search, scopes: list[int]) -> list[Candidate]:
-        source, reach = _checked_source(db, search), search.reach
+        source, reach = checked_source(db, search), search.reach
         terms = query_terms(search.text) if search.text else []
-        if not _is_indexed(reach):
+        if not is_indexed(reach):
             return _search_exactly(db, source, search, terms)
         masks, rest = _index_masks(reach)
         scores: _Scores = {}
@@ -113,8 +113,8 @@ class SqliteSearch(StorePart):
                 only_second += self.second.nearest(db, scope, query, search.second)
         only_second = [mid for mid in only_second if mid not in scores]
         scores.update((mid, IndexHit(mid, None, None)) for mid in only_second)
-        by_mid = _candidates(db, reach, scopes, scores, terms)
-        _score_by_rows(db, source, search, {mid: by_mid[mid] for mid in only_second if mid in by_mid})
+        by_mid = candidates_of(db, reach, scopes, scores, terms)
+        score_by_rows(db, source, search, {mid: by_mid[mid] for mid in only_second if mid in by_mid})
         self.second.score_by_rows(db, search, by_mid)
         return list(by_mid.values())
 
@@ -123,22 +123,22 @@ class SqliteSearch(StorePart):
         self, db: Connection, search: Search, ids: Sequence[str], each: int
     ) -> list[list[Candidate]]:
         """Scored from their rows: these few are not worth another pass of the index, which missed them by words."""
-        source, reach = _checked_source(db, search), search.reach
+        source, reach = checked_source(db, search), search.reach
         scopes = queries.scope_ids(db, reach.tenant, reach.agents)
         runs = [mids for scope in scopes for mids in _session_runs(db, scope, ids, each)]
         terms = query_terms(search.text) if search.text else []
         unknown = {mid: IndexHit(mid, None, None) for mids in runs for mid in mids}
-        by_mid = _candidates(db, reach, scopes, unknown, terms)
-        _score_by_rows(db, source, search, by_mid)
+        by_mid = candidates_of(db, reach, scopes, unknown, terms)
+        score_by_rows(db, source, search, by_mid)
         self.second.score_by_rows(db, search, by_mid)
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
 
 
-def _is_indexed(reach: Reach) -> bool:
+def is_indexed(reach: Reach) -> bool:
     return reach.as_of is None and reach.statuses == ("live",)
 
 
-def _checked_source(db: Connection, search: Search) -> RowSource:
+def checked_source(db: Connection, search: Search) -> RowSource:
     source = RowSource(db)
     if search.generation is not None and search.generation != source.generation:
         raise StaleGeneration
@@ -149,7 +149,7 @@ def _checked_source(db: Connection, search: Search) -> RowSource:
     return source
 
 
-def _candidates(
+def candidates_of(
     db: Connection, reach: Reach, scopes: Sequence[int], scores: _Scores, terms: Sequence[int]
 ) -> dict[int, Candidate]:
     """By mid."""
@@ -162,7 +162,7 @@ def _candidates(
     return found
 
 
-def _score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dict[int, Candidate]) -> None:
+def score_by_rows(db: Connection, source: RowSource, search: Search, by_mid: dict[int, Candidate]) -> None:
     """Fill in the cosine and late interaction of these candidates."""
     if not by_mid or (search.vector is None and search.tokens is None):
         return

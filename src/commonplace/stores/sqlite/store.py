@@ -122,13 +122,20 @@ def _store_id(db: apsw.Connection) -> str:
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> SqliteStore:
-    """`sqlite://` and `sqlite-vec://` followed by `:memory:`, `./relative` or `/absolute`."""
+    """`sqlite://` followed by `:memory:`, `./relative` or `/absolute`."""
+    path = database_path(url)
+    if path is not None:
+        return SqliteStore(path, clock, settings)
+    store = SqliteStore(Path(tempfile.mkdtemp(prefix="commonplace-")) / "memory.db", clock, settings)
+    store.temporary = True
+    return store
+
+
+def database_path(url: str) -> Path | None:
+    """The file that a URL names; None for `:memory:`."""
     scheme, _, path = url.partition("://")
     if not path:
         raise ValidationError(f"{url!r} names no file; write {scheme}://./memories.db or {scheme}://:memory:")
     if path == ":memory:":
-        store = SqliteStore(Path(tempfile.mkdtemp(prefix="commonplace-")) / "memory.db", clock, settings)
-        store.temporary = True
-        return store
-    database = Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)
-    return SqliteStore(database.expanduser(), clock, settings)
+        return None
+    return (Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)).expanduser()

@@ -1,0 +1,41 @@
+"""A memory as a JSON document and back, for stores that keep it in somebody else's metadata."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import EVERY_STATUS, MEMORY_TYPES, Memory
+
+#: What changes without a new version, or is the primary's alone: a copy elsewhere would only be wrong.
+_NOT_COPIED = frozenset({"recalls", "last_recalled_at", "demotion", "salt", "content_hash"})
+_FIELDS = {each.name: each for each in fields(Memory) if each.name not in _NOT_COPIED}
+_TEXTS = ("id", "tenant", "agent_id", "type", "content", "kind", "status")
+
+
+def to_document(memory: Memory, *, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Every field that is not as it is by default, but those of `without`."""
+    document = {}
+    for name, each in _FIELDS.items():
+        value = getattr(memory, name)
+        default = each.default_factory() if each.default_factory is not MISSING else each.default
+        if name not in without and (default is MISSING or value != default):
+            document[name] = value
+    return document
+
+
+def to_memory(document: Any, store: str) -> Memory:
+    """The memory that `to_document` was given; Unavailable, in the name of the store, for anything else."""
+    try:
+        memory = Memory(**{name: document[name] for name in _FIELDS if name in document})
+        if not all(isinstance(getattr(memory, name), str) for name in _TEXTS):
+            raise TypeError
+        if memory.type not in MEMORY_TYPES or memory.status not in EVERY_STATUS:
+            raise ValueError
+        for name in ("created_at", "expires_at"):
+            if not isinstance(getattr(memory, name), int | None):
+                raise TypeError
+    except (TypeError, ValueError, KeyError):
+        raise Unavailable(f"{store} answered with something that is no memory of ours") from None
+    return memory

@@ -1,0 +1,217 @@
+"""Taking in files of other products: every item goes through the engine's own door, once."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from commonplace.engine import IMPORTED, BatchItem, Draft, Engine, Triple, draft_document
+from commonplace.transfer.importers import importer, names
+from commonplace.transfer.importers.source import Item, LeftOut, Source, SourceMemory, SourceStatement, label
+from commonplace.transfer.report import Broken, BrokenFile, ImportRefused, ImportReport
+from commonplace.wire.errors import Conflict, Fault, ValidationError
+from commonplace.wire.record import Memory, Principal
+
+Progress = Callable[[int, int], None]
+
+DIALECT = "import"
+_BATCH = 128  # memories embedded and written together
+_BATCH_CHARS = 500_000
+_STATEMENTS = uuid.UUID("7a1c2f5e-6a53-5d0e-9f0b-8f1a5f3c2b10")
+_GONE = "it was imported before, and was forgotten or erased here since"
+
+
+@dataclass(slots=True, frozen=True)
+class Target:
+    """Where memories go that do not say it themselves."""
+
+    agent: str  # of those whose source names none
+    all_to_agent: bool = False  # and of all others, too
+    user: str | None = None
+    approval: bool = False  # whether each waits for a reviewer
+
+
+def detect(path: Path) -> str:
+    """Which format a file has; says which there are where it has none of them."""
+    source = Source(path)
+    for name in names():
+        if importer(name).matches(source):
+            return name
+    known = ", ".join(each.replace("_", "-") for each in names())
+    raise ValidationError(f"{path.name} is of no known format; there are commonplace, {known}", field="format")
+
+
+async def import_source(
+    engine: Engine, who: Principal, path: Path, format: str, target: Target, *, skip_broken: bool = False,
+    dry_run: bool = False, progress: Progress | None = None,
+) -> ImportReport:  # fmt: skip
+    """Read all of it first; then take in all, or with `skip_broken` what of it is right."""
+    reading = _Reading(format, path, ImportReport(format.replace("_", "-"), dry_run))
+    for _ in reading.items():
+        pass
+    if reading.report.broken_count and not skip_broken:
+        raise ImportRefused(path.name, reading.report)
+    reading = _Reading(format, path, ImportReport(format.replace("_", "-"), dry_run))
+    writer = _Writer(engine, who, format, target, reading.report, dry_run)
+    for item in reading.items():
+        match item:
+            case SourceMemory():
+                await writer.add(item)
+            case SourceStatement():
+                await writer.state(item)
+            case LeftOut():
+                reading.report.left_out.add(item.reason, item.what)
+        if progress is not None:
+            progress(reading.source.position, reading.source.size)
+    await writer.flush()
+    return reading.report
+
+
+class _Reading:
+    """The items of a file; what is broken is noted, and the end of what can be read is the end."""
+
+    def __init__(self, format: str, path: Path, report: ImportReport) -> None:
+        self.source, self.report = Source(path), report
+        self._read = importer(format).read
+
+    def items(self) -> Iterator[Item]:
+        try:
+            for item in self._read(self.source):
+                if isinstance(item, Broken):
+                    self.report.add_broken(item)
+                else:
+                    yield item
+        except BrokenFile as stop:
+            self.report.add_broken(stop.broken)
+
+
+class _Writer:
+    """Collects memories until a batch is worth embedding, and writes what is not here yet."""
+
+    def __init__(
+        self, engine: Engine, who: Principal, format: str, target: Target, report: ImportReport, dry_run: bool
+    ) -> None:
+        self._engine, self._who = engine, replace(who, dialect=who.dialect or DIALECT)
+        self._format, self._target = format, target
+        self._report, self._dry_run = report, dry_run
+        self._batch: list[tuple[SourceMemory, Draft]] = []
+        self._chars = 0
+        self._seen: set[bytes] = set()
+
+    async def add(self, item: SourceMemory) -> None:
+        draft = self._draft(item)
+        digest = hashlib.sha256(f"{draft.agent_id}\0{item.id}".encode("utf-8", "surrogatepass")).digest()
+        if digest in self._seen:
+            self._report.left_out.add("the same id is in the file twice", item.id)
+            return
+        self._seen.add(digest)
+        self._batch.append((item, draft))
+        self._chars += len(draft.content)
+        if len(self._batch) >= _BATCH or self._chars >= _BATCH_CHARS:
+            await self.flush()
+
+    async def flush(self) -> None:
+        batch, self._batch, self._chars = self._batch, [], 0
+        by_agent: dict[str, list[tuple[SourceMemory, Draft]]] = {}
+        for each in batch:
+            by_agent.setdefault(each[1].agent_id, []).append(each)
+        for agent, items in by_agent.items():
+            try:
+                known = await self._engine.imports.known(self._who, agent, [item.id for item, _ in items])
+            except Fault as fault:
+                for item, _ in items:
+                    self._report.left_out.add(fault.message, item.id)
+                continue
+            for item, draft in items:
+                if item.id in known:
+                    await self._compare(item, draft, known[item.id])
+            await self._remember([(item, draft) for item, draft in items if item.id not in known])
+
+    async def _remember(self, items: list[tuple[SourceMemory, Draft]]) -> None:
+        if self._dry_run or not items:
+            self._report.written.update({"memory": len(items)} if items else {})
+            return
+        wanted = [
+            BatchItem(draft, _key(self._format, draft, item), draft_document(draft) if self._target.approval else None)
+            for item, draft in items
+        ]
+        for (item, draft), done in zip(items, await self._engine.remember_many(self._who, wanted), strict=True):
+            if isinstance(done, Conflict) and done.details.get("field") == "idempotency_key":
+                self._report.left_out.add(_GONE, item.id)
+            elif isinstance(done, Fault):
+                self._report.left_out.add(done.message, item.id)
+            elif done.review_id is not None:
+                self._report.staged += 1
+            elif done.memory is None:
+                self._report.left_out.add(_GONE, item.id)
+            else:
+                self._report.written["memory"] += 1
+                self._report.agents[draft.agent_id] += 1
+                self._report.redacted.update(done.redacted)
+
+    async def _compare(self, item: SourceMemory, draft: Draft, here: Memory) -> None:
+        """What is here under that id: the same, changed at the source since, changed here since, or not imported."""
+        note = here.provenance.get(IMPORTED)
+        if not isinstance(note, dict) or note.get("format") != self._format:
+            self._report.left_out.add("its id names a memory here that did not come from there", item.id)
+        elif note.get("digest") == draft.provenance[IMPORTED]["digest"]:
+            self._report.known["memory"] += 1
+        elif here.version != note.get("version", 1):
+            self._report.left_out.add("it changed at the source and here; what is here stays", item.id)
+        else:
+            await self._update(item, draft, here)
+
+    async def _update(self, item: SourceMemory, draft: Draft, here: Memory) -> None:
+        note = {**draft.provenance[IMPORTED], "version": here.version + 1}
+        fields = {name: getattr(draft, name) for name in ("content", "title", "tags", "metadata", "event_time")}
+
+        def change(memory: Memory) -> Memory:
+            return replace(memory, **fields, provenance={**memory.provenance, IMPORTED: note})
+
+        try:
+            if not self._dry_run:
+                await self._engine.update_with(self._who, here.agent_id, here.id, change, expected_version=here.version)
+            self._report.updated["memory"] += 1
+        except Fault as fault:
+            self._report.left_out.add(fault.message, item.id)
+
+    async def state(self, item: SourceStatement) -> None:
+        agent = self._agent(item.agent)
+        said = (agent, item.subject, item.predicate, item.object)
+        # Without a time it has held since it is known here, and a second import finds it by its id.
+        id = uuid.uuid5(_STATEMENTS, "\0".join((self._format, *said, str(item.valid_from))))
+        start = self._engine.clock() if item.valid_from is None else item.valid_from
+        triple = Triple(
+            str(id), *said, start, item.valid_to, item.confidence, item.provenance, asserted_by=self._who.name
+        )
+        done = await self._engine.imports.statement(self._who, triple, dry_run=self._dry_run, same_id_is_known=True)
+        if done.result == "left_out":
+            self._report.left_out.add(done.reason, label(f"{item.subject} {item.predicate} {item.object}"))
+        else:
+            (self._report.written if done.result == "written" else self._report.known)["statement"] += 1
+
+    def _agent(self, named: str) -> str:
+        return self._target.agent if self._target.all_to_agent or not named else named
+
+    def _draft(self, item: SourceMemory) -> Draft:
+        draft = item.draft
+        said = "\0".join((draft.content, draft.title or "", *draft.tags))
+        note = {"format": self._format, "id": item.id, **item.more}
+        note["digest"] = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        if item.created_at is not None:
+            note["created_at"] = item.created_at
+        return replace(
+            draft,
+            agent_id=self._agent(draft.agent_id),
+            user_id=draft.user_id or self._target.user,
+            aliases=[item.id],
+            provenance={**draft.provenance, "dialect": DIALECT, IMPORTED: note},
+        )
+
+
+def _key(format: str, draft: Draft, item: SourceMemory) -> str:
+    said = "\0".join((format, draft.agent_id, item.id))
+    return f"import-{uuid.uuid5(_STATEMENTS, said)}"

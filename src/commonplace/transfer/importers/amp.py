@@ -1,0 +1,86 @@
+"""Nellie, the reference server of AMP: the lessons and checkpoints of its SQLite file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from commonplace.dialects.amp.records import to_draft
+from commonplace.transfer.importers.source import (
+    Broken,
+    Item,
+    LeftOut,
+    Source,
+    SourceMemory,
+    milliseconds,
+    text_of,
+    texts_of,
+)
+from commonplace.transfer.report import BrokenFile
+
+NAME, TITLE = "amp", "AMP (Nellie's SQLite file)"
+_MAGIC = b"SQLite format 3\x00"
+_TABLES = ("lessons", "checkpoints")
+
+
+def matches(source: Source) -> bool:
+    return len(source.members) == 1 and source.head(source.members[0]).startswith(_MAGIC)
+
+
+def read(source: Source) -> Iterator[Item]:
+    import apsw
+
+    try:
+        uri = source.path.resolve().as_uri().replace("file://", "file:") + "?mode=ro"
+        db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    except apsw.Error as error:
+        raise BrokenFile(source.path.name, f"cannot be opened: {error}") from None
+    try:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables.intersection(_TABLES):
+            raise BrokenFile(source.path.name, "has neither lessons nor checkpoints: it is not Nellie's")
+        for table in _TABLES:
+            if table in tables:
+                yield from _rows(db, table)
+        if "chunks" in tables and (count := next(db.execute("SELECT count(*) FROM chunks"))[0]):
+            yield LeftOut(
+                f"{count:,} rows of chunks", "indexed code is not imported: it is made of files that are there"
+            )
+    except apsw.Error as error:
+        raise BrokenFile(source.path.name, f"is damaged: {error}") from None
+    finally:
+        db.close()
+
+
+def _rows(db: Any, table: str) -> Iterator[Item]:
+    cursor = db.execute(f"SELECT * FROM {table} ORDER BY rowid")
+    names = [column[0] for column in cursor.getdescription()] if (first := cursor.fetchone()) else []
+    row = first
+    while row is not None:
+        yield _record(table, dict(zip(names, row, strict=True)))
+        row = cursor.fetchone()
+
+
+def _record(table: str, row: dict[str, Any]) -> Item:
+    id, where = text_of(row.get("id")), f"{table} {row.get('id')}"
+    try:
+        known = {"tags": json.loads(row.get("tags") or "[]"), "state": json.loads(row.get("state") or "{}")}
+    except ValueError as error:
+        return Broken(where, f"its tags or state are not valid JSON: {error}")
+    at = milliseconds(row.get("created_at"))
+    record: dict[str, Any] = {"type": table.removesuffix("s"), "tags": texts_of(known["tags"]), "event_time": at}
+    record |= {"agent": agent} if (agent := text_of(row.get("agent"))) else {}
+    record |= {"project": project} if (project := text_of(row.get("repo"))) else {}
+    if table == "lessons":
+        record |= {name: text_of(row.get(name)) for name in ("title", "content", "severity") if text_of(row.get(name))}
+        if not text_of(row.get("content")).strip():
+            return LeftOut(where, "it has no text")
+    else:
+        record |= {"working_on": text_of(row.get("working_on")), "state": known["state"]}
+        record |= {"session_id": session} if (session := text_of(row.get("session_id"))) else {}
+        if not isinstance(known["state"], dict) or not record["working_on"].strip():
+            return Broken(where, "working_on must be a text and state an object")
+    record = {name: value for name, value in record.items() if value not in (None, [])}
+    changed = milliseconds(row.get("updated_at"))
+    return SourceMemory(id, to_draft(record), at, {} if changed is None else {"updated_at": changed})

@@ -1,0 +1,111 @@
+"""Notes in Markdown with front matter, as basic-memory and Obsidian keep them: a file or a folder of them.
+
+A note is one memory, its text as it stands. Links to other notes tie it to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from commonplace.engine import Draft
+from commonplace.transfer.importers.front_matter import split
+from commonplace.transfer.importers.source import (
+    Broken,
+    Item,
+    LeftOut,
+    Source,
+    SourceMemory,
+    milliseconds,
+    text_of,
+    texts_of,
+)
+from commonplace.wire.record import MAX_CONTENT_CHARS
+
+NAME, TITLE = "markdown", "Markdown notes (basic-memory, Obsidian)"
+_NOTES = r".*\.(md|markdown)"
+_LINK = re.compile(r"\[\[([^\]|#\n]{1,200})(?:[#|][^\]\n]*)?\]\]")
+_HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
+_CREATED, _CHANGED = ("created", "created_at", "date"), ("modified", "updated", "updated_at", "last_modified")
+_LIFTED = {"title", "tags", "permalink", *_CREATED, *_CHANGED}
+_MAX_LINKS = 64
+
+
+def matches(source: Source) -> bool:
+    return bool(source.named(_NOTES)) and not source.is_zip
+
+
+def read(source: Source) -> Iterator[Item]:
+    notes = source.named(_NOTES)
+    ids = _ids(source, notes)
+    for member in source.members:
+        if member not in ids:
+            yield LeftOut(member, "it is not Markdown")
+            continue
+        text = _text(source, member)
+        if isinstance(text, Broken | LeftOut):
+            yield text
+            continue
+        yield _note(source, member, text, ids)
+
+
+def _ids(source: Source, notes: list[str]) -> dict[str, str]:
+    """What each note is called by its path, and where no two share it, by its title and its file name."""
+    found: dict[str, str] = {}
+    names: dict[str, set[str]] = {}
+    for member in notes:
+        text = _text(source, member)
+        fields, body = split(text) if isinstance(text, str) else ({}, "")
+        stem = member.rpartition("/")[2].rpartition(".")[0]
+        found[member] = text_of(fields.get("permalink")) or member.rpartition(".")[0]
+        for name in (_title(fields, body, stem), stem, found[member]):
+            names.setdefault(name.casefold(), set()).add(found[member])
+    source.position = 0
+    return found | {f"[[{name}]]": next(iter(ids)) for name, ids in names.items() if len(ids) == 1}
+
+
+def _text(source: Source, member: str) -> str | Broken | LeftOut:
+    with source.open(member) as file:
+        data = file.read(4 * MAX_CONTENT_CHARS + 1)
+    if len(data) > 4 * MAX_CONTENT_CHARS:
+        return LeftOut(member, f"it is longer than the {MAX_CONTENT_CHARS:,} characters of a memory")
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return Broken(f"{member} line {line}", "is not UTF-8 text")
+
+
+def _note(source: Source, member: str, text: str, ids: dict[str, str]) -> Item:
+    fields, body = split(text)
+    body = body.strip()
+    if not body:
+        return LeftOut(member, "it has no text")
+    stem = member.rpartition("/")[2].rpartition(".")[0]
+    path = source.path / member if source.path.is_dir() else source.path
+    at = _time(fields, _CREATED) or round(path.stat().st_mtime * 1000)
+    linked = [ids.get(f"[[{name.strip().casefold()}]]") for name in _LINK.findall(body)]
+    references = [id for id in dict.fromkeys(linked) if id and id != ids[member]][:_MAX_LINKS]
+    metadata = {name: value for name, value in fields.items() if name not in _LIFTED and value is not None}
+    metadata |= {"references": references} if references else {}
+    changed = _time(fields, _CHANGED)
+    draft = Draft(
+        "", "semantic", body, kind="note", title=_title(fields, body, stem), tags=_tags(fields.get("tags")),
+        metadata=metadata, source=member, event_time=_time(fields, _CREATED),
+    )  # fmt: skip
+    return SourceMemory(ids[member], draft, at, {} if changed is None else {"updated_at": changed})
+
+
+def _title(fields: dict[str, Any], body: str, stem: str) -> str:
+    heading = _HEADING.search(body)
+    return text_of(fields.get("title")) or (heading[1].strip() if heading else stem)
+
+
+def _tags(value: Any) -> list[str]:
+    listed = re.split(r"[,\s]+", value) if isinstance(value, str) else value
+    return [tag.removeprefix("#") for tag in texts_of(listed or [])]
+
+
+def _time(fields: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((at for name in names if (at := milliseconds(fields.get(name))) is not None), None)

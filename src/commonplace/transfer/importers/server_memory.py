@@ -1,0 +1,72 @@
+"""The memory of MCP's reference server: lines of JSON, each an entity with its observations or a relation of two.
+
+It knows no times and no ids: an entity is known by its name, an observation by its words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from commonplace.engine import Draft
+from commonplace.transfer.importers.source import Broken, Item, Source, SourceMemory, SourceStatement, text_of, texts_of
+from commonplace.wire.strict_json import InvalidJson, decode
+
+NAME, TITLE = "server_memory", "MCP server-memory"
+
+
+def matches(source: Source) -> bool:
+    if len(source.members) != 1:
+        return False
+    first = source.head(source.members[0]).lstrip().split(b"\n", 1)[0]
+    return first.startswith(b"{") and (b'"entityType"' in first or b'"relationType"' in first)
+
+
+def read(source: Source) -> Iterator[Item]:
+    with source.open(source.members[0]) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                document = decode(line)
+            except InvalidJson as error:
+                yield Broken(f"line {number}", f"is {error}")
+                continue
+            kind = document.get("type") if isinstance(document, dict) else None
+            if kind == "entity" and text_of(document.get("name")):
+                yield from _entity(document)
+            elif kind == "relation" and all(text_of(document.get(each)) for each in ("from", "to", "relationType")):
+                yield from _relation(document)
+            else:
+                yield Broken(f"line {number}", "is neither an entity with a name nor a relation with both its ends")
+
+
+def _entity(entity: dict[str, Any]) -> Iterator[Item]:
+    name, kind = entity["name"], text_of(entity.get("entityType"))
+    tags = texts_of(kind)
+    observations = texts_of(entity.get("observations"))
+    for text in observations:
+        yield SourceMemory(
+            _id(name, text), Draft("", "semantic", text, kind="observation", entity_name=name, tags=tags, source=NAME)
+        )
+    if not observations:
+        said = f"{name} ({kind})" if kind else name
+        yield SourceMemory(
+            _id(name, ""), Draft("", "semantic", said, kind="entity", entity_name=name, tags=tags, source=NAME)
+        )
+
+
+def _relation(relation: dict[str, Any]) -> Iterator[Item]:
+    one, said, other = relation["from"], relation["relationType"], relation["to"]
+    metadata = {"from": one, "relation": said, "to": other}
+    text = f"{one} {said} {other}"
+    # The graph holds one object of a subject and predicate at a time; as a memory each relation is kept.
+    yield SourceMemory(
+        _id(one, text), Draft("", "semantic", text, kind="relation", entity_name=one, metadata=metadata, source=NAME)
+    )
+    yield SourceStatement(one, said, other)
+
+
+def _id(name: str, text: str) -> str:
+    return f"{name[:200]}#{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -1,0 +1,52 @@
+"""Sessions: what their cookie opens, and for how long."""
+
+from __future__ import annotations
+
+from commonplace.serve.page_sessions import IDLE_MS, LIFE_MS, MAX_SESSIONS, Sessions
+from commonplace.testing.subject import FakeClock
+
+
+def test_a_session_ends_when_idle_and_when_old(clock: FakeClock) -> None:
+    sessions = Sessions(clock)
+    id = sessions.log_in("token")
+    clock.advance(IDLE_MS)
+    assert sessions.token(id) == "token"
+    clock.advance(IDLE_MS + 1)
+    assert sessions.token(id) is None
+    id, began = sessions.log_in("token"), clock()
+    while clock() - began <= LIFE_MS:
+        assert sessions.token(id) == "token"
+        clock.advance(IDLE_MS // 2)
+    assert sessions.token(id) is None
+
+
+def test_the_least_used_sessions_make_room(clock: FakeClock) -> None:
+    sessions = Sessions(clock)
+    first, second = sessions.log_in("first"), sessions.log_in("second")
+    for _ in range(MAX_SESSIONS - 1):
+        assert sessions.token(first) == "first"
+        sessions.log_in("more")
+    assert (sessions.token(first), sessions.token(second)) == ("first", None)
+
+
+def test_a_form_is_of_one_session_and_one_server(clock: FakeClock) -> None:
+    sessions = Sessions(clock)
+    id = sessions.fresh()
+    assert sessions.is_csrf(id, sessions.csrf(id))
+    for wrong in ("", "x", sessions.csrf(sessions.fresh()), Sessions(clock).csrf(id), "\ud800"):
+        assert not sessions.is_csrf(id, wrong)
+
+
+def test_only_ids_of_ours_are_taken(clock: FakeClock) -> None:
+    sessions = Sessions(clock)
+    assert sessions.known(sessions.fresh())
+    for wrong in (None, "", "x", "a" * 42, "a" * 44, "é" * 43, "a" * 42 + "\n"):
+        assert sessions.known(wrong) is None
+
+
+def test_who_logs_out_is_forgotten(clock: FakeClock) -> None:
+    sessions = Sessions(clock)
+    id = sessions.log_in("token")
+    sessions.log_out(id)
+    sessions.log_out(id)
+    assert sessions.token(id) is None

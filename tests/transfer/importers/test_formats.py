@@ -1,0 +1,254 @@
+"""What each format's own things become here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from foreign_files import EVERY, FILES, NELLIE, chatgpt_conversation
+
+from commonplace.transfer.importers import importer
+from commonplace.transfer.importers.source import Item, LeftOut, Source, SourceMemory, SourceStatement
+from commonplace.transfer.report import Broken, BrokenFile
+
+
+def read(name: str, path: Path) -> list[Item]:
+    return list(importer(name).read(Source(path)))
+
+
+def memories(items: list[Item]) -> dict[str, SourceMemory]:
+    return {item.id: item for item in items if isinstance(item, SourceMemory)}
+
+
+def reasons(items: list[Item]) -> list[str]:
+    return [item.reason for item in items if isinstance(item, LeftOut)]
+
+
+def written(folder: Path, document: Any, name: str = "x.json") -> Path:
+    path = folder / name
+    path.write_text(document if isinstance(document, str) else json.dumps(document), "utf-8")
+    return path
+
+
+# ChatGPT
+
+
+def test_chatgpt_gives_the_path_that_its_owner_saw(tmp_path: Path) -> None:
+    items = read("chatgpt", EVERY["chatgpt"][0](tmp_path))
+    found = memories(items)
+    assert list(found) == ["c1-ask", "c1-ans", "c1-pic", "c2-ask", "c2-ans", "c2-pic"]
+    answer = found["c1-ans"]
+    assert answer.created_at == answer.draft.event_time == 1736209420500
+    assert (answer.draft.speaker, answer.draft.session_id, answer.draft.title) == ("assistant", "conv-1", "Cooking")
+    assert (answer.draft.type, answer.draft.kind, answer.draft.metadata) == ("episodic", "message", {"model": "gpt-4o"})
+    assert found["c1-pic"].draft.content == "Here is the menu ☃"
+    assert set(reasons(items)) == {
+        "it is of the system or of a tool",
+        "it is on a branch that was edited or regenerated away",
+        "pictures and files are not imported",
+    }
+
+
+def test_chatgpt_without_a_current_node_ends_at_the_last_leaf(tmp_path: Path) -> None:
+    conversation = {**chatgpt_conversation(), "current_node": None}
+    path = written(tmp_path, [conversation], "conversations.json")
+    assert list(memories(read("chatgpt", path))) == ["c1-ask", "c1-ans", "c1-pic"]
+
+
+def test_chatgpt_a_tree_that_goes_round_in_a_circle_ends(tmp_path: Path) -> None:
+    conversation = chatgpt_conversation()
+    conversation["mapping"]["c1-root"]["parent"] = "c1-pic"
+    path = written(tmp_path, [conversation], "conversations.json")
+    assert len(memories(read("chatgpt", path))) == 3
+
+
+def test_chatgpt_what_is_no_conversation_is_broken_and_the_next_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps([1, {"a": 2}, chatgpt_conversation()], indent=0), "conversations.json")
+    items = read("chatgpt", path)
+    broken = [str(item) for item in items if isinstance(item, Broken)]
+    assert broken[0] == "conversations.json line 2: is no conversation: it has no mapping"
+    assert len(broken) == 2
+    assert len(memories(items)) == 3
+
+
+# Claude
+
+
+def test_claude_gives_messages_attachments_projects_and_memories(tmp_path: Path) -> None:
+    items = read("claude", EVERY["claude"][0](tmp_path))
+    found = memories(items)
+    assert found["m-1"].draft.content == "I moved to Bergen."
+    assert found["m-1"].created_at == 1736209412346
+    assert found["m-1"].draft.speaker == "human"
+    assert found["m-1/attachment/0"].draft.content == "The lease"
+    assert found["m-1/attachment/0"].draft.title == "lease.txt"
+    assert found["m-2"].draft.content == "Noted."
+    assert found["d-1"].draft.project == "House"
+    assert found["p-1/description"].draft.kind == "description"
+    assert found["acc/memory"].draft.content == "Alice lives in Bergen"
+    assert found["acc/memory/p-1"].draft.content == "shoes off"
+    assert sorted(reasons(items)) == [
+        "a part of it is not text but thinking",
+        "it has no text",
+        "pictures and files are not imported",
+    ]
+
+
+# MCP server-memory
+
+
+def test_server_memory_gives_observations_entities_and_relations(tmp_path: Path) -> None:
+    items = read("server_memory", EVERY["server_memory"][0](tmp_path))
+    said = {memory.draft.content: memory.draft for memory in memories(items).values()}
+    assert said["is allergic to peanuts"].entity_name == "Alice"
+    assert said["is allergic to peanuts"].tags == ["person"]
+    assert said['says "hi"\nin two lines ☃'].entity_name == "Bob"
+    assert said["Acme (company)"].kind == "entity"
+    assert said["Alice works_at Acme"].metadata == {"from": "Alice", "relation": "works_at", "to": "Acme"}
+    stated = [item for item in items if isinstance(item, SourceStatement)]
+    assert [(s.subject, s.predicate, s.object) for s in stated] == [
+        ("Alice", "works_at", "Acme"),
+        ("Alice", "knows", "Bob"),
+        ("Alice", "knows", "Carol"),
+    ]
+
+
+@pytest.mark.parametrize("line", ['{"type":"entity"}', '{"type":"relation","from":"a"}', "[]", '"x"', "{"])
+def test_server_memory_what_is_neither_is_broken(line: str, tmp_path: Path) -> None:
+    assert isinstance(read("server_memory", written(tmp_path, line))[0], Broken)
+
+
+# mem0
+
+
+def test_mem0_keeps_whose_it_is_and_what_it_was_called(tmp_path: Path) -> None:
+    found = memories(read("mem0", EVERY["mem0"][0](tmp_path)))
+    first, second = found.values()
+    assert (first.draft.agent_id, first.draft.user_id, first.draft.session_id) == ("cook", "alice", "r1")
+    assert first.draft.metadata == {"category": "food", "stars": 5}
+    assert (first.created_at, first.more) == (1740823200000, {"updated_at": 1740909600000})
+    assert second.draft.tags == ["diet"]
+    assert second.created_at == 1741021200000
+
+
+def test_mem0_as_mem0_itself_wrote_it() -> None:
+    """`files/mem0.json` is what get_all() of mem0ai 2.2.1 answered."""
+    first, second = memories(read("mem0", FILES / "mem0.json")).values()
+    assert (first.draft.content, first.draft.metadata, first.draft.speaker) == ("Is a vegetarian", {}, "user")
+    assert (second.draft.agent_id, second.draft.metadata) == ("cook", {"category": "food", "stars": 5})
+    assert second.created_at == 1794838926199
+
+
+def test_mem0_as_a_list(tmp_path: Path) -> None:
+    path = written(tmp_path, [{"id": "a", "memory": "x"}, {"memory": "no id"}])
+    items = read("mem0", path)
+    assert list(memories(items)) == ["a"]
+    assert isinstance(items[1], Broken)
+
+
+@pytest.mark.parametrize("text", ['{"results": 3}', '{"a": 1}', '{"results": [', "{" * 5])
+def test_mem0_what_is_none_of_its_answers_is_broken(text: str, tmp_path: Path) -> None:
+    with pytest.raises(BrokenFile):
+        read("mem0", written(tmp_path, text))
+
+
+# Markdown
+
+
+def test_markdown_keeps_the_text_and_ties_notes_together(tmp_path: Path) -> None:
+    items = read("markdown", EVERY["markdown"][0](tmp_path))
+    found = memories(items)
+    coffee = found["food/coffee-brewing"]
+    assert coffee.draft.title == "Coffee Brewing"
+    assert coffee.draft.tags == ["coffee", "brewing"]
+    assert coffee.draft.metadata == {"type": "note", "rating": 4, "nested": "  a: 1", "references": ["tea"]}
+    assert coffee.created_at == 1738393200000
+    assert "- [method] Pour over gives clarity #brewing (tested)" in coffee.draft.content
+    assert found["tea"].draft.title == "Tea"
+    assert sorted(reasons(items)) == ["it has no text", "it is not Markdown"]
+
+
+def test_markdown_what_is_not_text_is_broken_by_its_line(tmp_path: Path) -> None:
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n" / "a.md").write_bytes(b"fine\n\xff\n")
+    assert str(read("markdown", tmp_path / "n")[0]) == "a.md line 2: is not UTF-8 text"
+
+
+def test_markdown_one_file_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, "just a thought", "Thought.md")
+    assert memories(read("markdown", path))["Thought"].draft.content == "just a thought"
+
+
+# AMP
+
+
+def test_amp_gives_lessons_and_checkpoints(tmp_path: Path) -> None:
+    found = memories(read("amp", EVERY["amp"][0](tmp_path)))
+    lesson, checkpoint = found["lesson-1"], found["cp-1"]
+    assert (lesson.draft.kind, lesson.draft.title, lesson.draft.project) == ("lesson", "Tabs", "atlas")
+    assert lesson.draft.metadata["severity"] == "critical"
+    assert lesson.draft.agent_id == "shared"  # as AMP has it where no agent is named
+    assert (lesson.created_at, lesson.more) == (1736200000000, {"updated_at": 1736300000000})
+    assert (checkpoint.draft.agent_id, checkpoint.draft.type) == ("builder", "episodic")
+    assert checkpoint.draft.metadata["state"] == {"decisions": ["use make"], "flags": ["IN_PROGRESS"]}
+
+
+def test_amp_a_row_that_is_wrong_is_broken_and_the_next_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "n.db"
+    db = apsw.Connection(str(path))
+    db.execute(NELLIE)
+    for id, tags in (("a", "{"), ("b", "[]")):
+        db.execute("INSERT INTO lessons VALUES(?, 't', 'c', ?, 'info', NULL, NULL, 1, 1)", (id, tags))
+    db.close()
+    first, second = read("amp", path)
+    assert str(first).startswith("lessons a: its tags or state are not valid JSON")
+    assert isinstance(second, SourceMemory)
+
+
+def test_amp_another_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "n.db"
+    db = apsw.Connection(str(path))
+    db.execute("CREATE TABLE t(a)")
+    db.close()
+    with pytest.raises(BrokenFile, match="has neither lessons nor checkpoints"):
+        read("amp", path)
+
+
+# trusty-memory
+
+
+def test_trusty_gives_drawers_with_room_and_importance(tmp_path: Path) -> None:
+    found = memories(read("trusty", EVERY["trusty"][0](tmp_path)))
+    drawer = found["ab12"].draft
+    assert (drawer.kind, drawer.importance, drawer.tags) == ("drawer", 0.9, ["ops"])
+    assert drawer.metadata["drawer_type"] == "UserFact"
+    assert found["ab12"].created_at == 1770091506000
+
+
+def test_trusty_what_its_server_answers(tmp_path: Path) -> None:
+    drawers = [
+        {
+            "id": "d1",
+            "room_id": "r",
+            "content": "x",
+            "importance": 0.5,
+            "created_at": "2026-02-03T04:05:06Z",
+            "tags": [],
+        }
+    ]
+    facts = [{"subject": "a", "predicate": "b", "object": "c", "valid_from": "2026-02-03T04:05:06Z", "valid_to": None}]
+    assert list(memories(read("trusty", written(tmp_path, drawers)))) == ["d1"]
+    (fact,) = read("trusty", written(tmp_path, facts))
+    assert isinstance(fact, SourceStatement)
+    assert (fact.object, fact.valid_from) == ("c", 1770091506000)
+
+
+@pytest.mark.parametrize("line", ['{"format_version": 2, "content": "x", "drawer_type": ""}', "[1]", "{"])
+def test_trusty_what_is_of_another_version_or_no_drawer_is_broken(line: str, tmp_path: Path) -> None:
+    try:
+        assert isinstance(read("trusty", written(tmp_path, line))[0], Broken)
+    except BrokenFile:
+        assert line == "{"

@@ -1,0 +1,213 @@
+"""What holds for every format of another product."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_files import EVERY, FILES, markdown, server_memory
+from transfer_scenarios import WHO
+
+from commonplace.engine import Forget
+from commonplace.testing.subject import Subject
+from commonplace.transfer.import_source import Target, detect, import_source
+from commonplace.transfer.importers import importer, names
+from commonplace.transfer.report import ImportRefused
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.filters import parse
+from commonplace.wire.record import Memory, Principal
+
+HOME = Target("agent")
+
+
+async def everything(subject: Subject) -> list[Memory]:
+    agents = tuple(await subject.engine.agent_names(WHO))
+    return (await subject.engine.list(WHO, agents, limit=1000)).memories if agents else []
+
+
+def test_every_format_is_tried_here() -> None:
+    assert sorted(EVERY) == names()
+    for name in names():
+        assert name == importer(name).NAME
+        assert importer(name).TITLE
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_file_is_known_for_what_it_is(name: str, tmp_path: Path) -> None:
+    assert detect(EVERY[name][0](tmp_path)) == name
+
+
+def test_a_file_of_no_known_format_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"\x00\x01")
+    with pytest.raises(ValidationError, match=r"x.bin is of no known format; there are commonplace, amp, chatgpt"):
+        detect(path)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_everything_comes_in_with_ids_and_times_and_what_does_not_is_said(
+    name: str, subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    make, memories, statements, left_out = EVERY[name]
+    report = run(import_source(subject.engine, WHO, make(tmp_path), name, HOME))
+    assert (report.written["memory"], report.written["statement"]) == (memories, statements)
+    assert sum(report.left_out.counts.values()) == left_out, report.left_out.counts
+    assert all(report.left_out.counts)
+    found = run(everything(subject))
+    assert len(found) == memories
+    for memory in found:
+        note = memory.provenance["imported"]
+        assert memory.aliases == [note["id"]]
+        assert note["format"] == name
+        assert memory.provenance["dialect"] == "import"
+        assert memory.created_at == min(note.get("created_at", subject.clock()), subject.clock())  # never ahead of now
+        assert run(subject.engine.find(WHO, note["id"])).id == memory.id
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_second_import_writes_nothing(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    make, memories, statements, _ = EVERY[name]
+    path = make(tmp_path)
+    run(import_source(subject.engine, WHO, path, name, HOME))
+    before = run(subject.store.audit_head("local")), run(subject.store.sequence("local"))
+    subject.clock.advance(60_000)
+    report = run(import_source(subject.engine, WHO, path, name, HOME))
+    assert (report.known["memory"], report.known["statement"]) == (memories, statements)
+    assert (dict(report.written), dict(report.updated)) == ({}, {})
+    assert (run(subject.store.audit_head("local")), run(subject.store.sequence("local"))) == before
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_dry_run_foresees_it_and_writes_nothing(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = EVERY[name][0](tmp_path)
+    foreseen = run(import_source(subject.engine, WHO, path, name, HOME, dry_run=True))
+    assert run(subject.store.audit_head("local")) == (0, "")
+    assert foreseen.written["memory"] == run(import_source(subject.engine, WHO, path, name, HOME)).written["memory"]
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("hard", [False, True])
+def test_what_was_forgotten_since_does_not_come_back(
+    name: str, hard: bool, subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    path = EVERY[name][0](tmp_path)
+    run(import_source(subject.engine, WHO, path, name, HOME))
+    gone = run(everything(subject))[0]
+    run(subject.engine.forget(WHO, Forget(gone.agent_id, [gone.id], hard_delete=hard)))
+    report = run(import_source(subject.engine, WHO, path, name, HOME))
+    assert gone.aliases not in [memory.aliases for memory in run(everything(subject))]
+    assert report.left_out.counts["it was imported before, and was forgotten or erased here since"] == 1
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_reader_may_not_and_a_writer_may(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = EVERY[name][0](tmp_path)
+    refused = run(import_source(subject.engine, Principal("r", role="reader"), path, name, HOME))
+    assert dict(refused.written) == {}
+    assert run(everything(subject)) == []
+    writer = Principal("w", role="writer", agents=("agent",))
+    done = run(import_source(subject.engine, writer, path, name, Target("agent", all_to_agent=True)))
+    assert done.written["memory"] == EVERY[name][1]
+    assert {memory.provenance["principal"] for memory in run(everything(subject))} == {"w"}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_where_it_goes_can_be_said(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = EVERY[name][0](tmp_path)
+    run(import_source(subject.engine, WHO, path, name, Target("mine", all_to_agent=True, user="alice")))
+    found = run(everything(subject))
+    assert {memory.agent_id for memory in found} == {"mine"}
+    assert {memory.user_id for memory in found} == {"alice"}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_rules_hold_and_review_is_asked_for(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = EVERY[name][0](tmp_path)
+    rules = [{"name": "look-first", "when": {"dialect": ["import"]}, "action": "review"}]
+    run(subject.engine.policies.replace(WHO, rules))
+    report = run(import_source(subject.engine, WHO, path, name, HOME))
+    assert report.staged == EVERY[name][1]
+    assert run(everything(subject)) == []
+    review = run(subject.engine.reviews.list(WHO))[0]
+    assert review["operation"] == "remember"
+
+
+def test_what_is_approved_keeps_its_time(subject: Subject, run: Any, tmp_path: Path) -> None:
+    from commonplace.engine import Decision
+
+    run(import_source(subject.engine, WHO, EVERY["mem0"][0](tmp_path), "mem0", Target("agent", approval=True)))
+    for review in run(subject.engine.reviews.list(WHO)):
+        run(subject.engine.reviews.decide(WHO, review["id"], Decision(True)))
+    times = {memory.content: memory.created_at for memory in run(everything(subject))}
+    assert times["Loves Italian food"] == 1740823200000
+
+
+def test_what_changed_at_the_source_is_brought_up_to_date(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = markdown(tmp_path)
+    run(import_source(subject.engine, WHO, path, "markdown", HOME))
+    (path / "tea.md").write_text("# Tea\nGreen tea at 70 degrees.\n")
+    report = run(import_source(subject.engine, WHO, path, "markdown", HOME))
+    assert (report.updated["memory"], report.known["memory"]) == (1, 1)
+    tea = run(subject.get("tea"))
+    assert (tea.version, "70 degrees" in tea.content) == (2, True)
+    assert dict(run(import_source(subject.engine, WHO, path, "markdown", HOME)).updated) == {}
+
+
+def test_what_changed_here_too_stays(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = markdown(tmp_path)
+    run(import_source(subject.engine, WHO, path, "markdown", HOME))
+    run(subject.update(run(subject.get("tea")).id, content="black tea only"))
+    (path / "tea.md").write_text("# Tea\nGreen tea at 70 degrees.\n")
+    report = run(import_source(subject.engine, WHO, path, "markdown", HOME))
+    assert report.left_out.counts["it changed at the source and here; what is here stays"] == 1
+    assert run(subject.get("tea")).content == "black tea only"
+
+
+def test_an_id_that_names_something_else_here_is_left_alone(subject: Subject, run: Any, tmp_path: Path) -> None:
+    run(subject.remember("mine", aliases=["tea"]))
+    report = run(import_source(subject.engine, WHO, markdown(tmp_path), "markdown", HOME))
+    assert report.left_out.counts["its id names a memory here that did not come from there"] == 1
+    assert run(subject.get("tea")).content == "mine"
+
+
+def test_secrets_are_taken_out(subject: Subject, run: Any, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    path = tmp_path / "memory.jsonl"
+    path.write_text(server_memory(tmp_path).read_text().replace("keeps bees", f"has the token {secret}"))
+    report = run(import_source(subject.engine, WHO, path, "server_memory", HOME))
+    assert sum(report.redacted.values()) == 1
+    assert not [memory for memory in run(everything(subject)) if secret in memory.content]
+
+
+def test_an_id_that_is_in_a_file_twice_is_taken_once(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "memory.jsonl"
+    path.write_text(f"{(FILES / 'server-memory.jsonl').read_text()}\n" * 2)
+    report = run(import_source(subject.engine, WHO, path, "server_memory", HOME))
+    assert report.written["memory"] == 8
+    assert report.left_out.counts["the same id is in the file twice"] == 8
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_broken_line_is_named_and_the_rest_is_taken_or_nothing(
+    subject: Subject, run: Any, tmp_path: Path, skip: bool
+) -> None:
+    path = tmp_path / "memory.jsonl"
+    lines = (FILES / "server-memory.jsonl").read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], "{oops\n", *lines[1:]]))
+    if skip:
+        report = run(import_source(subject.engine, WHO, path, "server_memory", HOME, skip_broken=True))
+        assert report.written["memory"] == 8
+        assert str(report.broken[0]).startswith("line 2: is not valid JSON")
+        return
+    with pytest.raises(ImportRefused, match="line 2: is not valid JSON"):
+        run(import_source(subject.engine, WHO, path, "server_memory", HOME))
+    assert run(subject.store.audit_head("local")) == (0, "")
+
+
+def test_what_came_in_is_found_by_its_fields(subject: Subject, run: Any, tmp_path: Path) -> None:
+    run(import_source(subject.engine, WHO, EVERY["chatgpt"][0](tmp_path), "chatgpt", HOME))
+    where = parse({"session_id": "conv-1", "speaker": "assistant"})
+    found = run(subject.engine.list(WHO, ("agent",), where, limit=10)).memories
+    assert [memory.content for memory in found] == ["Anything with peanuts."]
