@@ -32,7 +32,7 @@ _KEEPING = """
 | tenant, agent, user, session, time, status | native: columns | native: columns |
 | tags, metadata, provenance | encoded: JSON text, as it came | encoded: `json`, as it came |
 | text | native | native; the character 0 is escaped, which PostgreSQL has not |
-| vectors | encoded: 16 bits a dimension | encoded: 16 bits a dimension; searched at half precision, scored from the former |
+| vectors | encoded: 16 bits a dimension | encoded: 16 bits; searched at half precision, scored at 16 bits |
 | tokens of late interaction | encoded: 4 bits a dimension | encoded: 4 bits a dimension |
 | versions, audit, reviews, graph, runs | native: rows | native: rows |
 | expiry, pending writes, redaction | the engine's, in every store alike | the engine's, in every store alike |

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_databases import database_for, fresh_database, server
+from postgres_databases import TEMPLATE, database_for, drop_databases, server
 
 import commonplace.stores.memory
 import commonplace.stores.sqlite
@@ -33,7 +33,12 @@ class FreshDatabase(PostgresStore):
     """What `InMemory` is asked with: a database that nobody else has."""
 
     def __init__(self, clock: Clock = system_clock) -> None:
-        super().__init__(fresh_database(), clock)
+        self._of_mine = server().create_database(template=TEMPLATE)
+        super().__init__(server().url(self._of_mine), clock)
+
+    async def close(self) -> None:
+        await super().close()
+        server().drop_database(self._of_mine)
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -59,6 +64,12 @@ def install() -> None:
 
 def left_out(item: pytest.Item) -> str | None:
     return next((why for part, why in ELSEWHERE.items() if part in item.nodeid), None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: Any) -> None:
+    if (folder := getattr(item, "funcargs", {}).get("tmp_path")) is not None:
+        drop_databases(folder)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:

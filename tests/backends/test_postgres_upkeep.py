@@ -42,6 +42,7 @@ def wrong(findings: list[Finding]) -> list[str]:
         ("INSERT INTO parts_1 SELECT scope_id, 0, 1, embedding FROM parts_1 LIMIT 1", "indexes", True),
         ("UPDATE memories SET content = 'forged' WHERE version = 1", "contents", False),
         ("UPDATE tenants SET seq = 2", "sequence", False),
+        ("DROP TRIGGER audit_never_changed ON audit", "guards", False),
         ("INSERT INTO recalls VALUES(0, 1, 1)", "recalls", False),
     ],
 )
@@ -57,6 +58,25 @@ def test_the_doctor_finds_it(over: tuple[Subject, Any, str], damage: str, check:
     assert wrong(run(subject.store.examine(False))) == ([] if repaired else [check])
     if repaired:
         assert len(run(subject.recall("harbour report", k=10))) == 5
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit SET hash = 'x'",
+        "DELETE FROM audit",
+        "TRUNCATE audit",
+        "DELETE FROM audit_parts",
+        "UPDATE audit_parts SET payload = 'x'",
+        "UPDATE audit_parts SET hash = 'x', memory_id = NULL, payload = NULL, salt = NULL",
+    ],
+)
+def test_no_statement_changes_the_ledger(over: tuple[Subject, Any, str], statement: str) -> None:
+    _, _, url = over
+    with psycopg.connect(url) as db:
+        db.execute("SET search_path = commonplace")
+        with pytest.raises(psycopg.errors.RaiseException, match="the ledger is append-only"):
+            db.execute(statement)
 
 
 def test_compacting_leaves_no_erased_byte_in_a_table(over: tuple[Subject, Any, str]) -> None:

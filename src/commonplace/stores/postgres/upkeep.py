@@ -9,6 +9,7 @@ from commonplace.stores import text
 from commonplace.stores.base import Finding, Progress
 from commonplace.stores.postgres import found_by, queries
 from commonplace.stores.postgres.connections import Session, StorePart, exclusive, read
+from commonplace.stores.postgres.schema import GUARDS
 from commonplace.stores.postgres.vector_indexes import build_indexes
 from commonplace.wire.canonical import content_hash
 from commonplace.wire.errors import OperatorActionRequired
@@ -73,7 +74,7 @@ class PostgresUpkeep(StorePart):
             findings.append(Finding(name, not count, sentence.format(count) if count else "ok"))
             if progress:
                 progress(len(findings), len(_ROW_CHECKS) + 2)
-        findings.append(_examine_contents(db))
+        findings += [_examine_guards(db), _examine_contents(db)]
         scopes = [scope for (scope,) in db.rows("SELECT id FROM scopes ORDER BY id")]
         return [scope for scope in scopes if not _is_indexed(db, scope)], findings
 
@@ -98,6 +99,14 @@ def _build_graphs(db: Session, progress: Progress) -> None:
     for i, scope in enumerate(scopes):
         build_indexes(db, scope)
         progress(i + 1, len(scopes))
+
+
+def _examine_guards(db: Session) -> Finding:
+    held = {
+        name for (name,) in db.rows("SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'")
+    }
+    lacking = [name for name in GUARDS if name not in held]
+    return Finding("guards", not lacking, f"the trigger {lacking[0]} is missing" if lacking else "ok")
 
 
 def _examine_contents(db: Session) -> Finding:
