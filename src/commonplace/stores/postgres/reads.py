@@ -49,7 +49,7 @@ class PostgresReads(StorePart):
                 condition += f" AND (m.created_at, m.id) {beyond} (%s, %s)"
                 values = [*values, *decode_cursor(cursor)]
             rest = f"WHERE {condition} ORDER BY m.created_at {direction}, m.id {direction} LIMIT %s"
-            found += queries.fetch_memories(db, rest, (*values, limit + 1), table)
+            found += queries.fetch_memories(db, rest, (*values, min(limit, _LAST - 1) + 1), table)
         found.sort(key=lambda m: (m.created_at, m.id), reverse=newest_first)
         page = found[:limit]
         return Page(page, encode_cursor(page[-1]) if page and len(found) > limit else None)
@@ -108,7 +108,7 @@ class PostgresReads(StorePart):
 
     @read
     def audit_before(
-        self, db: Session, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
+        self, db: Session, /, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
     ) -> list[AuditEntry]:
         start = _LAST if before is None else before
         return _audit(db, tenant, "n < %s {} ORDER BY n DESC LIMIT %s", start, limit, which)
