@@ -25,7 +25,7 @@ _HEADINGS = {
     "Governance": ("review", "policy", "audit", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
     "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "lifecycle", "palace", "model"),
-    "Moving": ("export", "import", "migrate"),
+    "Moving": ("export", "import", "migrate", "capture"),
 }
 #: Each command, which is a module of this package, with its heading, in the order of the help.
 COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}
