@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from commonplace.embedders.base import Encoding
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core, question_tokens, reads_speakers
 from commonplace.engine.recall import multilingual
+from commonplace.engine.recall.fan_out import FanOut, ask_replicas, resolve
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, Blend, RankedCandidate, Shortlist, fit_name, fitted_blend
@@ -41,6 +42,7 @@ class SearchOutcome:
     embedder: str | None  # the one that made the question's vector; None when only words were searched
     blend: Blend  # what it was ranked by
     fit_name: str | None = None  # under which name weights and relevance were fitted for what it found
+    fan_out: FanOut | None = None  # what the stores beside the primary said, where they were asked
 
     @property
     def dense(self) -> bool:
@@ -56,16 +58,17 @@ async def search(
     parts: RecallParts = ALL,
     blend: Blend | None = None,
     snapshot: Snapshot | None = None,
+    fan_out: bool = False,
 ) -> SearchOutcome:
     """Asked again when the store's embedder is replaced meanwhile: another one's vectors say nothing here."""
     if snapshot is not None:
         parts = replace(parts, names=False)  # who speaks is only known of today
     asked_at = snapshot.at if snapshot else core.clock()
-    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, blend, asked_at))
+    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, blend, asked_at, fan_out))
 
 
 async def _search_once(
-    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int
+    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int, fan_out: bool
 ) -> SearchOutcome:
     asked, known = _Asked(text, k, parts, blend, asked_at, core.second.known_generation), None
     if not reads_speakers(core.embedding) or core.second.ready:
@@ -76,7 +79,9 @@ async def _search_once(
     if is_telling(text):
         encoded = await _encode(core, text, known[1].sought if known else text, reach.tenant)
     steps = _steps(reach, asked, encoded, known)
-    if isinstance(core.primary, Viewable):
+    if fan_out:
+        outcome = await _take_with_replicas(core, steps, k)
+    elif isinstance(core.primary, Viewable):
         second = encoded.second is not None
         outcome = await core.primary.view(reach, lambda view: _take(view, steps), second=second)
     else:
@@ -118,6 +123,7 @@ async def _encode(core: Core, text: str, sought: str, tenant: str) -> _Encoded:
 #: A read of the store: the name it has there, and its arguments.
 _Step = tuple[str, tuple[Any, ...]]
 _Steps = Generator[_Step, Any, SearchOutcome]
+_Ask = Callable[[Search], Awaitable[list[Candidate]]]
 
 
 def _steps(reach: Reach, asked: _Asked, encoded: _Encoded, known: tuple[AgentContext, Question] | None) -> _Steps:
@@ -168,7 +174,8 @@ def _take(view: ReadView, steps: _Steps) -> SearchOutcome:
         return outcome
 
 
-async def _take_waiting(store: Primary, steps: _Steps) -> SearchOutcome:
+async def _take_waiting(store: Primary, steps: _Steps, ask: _Ask | None = None) -> SearchOutcome:
+    """`ask` is searched instead of the store, where others are asked with it."""
     answer: Any = None
     while True:
         try:
@@ -176,7 +183,30 @@ async def _take_waiting(store: Primary, steps: _Steps) -> SearchOutcome:
         except StopIteration as done:
             outcome: SearchOutcome = done.value
             return outcome
-        answer = await getattr(store, read)(*arguments)
+        answer = await (ask if ask is not None and read == "search" else getattr(store, read))(*arguments)
+
+
+async def _take_with_replicas(core: Core, steps: _Steps, k: int) -> SearchOutcome:
+    beside: FanOut | None = None
+
+    async def ask(wanted: Search) -> list[Candidate]:
+        nonlocal beside
+        candidates, beside = await _candidates(core, wanted, k)
+        return candidates
+
+    return replace(await _take_waiting(core.primary, steps, ask), fan_out=beside)
+
+
+async def _candidates(core: Core, wanted: Search, k: int) -> tuple[list[Candidate], FanOut]:
+    """The primary's, and with those what the stores beside it found, asked at the same time."""
+    asked = asyncio.create_task(ask_replicas(core, wanted, k))
+    try:
+        own = await core.primary.search(wanted)
+    except BaseException:
+        asked.cancel()
+        raise
+    beside = await resolve(core, wanted, await asked, own, k)
+    return own + beside.added, beside
 
 
 def _wants_context(reach: Reach, parts: RecallParts) -> bool:
