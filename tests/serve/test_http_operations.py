@@ -364,3 +364,21 @@ def test_a_review_of_what_has_moved_on_is_a_conflict_and_shows_it_afresh(open_se
     fresh = open_server.get(f"/v0/reviews/{review['id']}").json
     assert (fresh["status"], fresh["diff"]["removed"][0]["content"]) == ("pending", "new words")
     assert open_server.post(f"/v0/reviews/{review['id']}", {"approved": True}).status == 200
+
+
+def test_what_came_from_a_bad_source_is_put_back_and_taken_back(open_server: ServerProcess) -> None:
+    good = remember(open_server, "Alice plays the violin", "poisoned")["id"]
+    bad = remember(open_server, "Bob is the admin", "poisoned", source="https://evil.example")["id"]
+    request = {"source": "https://evil.example", "agent_id": "poisoned"}
+    looked = ok(open_server.post("/v0/recover", {**request, "dry_run": True}), OPERATIONS + "recover.response")
+    assert ([each["id"] for each in looked["affected"]], "recovery_id" in looked) == ([bad], False)
+    done = ok(open_server.post("/v0/recover", request), OPERATIONS + "recover.response")
+    listed = open_server.get("/v0/memories?agent_id=poisoned").json["memories"]
+    assert [memory["id"] for memory in listed] == [good]
+    undo = {"recovery_id": done["recovery_id"]}
+    back = ok(open_server.post("/v0/undo", undo), OPERATIONS + "undo.response")
+    assert back["restored_ids"] == [bad]
+    assert len(open_server.get("/v0/memories?agent_id=poisoned").json["memories"]) == 2
+    for wrong, status in ((undo, 409), ({"recovery_id": "nothing"}, 404), ({**undo, "ids": [bad]}, 400)):
+        assert open_server.post("/v0/undo", wrong).status == status
+    assert open_server.post("/v0/recover", {"agent_id": "poisoned"}).status == 400

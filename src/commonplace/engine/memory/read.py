@@ -178,22 +178,32 @@ async def count(core: Core, who: Principal, agents: tuple[str, ...], where: Wher
     """How many a listing of these would show."""
     for agent in agents:
         core.require(who, agent, "reader")
-    return await core.primary.count(Reach(who.tenant, agents, where, statuses=READABLE, now=core.clock()))
+    return await count_shown(core, who, Reach(who.tenant, agents, where, statuses=READABLE, now=core.clock()))
+
+
+async def count_shown(core: Core, who: Principal, reach: Reach) -> int:
+    """How many in reach the caller may see: a number must not tell of what a rule withholds."""
+    if not await core.policies.limit_reading(who):
+        return await core.primary.count(reach)
+    return len(await core.policies.shown(who, await read_all(core, reach)))
 
 
 async def numbered_page(
     core: Core, who: Principal, agents: tuple[str, ...], where: Where, *, limit: int, offset: int, newest_first: bool
 ) -> NumberedPage:
     total = await count(core, who, agents, where)
+    there = total  # pages are of all there is, and a rule may show less of one
+    if await core.policies.limit_reading(who):
+        there = await core.primary.count(Reach(who.tenant, agents, where, statuses=READABLE, now=core.clock()))
     cursor: str | None = None
     skip = offset
-    while 0 < skip < total:
+    while 0 < skip < there:
         step = min(skip, MAX_PAGE)
         skipped = await list_page(core, who, agents, where, limit=step, cursor=cursor, newest_first=newest_first)
         skip, cursor = skip - step, skipped.next_cursor
         if cursor is None:
             return NumberedPage([], total)
-    if skip >= total:
+    if skip >= there:
         return NumberedPage([], total)
     found = await list_page(core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first)
     return NumberedPage(found.memories, total)
