@@ -91,6 +91,13 @@ try-install: tools
 bench-adversarial: setup
 	@$(BIN)/python -m bench.adversarial
 
+# The adapters with the frameworks themselves, which are installed into .venv-integrations/.
+.PHONY: test-integrations
+test-integrations:
+	@test -x .venv-integrations/bin/python || $(PYTHON) -m venv .venv-integrations
+	@.venv-integrations/bin/python -m pip --disable-pip-version-check --quiet install --prefer-binary -e '.[test,langgraph]'
+	@.venv-integrations/bin/python -m pytest tests/integrations
+
 # Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
 .PHONY: bench-peers
 bench-peers: setup

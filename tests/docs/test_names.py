@@ -32,7 +32,9 @@ def exists(name: str) -> bool:
     for end in range(len(parts), 0, -1):
         try:
             found: Any = importlib.import_module(".".join(parts[:end]))
-        except ModuleNotFoundError:
+        except ModuleNotFoundError as missing:
+            if missing.name and not missing.name.startswith("commonplace"):
+                return True  # an adapter is there, its framework is not installed
             continue
         for attribute in parts[end:]:
             if not hasattr(found, attribute):

@@ -17,6 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 #: Distributions whose modules have another name.
 MODULES = {
     "google-re2": "re2",
+    "mem0ai": "mem0",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
     "pytest-timeout": "pytest_timeout",

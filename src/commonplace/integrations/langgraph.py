@@ -1,0 +1,211 @@
+"""LangGraph's long-term memory: a `BaseStore` whose items are memories.
+
+    from commonplace.integrations.langgraph import CommonplaceStore
+
+An item is one memory of the agent: its value is kept as metadata, and its text is what recall finds it by. What other
+protocols wrote is no item, but items are found through every other protocol. Needs langgraph 1 or newer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    NamespacePath,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+)
+
+from commonplace.sdk import SyncMemory
+from commonplace.wire.record import MAX_PAGE
+
+KIND = "langgraph_item"
+_MINUTE_MS = 60_000
+_MAX_HITS = 1_000  # of one recall
+_ORDERED = {"$gt": "__gt__", "$gte": "__ge__", "$lt": "__lt__", "$lte": "__le__"}
+
+
+class CommonplaceStore(BaseStore):
+    """Over a `SyncMemory` or `SyncRemoteMemory`; without one, over the default data folder.
+
+    `index` says which fields of a value are its text, as for LangGraph's own stores ("$" is all of it). A ttl is in
+    minutes.
+    """
+
+    supports_ttl = True
+    __slots__ = ("_fields", "_memory", "_owned", "_writing")
+
+    def __init__(self, memory: Any = None, *, index: list[str] | None = None) -> None:
+        if memory is not None and asyncio.iscoroutinefunction(getattr(memory, "remember", None)):
+            raise TypeError(
+                "give CommonplaceStore a SyncMemory or a SyncRemoteMemory; its async methods work over them, too"
+            )
+        self._owned = memory is None
+        self._memory = SyncMemory() if memory is None else memory
+        self._fields = index or ["$"]
+        self._writing = threading.Lock()  # two writers of one key must not both find it missing
+
+    def close(self) -> None:
+        if self._owned:
+            self._memory.close()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return [self._perform(op) for op in ops]
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _perform(self, op: Op) -> Result:
+        match op:
+            case GetOp():
+                found = self._find(op.namespace, op.key)
+                return _item(found) if found is not None else None
+            case PutOp():
+                self._put(op)
+                return None
+            case SearchOp():
+                return self._search(op)
+            case ListNamespacesOp():
+                return self._namespaces(op)
+        raise ValueError(f"CommonplaceStore knows no operation {type(op).__name__}")
+
+    def _find(self, namespace: tuple[str, ...], key: str) -> dict[str, Any] | None:
+        page = self._memory.list(filter={"langgraph.place": _place(namespace, key)}, limit=1)
+        return page["memories"][0] if page["memories"] else None
+
+    def _put(self, op: PutOp) -> None:
+        with self._writing:
+            known = self._find(op.namespace, op.key)
+            if op.value is None:
+                if known is not None:
+                    self._memory.forget(ids=[known["id"]], reason="deleted from the LangGraph store")
+                return
+            kept = {
+                "kind": KIND,
+                "langgraph": {
+                    "place": _place(op.namespace, op.key),
+                    "within": [_path(op.namespace[:depth]) for depth in range(len(op.namespace) + 1)],
+                    "namespace": list(op.namespace),
+                    "key": op.key,
+                    "indexed": op.index is not False,
+                    "value": dict(op.value),
+                },
+            }
+            text = _text(op.value, self._fields if op.index in (None, False) else op.index) or op.key
+            if known is not None and op.ttl is None and known.get("expires_at") is None:
+                self._memory.update(known["id"], content=text, metadata=kept)
+                return
+            if known is not None:  # a memory's expiry is set when it is written
+                self._memory.forget(ids=[known["id"]], reason="written anew by the LangGraph store")
+            ends = None if op.ttl is None else int(datetime.now(UTC).timestamp() * 1000 + op.ttl * _MINUTE_MS)
+            self._memory.remember(text, metadata=kept, expires_at=ends, source="langgraph")
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        within: dict[str, Any] = {"langgraph.within": {"$contains": _path(op.namespace_prefix)}}
+        last = op.offset + op.limit
+        if not op.query:
+            found = [(memory, None) for memory in self._all(within) if _matches(memory, op.filter)]
+            return [_search_item(memory, score) for memory, score in found[op.offset : last]]
+        hits = self._memory.recall(
+            op.query, k=_MAX_HITS if op.filter else min(last, _MAX_HITS), filter={**within, "langgraph.indexed": True},
+            min_score=0,
+        )  # fmt: skip
+        named = [(self._memory.get(hit.id), hit.relevance if hit.relevance is not None else hit.score) for hit in hits]
+        ranked = [pair for pair in named if _matches(pair[0], op.filter)]
+        return [_search_item(memory, score) for memory, score in ranked[op.offset : last]]
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        items = self._all({"langgraph.place": {"$exists": True}})
+        every = {tuple(memory["metadata"]["langgraph"]["namespace"]) for memory in items}
+        chosen = [name for name in every if all(_leads(each, name) for each in op.match_conditions or ())]
+        cut = {name[: op.max_depth] for name in chosen} if op.max_depth is not None else set(chosen)
+        return sorted(cut)[op.offset : op.offset + op.limit]
+
+    def _all(self, filter: dict[str, Any]) -> Iterable[dict[str, Any]]:
+        cursor = None
+        while True:
+            page = self._memory.list(filter=filter, limit=MAX_PAGE, cursor=cursor)
+            yield from page["memories"]
+            if (cursor := page.get("next_cursor")) is None:
+                return
+
+
+def _path(names: tuple[str, ...] | list[str]) -> str:
+    """One text for a namespace, which no other has."""
+    return json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))
+
+
+def _place(namespace: tuple[str, ...], key: str) -> str:
+    return _path([*namespace, key])
+
+
+def _text(value: Mapping[str, Any], fields: list[str]) -> str:
+    found = [text for field in fields for text in get_text_at_path(dict(value), field)]
+    return "\n".join(text for text in found if text)
+
+
+def _item(memory: dict[str, Any]) -> Item:
+    return Item(**_parts(memory))
+
+
+def _search_item(memory: dict[str, Any], score: float | None) -> SearchItem:
+    return SearchItem(**_parts(memory), score=score)
+
+
+def _parts(memory: dict[str, Any]) -> dict[str, Any]:
+    kept = memory["metadata"]["langgraph"]
+    return {
+        "namespace": tuple(kept["namespace"]), "key": kept["key"], "value": kept["value"],
+        "created_at": _time(memory["created_at"]), "updated_at": _time(memory["updated_at"]),
+    }  # fmt: skip
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _leads(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
+    path: NamespacePath = condition.path
+    if len(namespace) < len(path):
+        return False
+    beside = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", name) for wanted, name in zip(path, beside, strict=True))
+
+
+def _matches(memory: dict[str, Any], filter: dict[str, Any] | None) -> bool:
+    value = memory["metadata"]["langgraph"]["value"]
+    return all(_holds(value.get(key), wanted) for key, wanted in (filter or {}).items())
+
+
+def _holds(value: Any, wanted: Any) -> bool:
+    """As LangGraph's own stores filter: equality, nested documents, and $eq $ne $gt $gte $lt $lte."""
+    if not isinstance(wanted, dict):
+        return bool(value == wanted)
+    if not any(key.startswith("$") for key in wanted):
+        return isinstance(value, dict) and all(_holds(value.get(key), inner) for key, inner in wanted.items())
+    return all(_compares(value, name, inner) for name, inner in wanted.items())
+
+
+def _compares(value: Any, operator: str, wanted: Any) -> bool:
+    if operator in ("$eq", "$ne"):
+        return bool((value == wanted) is (operator == "$eq"))
+    if operator not in _ORDERED:
+        raise ValueError(f"unsupported operator {operator}; there are $eq, $ne, {', '.join(_ORDERED)}")
+    try:
+        return getattr(float(value), _ORDERED[operator])(float(wanted)) is True
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,167 @@
+"""LangGraph's store over a memory, with LangGraph itself: as its own in-memory store behaves."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import commonplace
+from commonplace import SyncMemory
+
+pytest.importorskip("langgraph.store.base", reason="langgraph is not installed: make test-integrations")
+from langgraph.store.memory import InMemoryStore
+
+from commonplace.integrations.langgraph import CommonplaceStore
+
+USERS, DOCS = ("users", "alice"), ("docs", "alice", "notes")
+
+
+@pytest.fixture(params=["ours", "theirs"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """The same tests pass with the store that LangGraph ships, so they say what a store has to do."""
+    if request.param == "theirs":
+        yield InMemoryStore()
+        return
+    with SyncMemory(agent_id="graph", data=tmp_path, embedder="hashing") as memory:
+        yield CommonplaceStore(memory)
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Iterator[CommonplaceStore]:
+    with SyncMemory(agent_id="graph", data=tmp_path, embedder="hashing") as memory:
+        yield CommonplaceStore(memory)
+
+
+def test_an_item_is_put_read_replaced_and_deleted(store: Any) -> None:
+    assert store.get(USERS, "food") is None
+    store.put(USERS, "food", {"likes": "tea", "count": 1, "deep": {"list": [1, None, "x"]}})
+    first = store.get(USERS, "food")
+    assert (first.namespace, first.key) == (USERS, "food")
+    assert first.value == {"likes": "tea", "count": 1, "deep": {"list": [1, None, "x"]}}
+    store.put(USERS, "food", {"likes": "coffee"})
+    second = store.get(USERS, "food")
+    assert second.value == {"likes": "coffee"}
+    assert second.created_at >= first.created_at
+    assert second.updated_at >= first.updated_at
+    store.delete(USERS, "food")
+    assert store.get(USERS, "food") is None
+    store.delete(USERS, "food")  # twice is no mistake
+
+
+def test_namespaces_and_keys_stay_apart(store: Any) -> None:
+    store.put(("a", "b"), "c", {"n": 1})
+    store.put(("a",), "b", {"n": 2})
+    store.put(("a", 'b","c'), "c", {"n": 3})
+    assert [store.get(*where).value["n"] for where in ((("a", "b"), "c"), (("a",), "b"))] == [1, 2]
+    assert {item.value["n"] for item in store.search(("a", "b"))} == {1}
+    assert {item.value["n"] for item in store.search(("a",))} == {1, 2, 3}
+
+
+def test_search_by_prefix_filter_limit_and_offset(store: Any) -> None:
+    for number in range(12):
+        kind = "odd" if number % 2 else "even"
+        store.put(DOCS, f"n{number}", {"number": number, "kind": kind, "in": {"a": number}})
+    store.put(("elsewhere",), "x", {"number": 3, "kind": "odd"})
+    assert len(store.search(("docs",))) == 10, "the default limit"
+    assert {i.value["number"] for i in store.search(DOCS, filter={"kind": "odd"})} == {1, 3, 5, 7, 9, 11}
+    assert {i.value["number"] for i in store.search(DOCS, filter={"number": {"$gte": 10}})} == {10, 11}
+    assert {i.value["number"] for i in store.search(DOCS, filter={"number": {"$gt": 2, "$lt": 5}})} == {3, 4}
+    assert {i.value["number"] for i in store.search(DOCS, filter={"in": {"a": 4}})} == {4}
+    paged = [i.key for start in (0, 5, 10) for i in store.search(DOCS, limit=5, offset=start)]
+    assert sorted(paged) == sorted(f"n{number}" for number in range(12)), "pages cover everything once"
+
+
+def test_namespaces_are_listed(store: Any) -> None:
+    for namespace in (("a", "b", "c"), ("a", "b", "d"), ("a", "e"), ("f", "c")):
+        store.put(namespace, "k", {"x": 1})
+    assert store.list_namespaces(prefix=("a",)) == [("a", "b", "c"), ("a", "b", "d"), ("a", "e")]
+    assert store.list_namespaces(suffix=("c",)) == [("a", "b", "c"), ("f", "c")]
+    assert store.list_namespaces(prefix=("a", "*"), max_depth=2) == [("a", "b"), ("a", "e")]
+    assert store.list_namespaces(limit=2, offset=1) == [("a", "b", "d"), ("a", "e")]
+
+
+def test_the_async_methods_do_the_same(store: Any) -> None:
+    async def use() -> None:
+        await store.aput(USERS, "tea", {"likes": "green"})
+        assert (await store.aget(USERS, "tea")).value == {"likes": "green"}
+        assert [item.key for item in await store.asearch(("users",))] == ["tea"]
+        await store.adelete(USERS, "tea")
+        assert await store.aget(USERS, "tea") is None
+
+    asyncio.run(use())
+
+
+def test_a_question_finds_by_text_and_says_how_well(ours: CommonplaceStore) -> None:
+    ours.put(USERS, "food", {"text": "Alice is allergic to peanuts", "n": 1})
+    ours.put(USERS, "place", {"text": "Alice lives in Lisbon", "n": 2})
+    ours.put(("users", "bob"), "food", {"text": "Bob is allergic to peanuts"})
+    ours.put(USERS, "hidden", {"text": "Alice is allergic to cats"}, index=False)
+    found = ours.search(USERS, query="allergic to peanuts", limit=1)
+    assert [item.key for item in found] == ["food"]
+    assert found[0].score is not None
+    assert {item.key for item in ours.search(USERS, query="Alice")} == {"food", "place"}, "not what is not indexed"
+    assert [item.key for item in ours.search(USERS, query="Alice", filter={"n": 2})] == ["place"]
+
+
+def test_a_ttl_ends_an_item(ours: CommonplaceStore) -> None:
+    ours.put(USERS, "soon", {"x": 1}, ttl=60)
+    assert ours.get(USERS, "soon") is not None
+    ours.put(USERS, "soon", {"x": 2}, ttl=None)
+    assert ours.get(USERS, "soon").value == {"x": 2}
+
+
+def test_items_are_memories_like_any_other(tmp_path: Path) -> None:
+    with SyncMemory(agent_id="graph", data=tmp_path, embedder="hashing") as memory:
+        store = CommonplaceStore(memory, index=["text"])
+        memory.remember("Something that no graph wrote")
+        store.put(USERS, "food", {"text": "Alice is allergic to peanuts", "secret_plan": "none"})
+        assert [hit.content for hit in memory.recall("peanuts", min_score=0, k=1)] == ["Alice is allergic to peanuts"]
+        assert len(store.search(())) == 1, "and only its own are items"
+        store.put(USERS, "food", {"text": "Alice is allergic to sesame"})
+        (kept,) = [m for m in memory.list()["memories"] if m["content"].endswith("sesame")]
+        assert len(memory.history(kept["id"])) == 2, "a replaced value stays in the history"
+
+
+def test_an_async_memory_is_refused_with_a_sentence() -> None:
+    with pytest.raises(TypeError, match="SyncMemory"):
+        CommonplaceStore(commonplace.Memory(agent_id="graph"))
+
+
+def test_a_graph_remembers_across_threads(ours: CommonplaceStore) -> None:
+    """LangGraph itself: a node that writes and one that, in another run, finds it."""
+    from langgraph.graph import END, START, StateGraph
+    from langgraph.store.base import BaseStore
+    from typing_extensions import TypedDict
+
+    class State(TypedDict):
+        question: str
+        answer: str
+
+    def learn(state: State, *, store: BaseStore) -> dict[str, str]:
+        found = store.search(USERS, query=state["question"], limit=1)
+        if not found:
+            store.put(USERS, "learnt", {"text": state["question"]})
+        return {"answer": found[0].value["text"] if found else ""}
+
+    graph = StateGraph(State)
+    graph.add_node("learn", learn)
+    graph.add_edge(START, "learn")
+    graph.add_edge("learn", END)
+    app = graph.compile(store=ours)
+    assert app.invoke({"question": "Alice is allergic to peanuts", "answer": ""})["answer"] == ""
+    assert "peanuts" in app.invoke({"question": "what is Alice allergic to?", "answer": ""})["answer"]
+
+
+def test_the_program_in_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "langgraph.md").read_text("utf-8")
+    (program,) = re.findall(r"```py\n(.*?)```", document, re.DOTALL)
+    monkeypatch.setenv("COMMONPLACE_DATA", str(tmp_path))
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert [item.key for item in names["found"]] == ["food"]
