@@ -75,6 +75,11 @@ bench-quality: tools
 	@$(INSTALL) -e '.[fast,bench]'
 	@$(BIN)/python -m bench.quality $(if $(COMMONPLACE_BENCH_DATA),--shared $(COMMONPLACE_BENCH_DATA))
 
+# The wheel in empty environments, with uv and with pip, for every Python from 3.11 that is here.
+.PHONY: try-install
+try-install: tools
+	@$(BIN)/python tests/packaging/install_check.py
+
 # Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
 .PHONY: bench-peers
 bench-peers: setup

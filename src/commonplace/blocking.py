@@ -73,6 +73,8 @@ class BlockingMemory:
     list = blocking(MemoryInterface.list)
     update = blocking(MemoryInterface.update)
     history = blocking(MemoryInterface.history)
+    undo = blocking(MemoryInterface.undo)
+    lifecycle_runs = blocking(MemoryInterface.lifecycle_runs)
 
     session = MemoryInterface.session
 

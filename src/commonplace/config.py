@@ -86,12 +86,21 @@ class LifecycleConfig:
     expire: tuple[str, ...] = ()  # standing policies, such as "agent=* type=episodic older_than_days=90 action=archive"
 
 
+@dataclass(slots=True, frozen=True)
+class AuditConfig:
+    """The table [audit]: where the ledger is written down a second time."""
+
+    export: str = ""  # a folder, best one that can only be added to; "" is nowhere
+    export_minutes: int = 60  # from one export to the next, in servers
+
+
 _TABLES: dict[str, type[Any]] = {
     "redaction": RedactionConfig,
     "mrp": MrpConfig,
     "governance": GovernanceConfig,
     "limits": LimitsConfig,
     "lifecycle": LifecycleConfig,
+    "audit": AuditConfig,
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
@@ -128,6 +137,7 @@ class Config:
     policy: tuple[dict[str, Any], ...] = ()  # the rules of [[policy]]; the engine reads them
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
 
     def review_url(self, server: str = "") -> str:
         """What the id of a review is put behind to lead to its page: at `public_url`, else at this address of a

@@ -356,11 +356,13 @@ class MemoryInterface:
         expected_version: int | None = None,
         approval_required: bool = False,
         reasoning: str | None = None,
+        remove_expiry: bool = False,
         agent_id: str | None = None,
     ) -> Document:
         """Change what is given of a memory and keep the rest; the version before stays in its history.
 
         Args:
+            remove_expiry: Keep it for good, whatever `expires_at` it had.
             privacy_intent: {share_with}: who else may see it from now on.
             expected_version: Refuse with a conflict when the memory has moved on.
             approval_required: Change nothing until a person approves it; the answer says `pending_approval`.
@@ -369,7 +371,12 @@ class MemoryInterface:
         >>> (await memory.update(kept.id, confidence=0.9, expected_version=1))["version"]
         2
         """
-        return await self._call(Document, "update", self._request(locals()))
+        request = self._request(locals())
+        if request.pop("remove_expiry", False):
+            if "expires_at" in request:
+                raise ValidationError("give expires_at or remove_expiry, not both", field="expires_at")
+            request["expires_at"] = None
+        return await self._call(Document, "update", request)
 
     async def history(self, id: str, *, agent_id: str | None = None) -> Documents:
         """Every version of a memory, oldest first.
@@ -378,6 +385,42 @@ class MemoryInterface:
         [1]
         """
         return await self._call(Documents, "history", self._request(locals()))
+
+    async def undo(
+        self,
+        ids: Sequence[str] | str | None = None,
+        *,
+        run_id: str | None = None,
+        reason: str | None = None,
+        agent_id: str | None = None,
+    ) -> Document:
+        """Take back what was done to memories short of erasing them: forgetting, archiving, demoting, merging,
+        promoting. Asked twice it changes nothing the second time.
+
+        Args:
+            ids: The memories.
+            run_id: Instead of ids, a run of a job (`lifecycle_runs`): everything that it did.
+            reason: Why, for the audit log.
+            agent_id: Only memories of this agent; an id alone says whose it is.
+
+        >>> forgotten = await memory.forget(kept.id)
+        >>> (await memory.undo(kept.id))["restored_ids"] == [kept.id]
+        True
+        """
+        given = {"ids": _listed(ids), "run_id": run_id, "reason": reason, "agent_id": agent_id}
+        return await self._call(Document, "undo", _given(given))
+
+    async def lifecycle_runs(self, *, job: str | None = None, limit: int = 20, before: str | None = None) -> Documents:
+        """What runs of jobs did to which memories and why, the newest first; `undo` takes the id of one.
+
+        Args:
+            job: Only of this job, such as consolidate.
+            before: The id of the last run that was seen, to read on.
+
+        >>> await memory.lifecycle_runs(job="consolidate")
+        []
+        """
+        return await self._call(Documents, "lifecycle_runs", _given(locals()))
 
     # working memory
 

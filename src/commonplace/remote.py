@@ -31,6 +31,7 @@ _ROUTES = {
     "procedure_draw": "GET procedures/{id}/draw",
     "procedure_fire": "POST procedures/{id}/fire",
     "procedure_reset": "POST procedures/{id}/reset",
+    "lifecycle_runs": "GET lifecycle/runs",
     "kg_assert": "POST kg/assert",
     "kg_query": "GET kg",
     "kg_history": "GET kg/history",
@@ -60,7 +61,7 @@ _ROUTES = {
 }
 #: The field of an answer that holds the list a method gives.
 _LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews",
-          "decide_many": "results", "learned_policies": "learned"}  # fmt: skip
+          "decide_many": "results", "learned_policies": "learned", "lifecycle_runs": "runs"}  # fmt: skip
 _DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason", "identity")  # also under `decision`
 
 

@@ -35,7 +35,7 @@ async def open_engine(
     """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
-    settings.lifecycle = config.lifecycle
+    settings.lifecycle, settings.audit = config.lifecycle, config.audit
     settings.governance, settings.policy = config.governance, config.policy
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb))

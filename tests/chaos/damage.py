@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tampering import drop_guards
 from token_embedder import HashingTokens
 
 from commonplace.sdk import Memory
@@ -114,6 +115,7 @@ def _tables(db: apsw.Connection) -> list[str]:
 def change_cell(path: Path, dice: Dice, told: bool = False) -> str:
     """`told`: only cells that the ledger, or another row, says something about."""
     db = apsw.Connection(str(path))
+    drop_guards(db)
     tables = [t for t in _tables(db) if not told or (t not in DERIVED and not t.startswith("vectors"))]
     while True:
         table = dice.choice(tables)
@@ -137,6 +139,7 @@ def change_cell(path: Path, dice: Dice, told: bool = False) -> str:
 
 def remove_rows(path: Path, dice: Dice) -> str:
     db = apsw.Connection(str(path))
+    drop_guards(db)
     while True:
         table = dice.choice(_tables(db))
         if table.startswith("sqlite_"):

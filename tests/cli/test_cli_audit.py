@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tampering import drop_guards
 
 
 def change(data: Path, *statements: str) -> None:
     """As whoever can write the file can."""
     with closing(sqlite3.connect(data / "commonplace.db")) as db:
-        for (trigger,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-            db.execute(f"DROP TRIGGER {trigger}")
+        drop_guards(db)
         for statement in statements:
             db.execute(statement)
         db.commit()
@@ -72,7 +72,7 @@ def test_the_key_may_be_given(cli: Any, head: Path) -> None:
     [
         ("", "is empty; `commonplace audit head --json` makes a head"),
         ("no json", "line 1 is no JSON"),
-        ('{"root": 1}\n{', "line 2 is no JSON"),
+        ('{"root": 1}\nx', "line 2 is no JSON"),
         ("[1]", "line 1 is no head and no entry"),
         ('{"root": 1}', "a head has exactly tenant, size, root, at, key_id, signature"),
     ],
@@ -103,3 +103,27 @@ def test_proofs_are_shown(cli: Any, head: Path) -> None:
     assert cli("audit", "key").out.strip() == cli("audit", "key", "--json").json["public_key"]
     refused = cli("audit", "proof", "9")
     assert (refused.code, "size must be at least 9, not 4" in refused.err) == (1, True)
+
+
+def test_an_export_names_the_first_entry_of_a_ledger_that_was_rewritten(
+    cli: Any, data: Path, head: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "ledger.jsonl"
+    assert cli("audit", "export", str(file)).out == f"appended 4 entries to {file}\n"
+    assert cli("audit", "export", str(file), "--json").json["exported"] == 0
+    whole = cli("audit", "verify", "--head", str(file))
+    assert (whole.code, "(5 lines)" in whole.out) == (0, True)
+    text = file.read_text("utf-8")
+    file.write_text(text.replace('{"n":3', '{"n":3,"at\n{"n":3', 1), "utf-8")
+    assert cli("audit", "verify", "--head", str(file)).code == 0, "a line torn by a power cut is left out"
+    change(data, "UPDATE audit SET hash = 'aa' WHERE n = 2")
+    found = cli("audit", "verify", "--head", str(file), "--json")
+    assert (found.code, found.json["first_bad"]) == (2, 2)
+
+
+def test_the_status_says_what_failed(cli: Any, data: Path, head: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", "utf-8")
+    (data / "commonplace.toml").write_text(f'[audit]\nexport = "{tmp_path}/file/folder"\n', "utf-8")
+    assert "cannot" in cli("lifecycle", "run", "audit").out
+    told = cli("status")
+    assert "the ledger was not exported at" in told.out + told.err

@@ -46,13 +46,23 @@ def test_a_standing_policy_comes_from_the_settings(cli: Any, remember: Any, data
     assert "lifecycle.expire" in refused.json["error"]["message"]
 
 
-def test_undo_brings_back_what_was_merged_or_archived(cli: Any, remember: Any) -> None:
-    one, other = remember("Alice plays the violin"), remember("Alice plays violin", "--confidence", "0.2")
-    cli("merge", one, other)
-    assert len(cli("list", "--json").json["memories"]) == 1
-    assert cli("lifecycle", "undo", other).out == "brought back 1 memory\n"
-    assert {m["id"] for m in cli("list", "--json").json["memories"]} == {one, other}
-    cli("expire", "--confidence-below", "0.5", "--action", "archive", "--yes")
-    assert cli("lifecycle", "undo", other, "--json").json == {"ids": [other]}
-    assert {m["status"] for m in cli("list", "--json").json["memories"]} == {"live"}
-    assert cli("lifecycle", "undo", other, "--json").json["error"]["code"] == "conflict"
+def test_what_a_run_did_is_shown_and_taken_back(cli: Any, remember: Any, data: Path) -> None:
+    faint = remember("faint", "--confidence", "0.1")
+    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["confidence_below=0.5"]\n', "utf-8")
+    dry = cli("lifecycle", "run", "expire", "--dry-run")
+    assert f"archived {faint}: policy confidence_below=0.5 action=archive" in dry.err
+    assert cli("lifecycle", "history").out == ""
+    run_id = cli("lifecycle", "run", "expire", "--json").json["run_id"]
+    assert cli("lifecycle", "history").out.split("\t")[:2] == [run_id, "expire"]
+    shown = cli("lifecycle", "show", run_id)
+    assert shown.out.split("\t")[:4] == ["archived", "default", faint, ""]
+    assert "policy confidence_below=0.5" in shown.out
+    assert f"undo --run {run_id}" in shown.err
+    done = {"restored_ids": [faint], "unchanged_ids": []}
+    assert cli("undo", "--run", run_id, "--reason", "a slip", "--json").json == done
+    assert cli("get", faint, "--json").json["status"] == "live"
+    assert cli("lifecycle", "undo", "--run", run_id, "--json").json == {"restored_ids": [], "unchanged_ids": [faint]}
+    (seen,) = cli("lifecycle", "history", "--json").json["runs"]
+    assert seen["undone_by"] == "local"
+    unknown = cli("lifecycle", "show", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f")
+    assert (unknown.code, "no run" in unknown.err) == (1, True)

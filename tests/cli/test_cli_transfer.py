@@ -182,3 +182,31 @@ def test_the_export_is_lines_of_json(cli: Cli, remember: Callable[..., str], tmp
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [record["record"] for record in records] == ["header", "memory", "manifest"]
     assert records[1]["id"] == id
+
+
+def test_a_store_is_moved_to_another_folder(cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path) -> None:
+    id = remember("Alice is allergic to peanuts")
+    cli("update", id, "--content", "Alice is allergic to cashews")
+    there = str(tmp_path / "there")
+    foreseen = cli("migrate", "--from", str(data), "--to", there, "--dry-run", "--json").json
+    assert foreseen["counts"]["version"] == 2
+    assert foreseen["dry_run"]
+    assert not (tmp_path / "there").exists()
+    shown = cli("migrate", "--from", str(data), "--to", there, "--dry-run")
+    assert "the ledger\tthe same" in shown.out
+    done = cli("migrate", "--from", str(data), "--to", there)
+    assert done.code == 0, done
+    assert "copied 1 memory, 2 versions" in done.out
+    assert "both stores hold the same" in done.out
+    assert cli("audit", "verify", "--data", there).code == 0
+    assert len(cli("history", id, "--data", there, "--json").json["versions"]) == 2
+    again = cli("migrate", "--from", str(data), "--to", there)
+    assert again.code == 1
+    assert "the target is not empty" in again.err
+
+
+def test_a_store_that_is_not_there_is_not_moved(cli: Cli, tmp_path: Path) -> None:
+    refused = cli("migrate", "--from", str(tmp_path / "no"), "--to", str(tmp_path / "there"))
+    assert refused.code == 1
+    assert "there is no store at" in refused.err
+    assert not (tmp_path / "there").exists()

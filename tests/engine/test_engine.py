@@ -30,6 +30,7 @@ OPERATIONS = {
         "writer", lambda e, who: e.forget(who, Forget("team-1", ["x"], approval_required=True))),
     "undelete": ("writer", lambda e, who: e.undelete(who, "team-1", "x")),
     "unmerge": ("writer", lambda e, who: e.unmerge(who, "team-1", "x")),
+    "undo": ("writer", lambda e, who: e.undo(who, ["x"], agent_id="team-1")),
     "would forget": ("writer", lambda e, who: e.preview_forget(who, Forget("team-1", ["x"]))),
     "merge": ("writer", lambda e, who: e.merge(who, Merge("team-1", "x", ["y"]))),
     "expire": ("writer", lambda e, who: e.expire(who, Expire("team-1", older_than_days=1))),

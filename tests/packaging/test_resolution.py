@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from uv_program import find_uv
+from install_check import CannotBuild, uv
 
 ROOT = Path(__file__).parents[2]
 DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
@@ -24,7 +24,11 @@ def resolve(requirements: list[str], folder: Path, python: str = "3.11") -> str:
     """The versions, or what stands in their way; skips where there is no index to ask."""
     wanted = folder / "requirements.in"
     wanted.write_text("\n".join(requirements) + "\n")
-    command = [*find_uv(), "pip", "compile", "--no-header", "--no-annotate", "--python-version", python, str(wanted)]
+    try:
+        program = uv()
+    except CannotBuild as missing:
+        pytest.skip(str(missing))
+    command = [program, "pip", "compile", "--no-header", "--no-annotate", "--python-version", python, str(wanted)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode and "No solution found" not in done.stderr:
         pytest.skip(f"no package index could be asked: {done.stderr.strip().splitlines()[-1][:200]}")

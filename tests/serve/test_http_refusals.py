@@ -33,7 +33,7 @@ def test_each_fault_has_its_status() -> None:
         "validation_error": 400, "unauthenticated": 401, "forbidden": 403, "not_found": 404, "conflict": 409,
         "payload_too_large": 413, "secret_leakage": 422, "rate_limited": 429, "unavailable": 503,
     }  # fmt: skip
-    for kind in Fault.__subclasses__():
+    for kind in (kind for kind in Fault.__subclasses__() if kind.__module__ == Fault.__module__):
         reply = error_reply(PROTOCOLS, "/v0/remember", kind("it went wrong"))
         if kind.code in statuses:
             assert (kind.code, reply.status) == (kind.code, statuses.pop(kind.code))

@@ -28,7 +28,7 @@ OURS = ["remember", "recall", "forget", "merge", "expire", "get", "list", "updat
 AMP = ["amp_store", "amp_search", "amp_get", "amp_delete", "amp_list", "amp_status", "amp_agent_status"]
 TRUSTY = ["memory_remember", "memory_recall", "memory_recall_deep", "palace_create", "palace_list", "kg_assert",
           "kg_query", "memory_list", "memory_forget", "palace_info"]  # fmt: skip
-MORE = ["procedure_show", "procedure_fire", "procedure_reset", "procedure_draw"]
+MORE = ["procedure_show", "procedure_fire", "procedure_reset", "undo", "procedure_draw"]
 EXPECTED = {"commonplace": OURS, "full": [*OURS, *MORE], "amp": AMP, "trusty": TRUSTY}
 EXPECTED["all"] = [*OURS, *MORE, *AMP, *TRUSTY]
 UNIONS = {"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref", "$defs"}

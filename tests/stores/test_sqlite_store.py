@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
+from tampering import drop_guards
 
 from commonplace.engine import BatchItem
 from commonplace.engine.types import Draft
@@ -468,3 +469,40 @@ def test_what_was_merged_into_a_memory_is_looked_up_by_an_index(path: Path, cloc
             db.exec_trace = None
         assert found == [ids[1]]
         assert any("memories_merged" in step for step in plans), plans
+
+
+CHANGES_OF_THE_LEDGER = [
+    "UPDATE audit SET principal = 'nobody' WHERE n = 1",
+    "UPDATE audit SET n = 99 WHERE n = 1",
+    "DELETE FROM audit WHERE n = 2",
+    "DELETE FROM audit",
+    "INSERT OR REPLACE INTO audit SELECT tenant_id, n, at, seq, 'made up', agent_id, principal, payload_hash, "
+    "previous, hash FROM audit WHERE n = 1",
+    "UPDATE audit_parts SET payload = x'7b7d' WHERE n = 1",
+    "UPDATE audit_parts SET memory_id = 'other' WHERE n = 1",
+    "UPDATE audit_parts SET hash = 'other', memory_id = NULL, payload = NULL, salt = NULL WHERE n = 1",
+    "UPDATE audit_parts SET payload = NULL WHERE n = 1",
+    "DELETE FROM audit_parts WHERE n = 1",
+]
+
+
+@pytest.mark.parametrize("statement", CHANGES_OF_THE_LEDGER)
+def test_the_database_itself_refuses_to_change_the_ledger(tmp_path: Path, clock: FakeClock, statement: str) -> None:
+    """In another connection as in ours; erasing the payload of a memory is all that it lets through."""
+    with open_subject(SqliteStore(tmp_path / "commonplace.db", clock), clock) as (subject, run):
+        ids = [run(subject.remember(f"fact {n}")) for n in range(3)]
+        db = apsw.Connection(str(tmp_path / "commonplace.db"))
+        with pytest.raises(apsw.ConstraintError, match="the ledger is append-only"):
+            db.execute(statement)
+        db.close()
+        run(subject.forget(ids[0], hard_delete=True))
+        verified = run(subject.engine.ledger.verify(WHO))
+        assert (verified.entries, verified.problem) == (4, None)
+
+
+def test_a_doctor_misses_the_guards_of_the_ledger(tmp_path: Path, clock: FakeClock) -> None:
+    with open_subject(SqliteStore(tmp_path / "commonplace.db", clock), clock) as (subject, run):
+        run(subject.remember("a fact"))
+        drop_guards(subject.store._db)  # type: ignore[attr-defined]
+        findings = {each.check: each for each in run(subject.engine.upkeep.doctor(WHO))}
+        assert findings["schema"].detail == "the trigger audit_never_changed is missing"

@@ -28,6 +28,7 @@ _READ = {
 _REVIEW = {
     "id": "r1", "operation": "forget", "agent_id": "alice", "created_at": 0, "status": "pending", "requested_by": "bob",
 }  # fmt: skip
+_HASH = "0" * 64
 _TRIPLE = {
     "id": "t1", "agent_id": "alice", "subject": "tea", "predicate": "is", "object": "hot", "valid_from": 0,
     "confidence": 1, "asserted_by": "bob",
@@ -62,8 +63,27 @@ SMALLEST: dict[str, dict[str, Any]] = {
         "duration_ms": 0,
         "counts": {},
         "error": None,
+        "run_id": None,
+        "actions": [],
     },
     "memorywire/operations/lifecycle.response": {"jobs": []},
+    "memorywire/operations/lifecycle.runs": {},
+    "memorywire/operations/lifecycle.runs.response": {"runs": []},
+    "memorywire/operations/lifecycle.show.response": {
+        "id": "r1",
+        "job": "dream",
+        "by": "local",
+        "at": 0,
+        "duration_ms": None,
+        "counts": {},
+        "error": None,
+        "undone_at": None,
+        "undone_by": None,
+        "actions": [],
+        "action_count": 0,
+    },
+    "memorywire/operations/undo": {},
+    "memorywire/operations/undo.response": {"restored_ids": [], "unchanged_ids": []},
     "memorywire/operations/procedure.show": {"id": "m1"},
     "memorywire/operations/procedure.draw": {"id": "m1"},
     "memorywire/operations/procedure.fire": {"trigger": "push"},
@@ -124,6 +144,20 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "memorywire/operations/policies.revoke.response": {"id": "x", "revoked": True},
     "memorywire/operations/decide.response": {**_REVIEW, "approved": True, "reviewer": "bob", "reviewed_at": 0},
     "memorywire/operations/audit.response": {"entries": []},
+    "memorywire/operations/audit.proof": {"entry": 1},
+    "memorywire/operations/audit.proof.response": {
+        "entry": 1, "size": 1, "leaf_hash": _HASH, "path": [], "root": _HASH
+    },
+    "memorywire/operations/audit.consistency": {"from": 0},
+    "memorywire/operations/audit.consistency.response": {
+        "from": 0, "to": 1, "from_root": _HASH, "to_root": _HASH, "path": []
+    },
+    "memorywire/operations/audit.head.response": {
+        "tenant": "t", "size": 0, "root": _HASH, "at": 0, "key_id": "k", "signature": "s"
+    },
+    "memorywire/operations/audit.key.response": {
+        "key_id": "k", "public_key": "p", "algorithm": "ed25519", "retired": []
+    },
     "memorywire/operations/audit.verify.response": {"ok": True, "entries": 0, "head": ""},
     "memorywire/operations/health.response": {"status": "ok", "version": "1", "store": "sqlite", "capabilities": []},
     "memorywire/operations/status.response": {"version": "1", "agents": {}, "memories": 0, "pending_reviews": 0},

@@ -33,7 +33,8 @@ def test_all_operations_types_and_the_error_are_there() -> None:
     expected |= {f"{name}.response" for name in answered}
     expected |= {"get", "list", "history", "audit", "reviews", "review_pending", "graph_query"}
     expected |= {"procedure.show", "procedure.fire", "procedure.reset", "procedure.draw"}
-    expected |= {"lifecycle.response", "lifecycle.run", "lifecycle.run.response"}
+    expected |= {"lifecycle.response", "lifecycle.run", "lifecycle.run.response", "undo", "undo.response"}
+    expected |= {"lifecycle.runs", "lifecycle.runs.response", "lifecycle.show.response"}
     expected |= {"procedure.response", "procedure.draw.response"}
     expected |= {"audit.proof", "audit.consistency", "audit.head.response", "audit.key.response"}
     expected |= {"audit.proof.response", "audit.consistency.response"}

@@ -20,12 +20,12 @@ _HEADINGS = {
     "Start here": ("demo", "serve", "mcp", "install"),
     "Remember and recall": ("remember", "recall"),
     "Single memories": ("get", "list", "history", "update", "procedure"),
-    "Forget, merge, expire": ("forget", "merge", "expire"),
+    "Forget, merge, expire": ("forget", "merge", "expire", "undo"),
     "Knowledge graph": ("kg",),
     "Governance": ("review", "policy", "audit", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
     "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "lifecycle", "palace", "model"),
-    "Moving": ("export", "import"),
+    "Moving": ("export", "import", "migrate"),
 }
 #: Each command, which is a module of this package, with its heading, in the order of the help.
 COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}

@@ -108,6 +108,21 @@ def head(run: Session) -> Answer:
     return Answer(made, {**made, "at": moment(made["at"])})
 
 
+@commands.add("export")
+def export(run: Session, file: Annotated[Path, argument("FILE", "What it is appended to.")]) -> Answer:
+    """Append to a file what it lacks of the ledger's headers, and a signed head; nothing of any memory.
+
+    Servers do it by themselves into the folder that `export` under [audit] in commonplace.toml names.
+
+    \b
+    Example:
+      commonplace audit export /mnt/worm/commonplace.jsonl
+      commonplace audit verify --head /mnt/worm/commonplace.jsonl
+    """
+    count = run(run.engine.ledger.export(OPERATOR, file.expanduser().absolute()))
+    return Answer({"file": str(file), "exported": count}, f"appended {plural(count, 'entry')} to {file}")
+
+
 @commands.add("proof")
 def proof(
     run: Session,
@@ -166,6 +181,8 @@ def _documents(path: Path) -> list[Document]:
                 # a head that someone has pretty-printed
                 if number == 1 and (whole := _whole(text + file.read(_MAX_HEAD_CHARS))) is not None:
                     return [whole]
+                if found and text.startswith("{"):  # torn by a power cut; the export went on with the same entry
+                    continue
                 raise ValidationError(f"{path}, line {number} is no JSON: {error}", field="head") from None
             if not isinstance(document, dict):
                 raise ValidationError(f"{path}, line {number} is no head and no entry", field="head")

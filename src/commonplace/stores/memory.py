@@ -242,6 +242,9 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
     async def records(self, tenant: str, kind: str) -> list[Record]:
         return [deepcopy(r) for (k, _), r in sorted(self._of(tenant).records.items()) if k == kind]
 
+    async def record_kinds(self, tenant: str) -> list[str]:
+        return sorted({kind for kind, _ in self._of(tenant).records})
+
     async def triples(
         self,
         tenant: str,

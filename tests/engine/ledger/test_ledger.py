@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tampering import drop_guards
 
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.sqlite import SqliteStore
@@ -40,6 +41,7 @@ def test_a_file_changed_behind_our_back_is_found_out(tmp_path: Any, clock: FakeC
         for i in range(5):
             run(subject.remember(f"fact {i}"))
     db = apsw.Connection(str(path))
+    drop_guards(db)
     db.execute(damage)
     db.close()
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):

@@ -21,7 +21,7 @@ class Count:
         self.seen: list[tuple[str, bool]] = []
         self.meanwhile: Any = None
 
-    async def run(self, who: Principal, *, dry_run: bool, asked: bool) -> dict[str, int]:
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool, log: Any) -> dict[str, int]:
         self.seen.append((f"{who.tenant}/{who.name}", dry_run))
         if self.meanwhile is not None:
             await self.meanwhile()

@@ -35,6 +35,7 @@ def test_what_cannot_be_taken_apart_says_why(subject: Subject, run: Any) -> None
         with pytest.raises(NotFound, match="became part of another"):
             run(subject.engine.unmerge(WHO, "agent", id))
     run(subject.merge(one, other, strategy="merge_content"))
+    run(subject.update(one, tags=["music"]))
     with pytest.raises(Conflict, match="are part of"):
         run(subject.engine.unmerge(WHO, "agent", other))
     kept, lost = run(subject.remember("tea")), run(subject.remember("some tea"))

@@ -158,11 +158,96 @@ def test_a_store_that_fails_delays_the_count_and_not_the_answer(
     with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, "commonplace.engine"):
         patched.setattr(subject.store, "transact", fail)
         run(subject.engine.flush())
-    assert caplog.messages == ["1 recalls could not be counted yet: the disk is full"]
+    assert caplog.messages == ["1 recalls are not in the ledger yet: the disk is full"]
     assert recalls(subject, run) == []
     run(subject.recall("another question"))
     run(subject.engine.flush())
     assert len(recalls(subject, run)) == 2
+
+
+class FailingStore(InMemory):
+    """Reads as ever; writes fail as long as it is told so."""
+
+    failing: Exception | None = None
+
+    async def transact(self, tenant: str, work: Any) -> Any:
+        if self.failing is not None and tenant == "local":
+            raise self.failing
+        return await super().transact(tenant, work)
+
+
+@pytest.mark.parametrize("failing", [Unavailable("the disk is full"), RuntimeError("a bug")])
+def test_no_entry_of_a_recall_is_dropped_because_writing_it_failed(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, failing: Exception
+) -> None:
+    """Tried again by itself until it is written, however many wait, and told in the status meanwhile."""
+    monkeypatch.setattr(recall_log, "DELAY_SECONDS", 0)
+
+    async def scenario() -> None:
+        store = FailingStore(clock)
+        engine = await Engine.open(store, clock=clock)
+        store.failing = failing
+        for _ in range(2500):
+            await engine.recall(WHO, Query(("agent",), QUESTION))
+        await engine.recall(Principal("eve", "acme"), Query(("agent",), QUESTION))
+        while not (failure := (await engine.upkeep.status(WHO)).get("unwritten_recalls")) or failure["attempts"] < 3:
+            await asyncio.sleep(0)
+        assert (failure["waiting"], failure["failing_since"]) == (2500, clock())
+        assert str(failing) in failure["error"]
+        assert "unwritten_recalls" not in await engine.upkeep.status(Principal("eve", "acme"))
+        store.failing = None
+        while len(engine._recall_log):
+            await asyncio.sleep(0)
+        await engine.flush()
+        assert len(await store.audit("local", operation="recall", limit=9999)) == 2500
+        assert len(await store.audit("acme", operation="recall")) == 1
+        assert "unwritten_recalls" not in await engine.upkeep.status(WHO)
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_recorded_is_no_longer_answered(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall_log, "MAX_UNWRITTEN", 3)
+
+    async def scenario() -> None:
+        store = FailingStore(clock)
+        engine = await Engine.open(store, clock=clock)
+        store.failing = Unavailable("the disk is full")
+        for _ in range(3):
+            await engine.recall(WHO, Query(("agent",), QUESTION))
+            await engine.flush()
+        with pytest.raises(Unavailable, match="3 recalls wait to be written to the ledger, which fails: the disk is f"):
+            await engine.recall(WHO, Query(("agent",), QUESTION))
+        store.failing = None
+        await engine.recall(WHO, Query(("agent",), QUESTION))
+        await engine.close()
+        assert len(store._of("local").audit) == 4
+
+    asyncio.run(scenario())
+
+
+def test_who_leaves_while_it_is_written_neither_loses_nor_doubles_it(clock: FakeClock) -> None:
+    class SlowStore(InMemory):
+        going = asyncio.Event()
+
+        async def transact(self, tenant: str, work: Any) -> Any:
+            await self.going.wait()
+            return await super().transact(tenant, work)
+
+    async def scenario() -> None:
+        store = SlowStore(clock)
+        engine = await Engine.open(store, clock=clock, settings=Settings(recalls_at_once=True))
+        asked = asyncio.create_task(engine.recall(WHO, Query(("agent",), QUESTION)))
+        while not engine._recall_log._writing:
+            await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.wait([asked])
+        store.going.set()
+        await engine.close()
+        assert len(store._of("local").audit) == 1
+
+    asyncio.run(scenario())
 
 
 def test_closing_writes_what_is_still_held_back(clock: FakeClock) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tampering import drop_guards
 
 from commonplace.engine.types import Draft
 from commonplace.engine.upkeep.restore import restore_backup
@@ -116,6 +117,7 @@ def test_a_dry_run_changes_nothing(drill: Drill) -> None:
 )
 def test_a_damaged_backup_is_refused(drill: Drill, sql: str) -> None:
     db = apsw.Connection(str(drill.backup))
+    drop_guards(db)
     db.execute(sql)
     db.close()
     before = drill.database.read_bytes()

@@ -395,8 +395,7 @@ class Memorywire:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
         if self._engine.note:
             answer["note"] = self._engine.note
-        if found.get("webhook"):
-            answer["webhook"] = found["webhook"]
+        answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
 
     # the lifecycle
@@ -406,6 +405,37 @@ class Memorywire:
 
     async def lifecycle_run(self, job: str, request: LifecycleRunRequest) -> Document:
         return asdict(await self._engine.lifecycle.run(self._who, job, dry_run=request.dry_run))
+
+    async def lifecycle_runs(
+        self, *, job: str | None = None, limit: int = 20, before: str | None = None
+    ) -> Sequence[Document]:
+        return await self._engine.lifecycle.runs(self._who, job=job, limit=limit, before=before)
+
+    async def lifecycle_show(self, id: str) -> Document:
+        return await self._engine.lifecycle.show(self._who, id)
+
+    async def undo(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        run_id: str | None = None,
+        agent_id: str | None = None,
+        reason: str | None = None,
+    ) -> Document:
+        """What was done to these memories, or by a run of a job, is taken back."""
+        if (ids is None) == (run_id is None):
+            raise ValidationError("undo takes ids, of memories, or run_id, of a run of a job: one of them", field="ids")
+        if run_id is not None:
+            if agent_id is not None:
+                raise ValidationError("a run is of every agent that it was for: leave agent_id out", field="agent_id")
+            done = await self._engine.lifecycle.undo(self._who, run_id, reason=reason)
+        else:
+            done = await self._engine.undo(self._who, ids or (), agent_id=agent_id, reason=reason)
+        answer: Document = {"restored_ids": done.restored, "unchanged_ids": done.unchanged}
+        if done.faults:
+            errors = [{"id": id, "code": fault.code, "message": fault.message} for id, fault in done.faults.items()]
+            answer["errors"] = errors
+        return answer
 
     # the knowledge graph
 

@@ -39,7 +39,8 @@ def to_draft(request: RememberRequest) -> Draft:
 def to_update(ref: str, request: UpdateRequest) -> Update:
     sharing = request.privacy_intent
     fields = {**dict(request), "privacy_intent": None if sharing is None else sharing.model_dump()}
-    return Update(id=ref, **fields)
+    removes = "expires_at" in request.model_fields_set and request.expires_at is None
+    return Update(id=ref, remove_expiry=removes, **fields)
 
 
 def shown_metadata(memory: Memory) -> dict[str, Any]:

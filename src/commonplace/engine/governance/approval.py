@@ -211,7 +211,7 @@ async def _approve_update(
 def change_of(author: Principal, value: dict[str, Any], now: int, edited: Update | None = None) -> staging.Change:
     """What a staged update makes of its memory, or would with this edit in the place of what was asked. Which version
     it means is pinned by the review."""
-    update = edited or Update(**{**value["request"], "id": value["ids"][0], "expected_version": None})
+    update = edited or staging.to_update(value["request"], value["ids"][0])
     replacement = value.get("replacement")
     if replacement is None:
         return lambda memory: changed(memory, update)

@@ -117,9 +117,7 @@ class Policies:
         in_force = await self.in_force(who.tenant)
         if not in_force:
             return memory
-        brings = before is None or rules.memory_texts(before) != rules.memory_texts(memory)
-        was = None if before is None else rules.of_memory(operation, who, before, dialect or who.dialect)
-        proposal = rules.of_memory(operation, who, memory, dialect or who.dialect, brings_text=brings, before=was)
+        proposal = _proposal(who, operation, memory, before, dialect)
         verdict = rules.first_match(in_force, proposal)
         await self._enforce(who, verdict, [proposal], reviewed)
         if verdict.action != "redact" or verdict.rule is None:
@@ -132,6 +130,23 @@ class Policies:
             salt = new_salt()
             clean = replace(clean, content_hash=content_hash(clean.content, salt), salt=salt)
         return clean
+
+    async def would_admit(
+        self, who: Principal, operation: Operation, memory: Memory, *, before: Memory | None = None
+    ) -> bool:
+        """Whether `admit_memory` would let it be kept without a person; unlike that it notes nothing."""
+        in_force = await self.in_force(who.tenant)
+        if not in_force:
+            return True
+        proposal = _proposal(who, operation, memory, before)
+        verdict = rules.first_match(in_force, proposal)
+        if verdict.rule is None or verdict.action == "allow":
+            return True
+        if verdict.action == "redact":
+            return rules.redacted_memory(verdict.rule, memory) is not None
+        if verdict.action == "review":
+            return await self._is_learned(who, learning.pattern_of(verdict.rule.name, proposal)) is not None
+        return False
 
     async def admit_all(
         self,
@@ -198,21 +213,27 @@ class Policies:
             await self._refuse(who, verdict.rule, proposals[0])
         if verdict.action == "review" and not reviewed:
             pattern = learning.pattern_of(verdict.rule.name, proposals[0])
-            if self._learn_after() and await self._learned(who, pattern):
+            if await self._learned(who, pattern):
                 return
             raise ReviewRequired(verdict.rule, pattern)
 
     async def _learned(self, who: Principal, pattern: learning.Pattern) -> bool:
         """Whether reviewers have approved so much of this kind that it needs no more of them; the ledger notes it."""
-        found = await learning.learned(self._primary, who.tenant)
-        held = found.get(learning.pattern_id(pattern))
-        if held is None or held.approved < self._learn_after():
+        held = await self._is_learned(who, pattern)
+        if held is None:
             return False
         said = {"pattern": held.id, "rule": pattern.rule, "operation": pattern.operation, "after": held.approved}
         await self._primary.transact(
             who.tenant, lambda tx: audit.append(tx, who, "auto_allow", pattern.agent, [audit.part(None, said)])
         )
         return True
+
+    async def _is_learned(self, who: Principal, pattern: learning.Pattern) -> Any:
+        if not self._learn_after():
+            return None
+        found = await learning.learned(self._primary, who.tenant)
+        held = found.get(learning.pattern_id(pattern))
+        return None if held is None or held.approved < self._learn_after() else held
 
     async def _refuse(self, who: Principal, rule: Rule, proposal: Proposal) -> None:
         """Never silently: that something was refused is on the ledger, and nothing of what it said."""
@@ -272,3 +293,12 @@ class Policies:
 
     async def _read_rules(self, who: Principal) -> tuple[Rule, ...]:
         return tuple(rule for rule in await self.in_force(who.tenant) if "recall" in rule.operation)
+
+
+def _proposal(
+    who: Principal, operation: Operation, memory: Memory, before: Memory | None, dialect: str = ""
+) -> Proposal:
+    by = dialect or who.dialect
+    brings = before is None or rules.memory_texts(before) != rules.memory_texts(memory)
+    was = None if before is None else rules.of_memory(operation, who, before, by)
+    return rules.of_memory(operation, who, memory, by, brings_text=brings, before=was)

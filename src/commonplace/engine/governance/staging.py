@@ -304,7 +304,15 @@ def to_document(request: Forget | Merge | Update | Statement) -> dict[str, Any]:
     """A request as reviewers read it, and as it is taken up again when it is approved; nothing that was not given."""
     document = asdict(request)
     document.pop("id", None)  # an update's, which stands in its path; the diff says which memory it is
-    return {name: value for name, value in document.items() if value is not None and (name != "ids" or value)}
+    removes_expiry = document.pop("remove_expiry", False)
+    given = {name: value for name, value in document.items() if value is not None and (name != "ids" or value)}
+    return {**given, "expires_at": None} if removes_expiry else given
+
+
+def to_update(document: Mapping[str, Any], id: str) -> Update:
+    """An update as `to_document` has it, of the memory that the review is about; the review pins its version."""
+    removes = "expires_at" in document and document["expires_at"] is None
+    return Update(**{**document, "id": id, "expected_version": None, "remove_expiry": removes})
 
 
 def _stage(

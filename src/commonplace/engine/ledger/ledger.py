@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from commonplace.engine.core import Core, check_page_size, require_role
+from commonplace.engine.core import Core, check_page_size, require_operator, require_role
 from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.ledger.evidence import Evidence
+from commonplace.engine.ledger.export import export
 from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.ledger.tree_heads import TreeHeads
 from commonplace.engine.peers.identity import Identity
@@ -100,6 +102,12 @@ class Ledger:
         require_role(who, "reviewer")
         if not who.uses_all_agents:
             raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
+
+    async def export(self, who: Principal, path: Path) -> int:
+        """Append what a file does not have yet of the ledger's headers, and a signed head; how many entries."""
+        require_role(who, "reviewer")
+        require_operator(who, "write the ledger to a file")
+        return await export(self._core, self.heads, who.tenant, path)
 
     async def verify(
         self,

@@ -16,10 +16,11 @@ from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.lifecycle.dream_job import statement
+from commonplace.engine.lifecycle.run_log import Action, RunLog
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.retention import inherit_retention
-from commonplace.engine.memory.unmerge import UNMERGED
+from commonplace.engine.memory.undelete import RESTORED
 from commonplace.engine.memory.write import new_memory, write
 from commonplace.engine.types import Draft, Expire
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -55,7 +56,7 @@ class Score:
 @dataclass(slots=True)
 class Plan:
     promoted: list[tuple[list[Memory], Score]] = field(default_factory=list)  # sources that say the same
-    cold: list[Memory] = field(default_factory=list)
+    cold: list[tuple[Memory, Score]] = field(default_factory=list)
 
 
 class Consolidator(Protocol):
@@ -78,7 +79,7 @@ class ScoreConsolidator:
                 key = repr([statement(memory.content), *(getattr(memory, name) for name in _ALIKE)])
                 groups.setdefault(key, ([], scored))[0].append(memory)
             elif scored.total < COLD_BELOW and now - memory.created_at >= COLD_MS:
-                plan.cold.append(memory)
+                plan.cold.append((memory, scored))
         plan.promoted = list(groups.values())
         return plan
 
@@ -104,34 +105,39 @@ class ConsolidateJob:
     every: int = 60_000
     name: str = "consolidate"
 
-    async def run(self, who: Principal, *, dry_run: bool, asked: bool = True) -> dict[str, int]:
+    async def run(
+        self, who: Principal, *, dry_run: bool, asked: bool = True, log: RunLog | None = None
+    ) -> dict[str, int]:
         counts = {"promoted": 0, "archived": 0, "waiting": 0}
+        log = log or RunLog()
         for agent in await self.core.usable_agents(who):
             reach = Reach(who.tenant, (agent,), filters.parse({SHORT_TERM: True}), now=self.core.clock())
             windows: dict[str | None, list[Memory]] = {}
             for memory in await read_all(self.core, reach):
-                if UNMERGED in memory.provenance:  # someone took it back
+                if RESTORED in memory.provenance:  # someone took it back
                     continue
                 windows.setdefault(memory.user_id, []).append(memory)
             for window in windows.values():
                 plan = self.consolidator.plan(window, self.core.clock())
-                sources = sum(len(group) for group, _ in plan.promoted)
-                counts["waiting"] += len(window) - sources - len(plan.cold)
-                if dry_run:
-                    counts["promoted"] += len(plan.promoted)
-                    counts["archived"] += len(plan.cold)
-                    continue
+                moved = 0
                 for group, scored in plan.promoted:
-                    done = await self._promote(who, group, scored)
+                    done = await self._promote(who, group, scored, log, dry_run)
                     counts["promoted"] += done
-                    counts["waiting"] += 0 if done else len(group)
-                archived = await self._archive(who, agent, plan.cold)
+                    moved += len(group) if done else 0
+                archived = await self._archive(who, agent, plan, log, dry_run)
                 counts["archived"] += archived
-                counts["waiting"] += len(plan.cold) - archived
+                counts["waiting"] += len(window) - moved - archived
         return counts
 
-    async def _promote(self, who: Principal, sources: Sequence[Memory], scored: Score) -> int:
+    async def _promote(
+        self, who: Principal, sources: Sequence[Memory], scored: Score, log: RunLog, dry_run: bool
+    ) -> int:
         promoted = _promoted(who, sources, scored, self.core.clock())
+        if dry_run:
+            if not await self.core.policies.would_admit(who, "remember", promoted):
+                return 0
+            log.plan(_promotion(sources, sources[0].version, scored))
+            return 1
         try:
             promoted = await self.core.policies.admit_memory(who, "remember", promoted)
         except Forbidden:  # it stays short-term memory, which is what was admitted
@@ -144,11 +150,12 @@ class ConsolidateJob:
                 if now is None or now.version != seen.version or now.status != "live":
                     raise StaleRead
             made = write(tx, who, entry, "remember", promoted_from=[source.id for source in sources])
-            parts = []
-            for source in sources:
-                put_away = tx.put(Entry(replace(source, status="archived", merged_into=made.id), None, b""))
-                parts.append(version_part(put_away, merged_into=made.id))
+            put_away = [
+                tx.put(Entry(replace(source, status="archived", merged_into=made.id), None, b"")) for source in sources
+            ]
+            parts = [version_part(each, merged_into=made.id) for each in put_away]
             audit.append(tx, who, "consolidate", made.agent_id, parts)
+            log.note(tx, _promotion(sources, put_away[0].version, scored, made.id))
 
         try:
             await self.core.transact(who.tenant, work)
@@ -156,20 +163,43 @@ class ConsolidateJob:
             return 0
         return 1
 
-    async def _archive(self, who: Principal, agent: str, cold: Sequence[Memory]) -> int:
-        def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
-            return expire.apply_expire(tx, self.core, who, Expire(agent, action="archive"), batch)
+    async def _archive(self, who: Principal, agent: str, plan: Plan, log: RunLog, dry_run: bool) -> int:
+        scores = {memory.id: scored for memory, scored in plan.cold}
 
-        free, _ = await self.core.policies.admitted(who, "forget", cold)
+        def action(memory: Memory) -> Action:
+            return Action("archived", agent, memory.id, memory.version, parts_of(scores[memory.id]))
+
+        def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
+            request = Expire(agent, action="archive")
+            return expire.apply_expire(
+                tx, self.core, who, request, batch, lambda tx, memory: log.note(tx, action(memory))
+            )
+
+        free, _ = await self.core.policies.admitted(who, "forget", [memory for memory, _ in plan.cold])
+        if dry_run:
+            for memory in free:
+                log.plan(action(memory))
+            return len(free)
         done, _ = await self.core.transact_in_chunks(who.tenant, free, 64, work)
         return len(done)
+
+
+def _promotion(sources: Sequence[Memory], version: int, scored: Score, into: str | None = None) -> Action:
+    """Named by its first source: with that one the others come back."""
+    first, more = sources[0], tuple(source.id for source in sources) if len(sources) > 1 else ()
+    return Action("promoted", first.agent_id, first.id, version, parts_of(scored), into, more)
+
+
+def parts_of(scored: Score) -> dict[str, float]:
+    """A score as people are shown it."""
+    parts = {name: round(value, 4) for name, value in asdict(scored).items()}
+    return {**parts, "total": round(scored.total, 4)}
 
 
 def _promoted(who: Principal, sources: Sequence[Memory], scored: Score, now: int) -> Memory:
     """The long-term memory that says what its sources said, under every promise that was made for them."""
     first = sources[0]
     metadata = {name: value for name, value in first.metadata.items() if name != SHORT_TERM}
-    parts = {name: round(value, 4) for name, value in asdict(scored).items()}
     draft = Draft(
         first.agent_id,
         "semantic",
@@ -179,7 +209,7 @@ def _promoted(who: Principal, sources: Sequence[Memory], scored: Score, now: int
         provenance={
             "dialect": first.provenance.get("dialect", "memorywire"),
             "chain": [source.id for source in sources],
-            "score": {**parts, "total": round(scored.total, 4)},
+            "score": parts_of(scored),
         },
         session_id=first.session_id,
         entity_name=first.entity_name,

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core, reads_speakers
+from commonplace.engine.lifecycle.run_log import Action, RunLog
 from commonplace.engine.memory import expire, merge
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.unmerge import UNMERGED
 from commonplace.engine.palaces.palace_recall import DECAY, MIN_IMPORTANCE
-from commonplace.engine.types import Expire, Merge
+from commonplace.engine.types import Expire, Merge, MergeResult
 from commonplace.stores.base import Reach, Record, Search, StaleGeneration, Transaction
 from commonplace.wire.errors import Conflict, Fault, Forbidden, NotFound
 from commonplace.wire.filters import Condition, Where
@@ -43,11 +44,14 @@ class DreamJob:
     every: int = IDLE_MS
     name: str = "dream"
 
-    async def run(self, who: Principal, *, dry_run: bool, asked: bool) -> dict[str, int]:
+    async def run(
+        self, who: Principal, *, dry_run: bool, asked: bool = True, log: RunLog | None = None
+    ) -> dict[str, int]:
         counts = {"merged": 0, "decayed": 0, "pruned": 0}
+        log = log or RunLog()
         for agent in await self.core.usable_agents(who):
             if asked or await self._is_idle(who, agent):
-                for name, count in (await self._dream(who, agent, dry_run)).items():
+                for name, count in (await self._dream(who, agent, dry_run, log)).items():
                     counts[name] += count
         return counts
 
@@ -56,15 +60,15 @@ class DreamJob:
         last = max((m.updated_at for m in newest.memories), default=None)
         return last is not None and self.core.clock() - last >= IDLE_MS
 
-    async def _dream(self, who: Principal, agent: str, dry_run: bool) -> dict[str, int]:
+    async def _dream(self, who: Principal, agent: str, dry_run: bool, log: RunLog) -> dict[str, int]:
         until = self.core.clock() + BUDGET_MS
-        merged = await self._merge_duplicates(who, agent, until, dry_run)
+        merged = await self._merge_duplicates(who, agent, until, dry_run, log)
         now = self.core.clock()
         faded = Reach(who.tenant, (agent,), (*DRAWERS, Condition(("created_at",), "lt", now - DAY_MS)), now=now)
-        pruned = await self._prune(who, agent, dry_run) if now < until else 0
+        pruned = await self._prune(who, agent, dry_run, log) if now < until else 0
         return {"merged": merged, "decayed": await self.core.primary.count(faded), "pruned": pruned}
 
-    async def _merge_duplicates(self, who: Principal, agent: str, until: int, dry_run: bool) -> int:
+    async def _merge_duplicates(self, who: Principal, agent: str, until: int, dry_run: bool, log: RunLog) -> int:
         """Each drawer that came since the last pass, compared with all that are there."""
         record = await self.core.primary.record(who.tenant, DREAM, agent)
         since: int = record.value["since"] if record is not None else 0
@@ -78,7 +82,7 @@ class DreamJob:
                     break
                 since = memory.created_at
                 if memory.id not in gone:
-                    losers = await self._merge_with(who, memory, gone, dry_run)
+                    losers = await self._merge_with(who, memory, gone, dry_run, log)
                     gone |= losers
                     merged += len(losers)
             if page.memories and not dry_run:
@@ -87,21 +91,36 @@ class DreamJob:
                 break
         return merged
 
-    async def _merge_with(self, who: Principal, memory: Memory, gone: set[str], dry_run: bool) -> set[str]:
+    async def _merge_with(self, who: Principal, memory: Memory, gone: set[str], dry_run: bool, log: RunLog) -> set[str]:
         """What was merged, of this drawer and those that say the same."""
-        same = [other for other in await self._alike(who, memory) if other.id not in gone]
+        same = {other.id: (other, cosine) for other, cosine in await self._alike(who, memory) if other.id not in gone}
         if not same:
             return set()
-        canonical, *duplicates = sorted([memory, *same], key=_worth)
-        ids = {duplicate.id for duplicate in duplicates}
-        if not dry_run:
+        canonical, *duplicates = sorted([memory, *(other for other, _ in same.values())], key=_worth)
+
+        def action(loser: Memory, version: int) -> Action:
+            nearer = loser if loser.id in same else canonical  # one of the two is the drawer the others are near to
+            why = {"cosine": round(same[nearer.id][1], 4)}
+            return Action("merged", loser.agent_id, loser.id, version, why, canonical.id)
+
+        def note(tx: Transaction, done: MergeResult) -> None:
+            for loser in done.losers:
+                log.note(tx, action(loser, loser.version))
+
+        if dry_run:
+            if not await merge.would_merge(self.core, who, canonical, duplicates):
+                return set()
+            for loser in duplicates:
+                log.plan(action(loser, loser.version))
+        else:
+            request = Merge(memory.agent_id, canonical.id, sorted(m.id for m in duplicates))
             try:
-                await merge.merge(self.core, who, Merge(memory.agent_id, canonical.id, sorted(ids)))
+                await merge.merge(self.core, who, request, note)
             except (Conflict, Forbidden, NotFound):  # changed by someone else meanwhile, or held back by a rule
                 return set()
-        return ids
+        return {duplicate.id for duplicate in duplicates}
 
-    async def _alike(self, who: Principal, memory: Memory) -> list[Memory]:
+    async def _alike(self, who: Principal, memory: Memory) -> list[tuple[Memory, float]]:
         texts = passages(memory, speakers=reads_speakers(self.core.embedding))
         if len(texts) != 1:  # long texts are compared by their parts, which says little of the whole
             return []
@@ -115,10 +134,10 @@ class DreamJob:
             )
         except StaleGeneration:
             return []
-        near = [each.memory for each in found if each.dense is not None and each.dense >= ALIKE]
-        return [other for other in near if other.id != memory.id and is_duplicate(memory, other)]
+        near = [(each.memory, each.dense) for each in found if each.dense is not None and each.dense >= ALIKE]
+        return [(other, cosine) for other, cosine in near if other.id != memory.id and is_duplicate(memory, other)]
 
-    async def _prune(self, who: Principal, agent: str, dry_run: bool) -> int:
+    async def _prune(self, who: Principal, agent: str, dry_run: bool, log: RunLog) -> int:
         """Out of recall, readable by id and brought back by an undo; never erased."""
         now = self.core.clock()
         # Changed long ago, too: what someone brought back is not put away at once again.
@@ -126,13 +145,24 @@ class DreamJob:
         old = (*DRAWERS, *ages)
         found = await read_all(self.core, Reach(who.tenant, (agent,), old, now=now))
         worthless = [m for m in found if DECAY.of(m, now) < MIN_IMPORTANCE and m.metadata.get("keep") is not True]
-        if dry_run or not worthless:
-            return len(worthless)
+        free, _ = await self.core.policies.admitted(who, "forget", worthless)
+
+        def action(memory: Memory) -> Action:
+            age = (now - memory.created_at) // DAY_MS
+            why = {"importance": round(DECAY.of(memory, now), 4), "below": MIN_IMPORTANCE, "age_days": age}
+            return Action("archived", agent, memory.id, memory.version, {**why, "recalls": memory.recalls})
+
+        if dry_run:
+            for memory in free:
+                log.plan(action(memory))
+            return len(free)
 
         def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
-            return expire.apply_expire(tx, self.core, who, Expire(agent, action="archive"), batch)
+            request = Expire(agent, action="archive")
+            return expire.apply_expire(
+                tx, self.core, who, request, batch, lambda tx, memory: log.note(tx, action(memory))
+            )
 
-        free, _ = await self.core.policies.admitted(who, "forget", worthless)
         done, why = await self.core.transact_in_chunks(who.tenant, free, _CHUNK, work)
         if why is not None and not done:
             raise Fault(why)

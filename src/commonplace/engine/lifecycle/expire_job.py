@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from commonplace.engine.core import IDEMPOTENCY, Core
+from commonplace.engine.lifecycle.run_log import Action, Done, RunLog, drop_old_runs
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.erase import must_erase
 from commonplace.engine.memory.forget import CHUNK, apply_forget
 from commonplace.engine.memory.read import read_all
+from commonplace.engine.memory.undelete import restored_since
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.types import Expire
@@ -20,8 +22,11 @@ from commonplace.wire.record import MEMORY_TYPES, Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
+LEFT_ALONE_MS = 30 * DAY_MS
 EVERY_AGENT = "*"
-_ACTIONS = ("forget", "archive", "demote")
+_DONE: dict[str, Done] = {"forget": "forgotten", "archive": "archived", "demote": "demoted"}
+_ACTIONS = tuple(_DONE)
+_CONDITIONS = ("type", "older_than_days", "no_recall_in_days", "confidence_below")
 
 
 @dataclass(slots=True)
@@ -33,17 +38,21 @@ class ExpireJob:
     every: int = 60_000
     name: str = "expire"
 
-    async def run(self, who: Principal, *, dry_run: bool, asked: bool = True) -> dict[str, int]:
+    async def run(
+        self, who: Principal, *, dry_run: bool, asked: bool = True, log: RunLog | None = None
+    ) -> dict[str, int]:
+        log = log or RunLog()
         counts = {"expired": 0, "by_policy": 0, "keys": 0, "runs": 0}
         counts["keys"] = await drop_old_keys(self.core, who.tenant, dry_run=dry_run)
         if not dry_run:
             counts["runs"] = await self.runs.sweep(who.tenant)
+            await drop_old_runs(self.core, who.tenant)
             await self.log.flush()  # a recall a moment ago must count before "not recalled" is decided
         for agent in await self.core.usable_agents(who):
             counts["expired"] += await self._sweep(who, agent, dry_run)
             for policy in self.policies:
                 if policy.agent_id in (EVERY_AGENT, agent):
-                    counts["by_policy"] += await self._apply(who, replace(policy, agent_id=agent), dry_run)
+                    counts["by_policy"] += await self._apply(who, replace(policy, agent_id=agent), dry_run, log)
         return counts
 
     async def _sweep(self, who: Principal, agent: str, dry_run: bool) -> int:
@@ -62,13 +71,26 @@ class ExpireJob:
         done, _ = await self.core.transact_in_chunks(who.tenant, memories, CHUNK, work)
         return len(done)
 
-    async def _apply(self, who: Principal, policy: Expire, dry_run: bool) -> int:
+    async def _apply(self, who: Principal, policy: Expire, dry_run: bool, log: RunLog) -> int:
         found = await expire.select_expired(self.core, who, policy)
         if policy.action == "demote":  # once is enough: demoting again would change nothing but the audit
             found = [memory for memory in found if memory.demotion > expire.DEMOTION]
-        if dry_run or not found:
+        # What someone took back is not put away again at once.
+        found = [memory for memory in found if not restored_since(memory, self.core.clock() - LEFT_ALONE_MS)]
+
+        def action(memory: Memory) -> Action:
+            why = {"policy": spelled(policy)}
+            return Action(_DONE[policy.action], memory.agent_id, memory.id, memory.version, why)
+
+        if dry_run:
+            found, _ = await self.core.policies.admitted(who, "forget", found)
+            for memory in found:
+                log.plan(action(memory))
             return len(found)
-        return len((await expire.expire(self.core, who, policy)).ids)
+        if not found:
+            return 0
+        done = await expire.apply_policy(self.core, who, policy, found, lambda tx, memory: log.note(tx, action(memory)))
+        return len(done.ids)
 
 
 async def drop_old_keys(core: Core, tenant: str, *, dry_run: bool = False) -> int:
@@ -104,6 +126,12 @@ def parse_policy(text: str) -> Expire:
     if any(each < 1 for each in days.values()) or (below is not None and not 0 <= below <= 1):
         raise _wrong(text, "days are at least 1, confidence_below is from 0 to 1")
     return Expire(agent, type=type, confidence_below=below, action=action, **days)  # type: ignore[arg-type]
+
+
+def spelled(policy: Expire) -> str:
+    """As it stands in a configuration, less the agent."""
+    given = [f"{name}={value}" for name in _CONDITIONS if (value := getattr(policy, name)) is not None]
+    return " ".join([*given, f"action={policy.action}"])
 
 
 def _wrong(text: str, problem: str) -> ValidationError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commonplace.engine.core import Core
+from commonplace.engine.lifecycle.run_log import RunLog
 from commonplace.engine.memory import expire
 from commonplace.wire.record import Principal
 
@@ -15,7 +16,9 @@ class RetainJob:
     every: int = 60_000
     name: str = "retain"
 
-    async def run(self, who: Principal, *, dry_run: bool, asked: bool = True) -> dict[str, int]:
+    async def run(
+        self, who: Principal, *, dry_run: bool, asked: bool = True, log: RunLog | None = None
+    ) -> dict[str, int]:
         """`late_ms` is how long the first of them had been due: the deadline is met within a minute of a running
         server; `overdue` is what is due and still there."""
         due = await expire.overdue(self.core, who)

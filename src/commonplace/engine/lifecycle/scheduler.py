@@ -10,10 +10,13 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
+from commonplace.engine.lifecycle import run_log
+from commonplace.engine.lifecycle.run_log import RunLog
+from commonplace.engine.memory.undo import UndoResult
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, Fault, NotFound
@@ -33,9 +36,10 @@ class Job(Protocol):
     name: str
     every: int  # ms from one run to the next
 
-    async def run(self, who: Principal, *, dry_run: bool, asked: bool) -> dict[str, int]:
+    async def run(self, who: Principal, *, dry_run: bool, asked: bool, log: RunLog) -> dict[str, int]:
         """One pass over what `who` may use: how many of what were or would be done. To run it twice changes no more.
-        `asked` is whether someone waits for it, and not only its time has come."""
+        `asked` is whether someone waits for it, and not only its time has come. What is done to a memory and can be
+        undone is noted in the log by the unit of work that does it."""
 
 
 @dataclass(slots=True)
@@ -46,6 +50,8 @@ class JobReport:
     counts: dict[str, int] = field(default_factory=dict)
     dry_run: bool = False
     error: str | None = None
+    run_id: str | None = None  # of what can be looked at and undone, where it did any such thing
+    actions: list[dict[str, Any]] = field(default_factory=list)  # the first of what a dry run would do, and why
 
 
 class Lifecycle:
@@ -142,6 +148,21 @@ class Lifecycle:
             for name, job in self._jobs.items()
         ]
 
+    async def runs(
+        self, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """What runs did to memories the caller may use and why, the newest first; `before` is the id of the last one
+        seen. Each has its actions, of which each undone by its id or all of them by `undo`."""
+        return await run_log.runs(self._core, who, job=job, limit=limit, before=before)
+
+    async def show(self, who: Principal, run_id: str) -> dict[str, Any]:
+        """One of them."""
+        return await run_log.run(self._core, who, run_id)
+
+    async def undo(self, who: Principal, run_id: str, *, reason: str | None = None) -> UndoResult:
+        """Take back all that a run did, but what someone has changed since."""
+        return await run_log.undo_run(self._core, who, run_id, reason)
+
     async def pause(self, who: Principal, name: str, paused: bool) -> None:
         """For every process on this store, until it is resumed; it can still be run by hand."""
         require_operator(who, "pause what looks after everyone's memories")
@@ -182,8 +203,9 @@ class Lifecycle:
     async def _perform(self, job: Job, who: Principal, *, dry_run: bool = False, asked: bool = True) -> JobReport:
         started, self.running = self._core.clock(), job.name
         report = JobReport(job.name, started, 0, dry_run=dry_run)
+        noted = RunLog() if dry_run else run_log.new_log(self._core, who, job.name)
         try:
-            report.counts = await job.run(who, dry_run=dry_run, asked=asked)
+            report.counts = await job.run(who, dry_run=dry_run, asked=asked, log=noted)
         except Fault as fault:
             report.error = fault.message
         except Exception:
@@ -192,9 +214,16 @@ class Lifecycle:
         finally:
             self.running = None
         report.duration_ms = self._core.clock() - started
+        report.actions = [run_log.to_document(action) for action in noted.planned]
         if not dry_run:
-            value = {name: each for name, each in asdict(report).items() if name not in ("job", "dry_run")}
-            await self._core.transact(who.tenant, lambda tx: tx.put_record(Record(LIFECYCLE, job.name, value)))
+            value = {name: getattr(report, name) for name in ("at", "duration_ms", "counts", "error")}
+
+            def work(tx: Transaction) -> bool:
+                tx.put_record(Record(LIFECYCLE, job.name, value))
+                return noted.finish(tx, value)
+
+            if await self._core.transact(who.tenant, work):
+                report.run_id = noted.id
         return report
 
     def _job(self, name: str) -> Job:

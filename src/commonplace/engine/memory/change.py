@@ -17,7 +17,7 @@ _CHANGES = (*_AS_GIVEN, "metadata", "tags", "privacy_intent")
 
 
 def check_update(update: Update) -> None:
-    if all(getattr(update, name) is None for name in _CHANGES):
+    if not update.remove_expiry and all(getattr(update, name) is None for name in _CHANGES):
         raise ValidationError(
             "nothing to change: give content, metadata, tags, confidence, expires_at or privacy_intent"
         )
@@ -27,6 +27,13 @@ def changed(memory: Memory, update: Update) -> Memory:
     """Metadata replaces all of the old, with the fields that it is shown with; tags stand in both places alike."""
     given = {name: getattr(update, name) for name in _AS_GIVEN}
     fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if update.remove_expiry:
+        if "retain" in memory.privacy:
+            raise ValidationError(
+                "its time is a promise (privacy_intent.retain), which only becomes shorter; set an earlier expires_at",
+                field="expires_at",
+            )
+        fields["expires_at"] = None
     if update.metadata is not None:
         metadata = dict(update.metadata)
         fields["metadata"] = _without_kind(metadata, memory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,12 +63,21 @@ async def select_expired(
 
 
 async def expire(core: Core, who: Principal, request: Expire) -> ExpireResult:
-    found = await select_expired(core, who, request)
+    return await apply_policy(core, who, request, await select_expired(core, who, request))
+
+
+Note = Callable[[Transaction, Memory], None]
+
+
+async def apply_policy(
+    core: Core, who: Principal, request: Expire, found: Sequence[Memory], note: Note | None = None
+) -> ExpireResult:
+    """Do what the policy says to these, which it means; `note` is told of each in the unit of work that does it."""
     # What a rule keeps from being forgotten without a person is not to go by a condition either.
     memories, against = await core.policies.admitted(who, "forget", found)
 
     def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
-        return apply_expire(tx, core, who, request, batch)
+        return apply_expire(tx, core, who, request, batch, note)
 
     done, why = await core.transact_in_chunks(who.tenant, memories, CHUNK, work)
     gone = set(done)
@@ -81,11 +90,23 @@ async def expire(core: Core, who: Principal, request: Expire) -> ExpireResult:
     return ExpireResult(done, remaining, why)
 
 
-def apply_expire(tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
+def apply_expire(
+    tx: Transaction, core: Core, who: Principal, request: Expire, batch: Sequence[Memory], note: Note | None = None
+) -> list[str]:
     if request.action == "forget":
-        return apply_forget(
+        done = apply_forget(
             tx, core, who, request.agent_id, batch, hard=False, because="expired by policy", unchanged=True
         )
+    else:
+        done = _put_away(tx, who, request, batch)
+    if note is not None:
+        for id in done:
+            if (now := tx.get(id)) is not None:  # else it was erased, as was promised of it
+                note(tx, now)
+    return done
+
+
+def _put_away(tx: Transaction, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
     unchanged = [now for m in batch if (now := tx.get(m.id)) is not None and now.version == m.version]
     parts = []
     if request.action == "demote":

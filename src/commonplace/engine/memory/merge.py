@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -126,11 +126,23 @@ async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, all_n
     return found if all_named else found[:1]
 
 
-async def merge(core: Core, who: Principal, request: Merge) -> MergeResult:
+Note = Callable[[Transaction, MergeResult], None]
+
+
+async def merge(core: Core, who: Principal, request: Merge, note: Note | None = None) -> MergeResult:
+    """`note` is told of it in the unit of work that does it."""
+
     async def attempt() -> MergeResult:
         canonical, duplicates = await resolve_parties(core, who, request)
         merged, entry = await merged_entry(core, who, canonical, duplicates, request)
-        return await core.transact(who.tenant, lambda tx: apply_merge(tx, who, request, merged, entry))
+
+        def work(tx: Transaction) -> MergeResult:
+            done = apply_merge(tx, who, request, merged, entry)
+            if note is not None:
+                note(tx, done)
+            return done
+
+        return await core.transact(who.tenant, work)
 
     return await core.retry_on_conflict(attempt)
 
@@ -161,6 +173,15 @@ async def admit_merge(
     await core.policies.admit_all(who, "merge", merged.losers, reviewed=reviewed)
     merged.survivor = await core.policies.admit_memory(who, "merge", merged.survivor, before=before, reviewed=reviewed)
     return merged
+
+
+async def would_merge(core: Core, who: Principal, canonical: Memory, duplicates: Sequence[Memory]) -> bool:
+    """Whether rules would let these become one without a person; nothing is noted."""
+    merged = combine(canonical, duplicates, "keep_canonical")
+    free, _ = await core.policies.admitted(who, "merge", merged.losers)
+    if len(free) != len(merged.losers):
+        return False
+    return await core.policies.would_admit(who, "merge", merged.survivor, before=canonical)
 
 
 async def merged_entry(

@@ -106,9 +106,9 @@ async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Mem
         return spelled
     agents = [agent] if agent is not None else await core.usable_agents(who)
     found = [m for m in await core.primary.find_alias(who.tenant, agents, ref) if readable(m, core.clock())]
-    if not found and (named := _UUID_AT_END.match(ref)) and named[1].lower() != ref:
+    if not found and (named := uuid_in(ref)) and named != ref:
         # The id of one that has become part of another, as a protocol spells it.
-        merged = await core.primary.find_alias(who.tenant, agents, named[1].lower())
+        merged = await core.primary.find_alias(who.tenant, agents, named)
         found = [m for m in merged if readable(m, core.clock())]
     if len(found) > 1:
         holders = ", ".join(sorted(m.agent_id for m in found)[:5])
@@ -116,9 +116,15 @@ async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Mem
     return found[0] if found else None
 
 
-async def find_by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:
+def uuid_in(ref: str) -> str | None:
+    """The id of ours that a reference spells, alone or as `anything_<uuid>`."""
     named = _UUID_AT_END.match(ref)
-    for memory in await core.primary.get(who.tenant, [named[1].lower()]) if named else ():
+    return named[1].lower() if named else None
+
+
+async def find_by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:
+    named = uuid_in(ref)
+    for memory in await core.primary.get(who.tenant, [named]) if named else ():
         if who.may_use(memory.agent_id) and readable(memory, core.clock()):
             return memory
     return None

@@ -12,22 +12,41 @@ from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.record import Memory, Principal
 
+#: In the provenance of what someone brought back: when. Nothing that acts by itself may take it away at once again.
+RESTORED = "restored_at"
 
-async def undelete(core: Core, who: Principal, agent_id: str, id: str, reason: str | None = None) -> Memory:
-    """The memory, live again, with its words and times as they were."""
+
+def brought_back(memory: Memory, now: int) -> Memory:
+    """It, with the mark that someone wanted it so."""
+    return replace(memory, provenance={**memory.provenance, RESTORED: now})
+
+
+def restored_since(memory: Memory, at: int) -> bool:
+    return int(memory.provenance.get(RESTORED, -1)) >= at
+
+
+async def admit_again(core: Core, who: Principal, memory: Memory) -> Memory:
+    """What comes back, without secrets that were registered since, and as policies let a text come into memory."""
+    back, _ = await core.redactor.redact_record_async(memory)
+    if back.content != memory.content:
+        salt = new_salt()
+        back = replace(back, content_hash=content_hash(back.content, salt), salt=salt)
+    return await core.policies.admit_memory(who, "remember", back)
+
+
+async def undelete(
+    core: Core, who: Principal, agent_id: str, id: str, reason: str | None = None, *, ranked: bool = False
+) -> Memory:
+    """The memory, live again, with its words and times as they were; `ranked` takes a demotion back, too."""
     core.require(who, agent_id, "writer")
     core.check_names(id=id)
     why = {} if reason is None else {"reason": core.redact_text(reason, "reason")}
 
     async def attempt() -> Memory:
         hidden = await _hidden(core, who, agent_id, id)
-        back, _ = await core.redactor.redact_record_async(replace(hidden, status="live"))
-        if back.content != hidden.content:  # a secret that was registered since
-            salt = new_salt()
-            back = replace(back, content_hash=content_hash(back.content, salt), salt=salt)
-        back = await core.policies.admit_memory(who, "remember", back)
+        back = await admit_again(core, who, brought_back(replace(hidden, status="live"), core.clock()))
         # Hiding it took it out of the indexes, so its terms and vectors are made anew.
-        (entry,) = await core.make_entries([back])
+        (entry,) = await core.make_entries([replace(back, demotion=1.0) if ranked else back])
 
         def work(tx: Transaction) -> Memory:
             now = tx.get(id)
@@ -43,14 +62,19 @@ async def undelete(core: Core, who: Principal, agent_id: str, id: str, reason: s
 async def _hidden(core: Core, who: Principal, agent_id: str, id: str) -> Memory:
     found = await core.primary.get(who.tenant, [id]) if is_uuid(id) else []
     memory = next((m for m in found if m.agent_id == agent_id and not expired(m, core.clock())), None)
-    if memory is None:
-        # The same sentence whatever the reason, which is nobody's business but its owner's.
-        raise NotFound(
-            f"no memory {id} of agent {agent_id} can be brought back: it was erased, its time is over, or it never was",
-            hint=f"`commonplace audit list --operation forget --agent {agent_id}` shows what was forgotten",
-        )
+    if memory is None or memory.status == "pending":
+        raise cannot_be_brought_back(id, agent_id)
     if memory.merged_into is not None:
         raise Conflict(f"memory {id} has become part of {memory.merged_into}; read that one", id=memory.merged_into)
     if memory.status == "live":
         raise Conflict(f"memory {id} is there; only what was forgotten or archived can be brought back")
     return memory
+
+
+def cannot_be_brought_back(id: str, agent_id: str | None = None) -> NotFound:
+    """The same sentence whatever the reason, which is nobody's business but its owner's."""
+    whose, option = ("", "") if agent_id is None else (f" of agent {agent_id}", f" --agent {agent_id}")
+    return NotFound(
+        f"no memory {id:.300}{whose} can be brought back: it was erased, its time is over, or it never was",
+        hint=f"`commonplace audit list --operation forget{option}` shows what was forgotten",
+    )

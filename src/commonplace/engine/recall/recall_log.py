@@ -13,12 +13,14 @@ from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.stores.base import Transaction
 from commonplace.wire.canonical import new_salt, sha256_hex
-from commonplace.wire.errors import Fault
+from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import Principal
 
 DELAY_SECONDS = 0.5
+MAX_RETRY_SECONDS = 60.0
 _MAX_WAITING = 2000  # recalls held back before the next one is written at once
-_MAX_KEPT = 1000  # for a store that fails, and fewer than make a recall wait; beyond that the oldest are lost
+#: That a failing store may leave unwritten. Then nothing more is answered: no recall is without its entry.
+MAX_UNWRITTEN = 10_000
 _IDS_SHOWN = 20
 log = logging.getLogger("commonplace.engine")
 
@@ -39,6 +41,15 @@ class RecallEntry:
         return [id for id in self.ids if id not in self.tail] if self.counted else []
 
 
+@dataclass(slots=True)
+class WriteFailure:
+    """Why what waits is not in the ledger yet; it is tried again."""
+
+    error: str
+    failing_since: int
+    attempts: int
+
+
 class RecallLog:
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -46,6 +57,8 @@ class RecallLog:
         self._writing: list[list[RecallEntry]] = []  # handed to the store and not answered yet
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+        self._flushes: set[asyncio.Task[None]] = set()
+        self.failures: dict[str, WriteFailure] = {}  # by tenant
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -56,15 +69,26 @@ class RecallLog:
         return [recalled for recalled in held if recalled.who.tenant == tenant]
 
     async def note(self, recalled: RecallEntry) -> None:
+        if self.failures and len(self._waiting) >= MAX_UNWRITTEN:
+            await self.flush()
+            if self.failures and len(self._waiting) >= MAX_UNWRITTEN:
+                why = next(iter(self.failures.values())).error
+                raise Unavailable(
+                    f"{len(self._waiting):,} recalls wait to be written to the ledger, which fails: {why}; nothing "
+                    "more is recalled until that is mended"
+                )
         self.hold([recalled])
-        if self._core.settings.recalls_at_once or len(self._waiting) >= _MAX_WAITING:
+        full = len(self._waiting) >= _MAX_WAITING and not self.failures  # of a store that fails the timer takes care
+        if self._core.settings.recalls_at_once or full:
             await self.flush()
 
     def hold(self, recalls: list[RecallEntry]) -> None:
         """Until the next flush, or until a transaction that is made anyway takes them along."""
         self._waiting += recalls
         if self._waiting and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._due)
+            tried = max((failure.attempts for failure in self.failures.values()), default=0)
+            delay = min(DELAY_SECONDS * 2 ** min(tried, 10), MAX_RETRY_SECONDS)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._due)
 
     @contextmanager
     def flush_with(self, tenant: str) -> Iterator[Callable[[Transaction], None]]:
@@ -92,14 +116,27 @@ class RecallLog:
         for recalled in waiting:
             by_tenant.setdefault(recalled.who.tenant, []).append(recalled)
         for tenant, recalls in by_tenant.items():
-            self._writing.append(recalls)
-            try:
-                await self._core.transact(tenant, lambda tx, recalls=recalls: _write(tx, recalls))  # type: ignore[misc]
-            except Fault as fault:
-                log.warning("%d recalls could not be counted yet: %s", len(recalls), fault.message)
-                self._waiting[:0] = recalls[-_MAX_KEPT:]  # they go with the next that can be written
-            finally:
-                self._writing.remove(recalls)
+            # Whoever asked may leave meanwhile: what is handed over is written, or kept, all the same.
+            task = asyncio.create_task(self._flush_tenant(tenant, recalls))
+            self._flushes.add(task)
+            task.add_done_callback(self._flushes.discard)
+        for task in tuple(self._flushes):  # also what the timer has begun: whoever flushes wants it written
+            await asyncio.shield(task)
+
+    async def _flush_tenant(self, tenant: str, recalls: list[RecallEntry]) -> None:
+        self._writing.append(recalls)
+        try:
+            await self._core.transact(tenant, lambda tx: _write(tx, recalls))
+            self.failures.pop(tenant, None)
+        except Exception as error:  # whatever it was: an entry that was not written is still owed
+            why = error.message if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+            log.warning("%d recalls are not in the ledger yet: %s", len(recalls), why)
+            failure = self.failures.setdefault(tenant, WriteFailure(why, self._core.clock(), 0))
+            failure.error, failure.attempts = why, failure.attempts + 1
+            self._waiting[:0] = recalls
+            self.hold([])
+        finally:
+            self._writing.remove(recalls)
 
     async def close(self) -> None:
         try:
@@ -107,6 +144,8 @@ class RecallLog:
                 await self._task
         finally:
             await self.flush()
+            if self._timer is not None:
+                self._timer.cancel()
 
 
 def _write(tx: Transaction, recalls: list[RecallEntry]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from commonplace.engine.governance.decisions import as_of_now, may_see
 from commonplace.engine.governance.review_events import CURSOR, WEBHOOK
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.lifecycle.audit_job import AUDIT_JOB
 from commonplace.engine.lifecycle.expire_job import drop_old_keys
+from commonplace.engine.lifecycle.scheduler import LIFECYCLE
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.recall.languages import language
@@ -86,6 +88,11 @@ class Upkeep:
         }
         if RANK[who.role] >= RANK["reviewer"] and (told := await core.primary.record(who.tenant, WEBHOOK, CURSOR)):
             found["webhook"] = {n: v for n, v in told.value.items() if n in ("error", "attempts", "failing_since")}
+        if (failure := self._log.failures.get(who.tenant)) is not None:
+            found["unwritten_recalls"] = {"waiting": waiting, **asdict(failure)}
+        exported = await core.primary.record(who.tenant, LIFECYCLE, AUDIT_JOB) if core.settings.audit.export else None
+        if exported is not None and exported.value["error"]:
+            found["audit_export"] = {"error": exported.value["error"], "at": exported.value["at"]}
         if isinstance(core.primary, FileUpkeep):
             found |= await core.primary.sizes()
         if info is not None and isinstance(core.primary, Reindexable):

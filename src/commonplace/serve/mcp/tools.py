@@ -157,7 +157,7 @@ def arguments_schema(
     """A request as a tool's arguments: naming the agent becomes optional, and what a path says is `also` asked."""
 
     def make(session: McpSession) -> Document:
-        document = rewrite_schema(portable_schema(request), _typed)
+        document = rewrite_schema(portable_schema(request, nulls=False), _typed)
         properties: Document = {field: rules for field, rules in document["properties"].items() if field not in hidden}
         optional = set(defaults or ())
         for field_name, value in (defaults or {}).items():
@@ -166,7 +166,8 @@ def arguments_schema(
             properties["agent_id"] = {**properties["agent_id"], "description": _AGENT}
             optional.add("agent_id")
         document["properties"] = {**(also or {}), **properties}
-        required = (*(also or ()), *document.get("required", ()))
+        asked = [name for name, rules in (also or {}).items() if "default" not in rules]
+        required = (*asked, *document.get("required", ()))
         return _requiring(document, [name for name in required if name not in optional])
 
     return make

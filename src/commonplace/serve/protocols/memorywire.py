@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from commonplace.__about__ import __version__
 from commonplace.serve.mcp import tools as mcp
 from commonplace.serve.mcp.prompts import PROMPTS
-from commonplace.serve.mcp.tools import ADDS, CHANGES, READS, Document, McpSession, Resource, without_nulls
+from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, McpSession, Resource, without_nulls
 from commonplace.serve.query import parameters
 from commonplace.serve.routes import NOTHING, Call, Handler, NdjsonLines, ProtocolRoutes, Reply, Route, dialect_handler
 from commonplace.wire.errors import ValidationError
@@ -103,6 +103,7 @@ ROUTES = (
     _write("forget", "forget", "Hide memories, or erase them.", "forget"),
     _write("merge", "merge", "Make one memory of several.", "merge"),
     _write("expire", "expire", "Forget, archive or demote what a policy says.", "expire"),
+    _write("undo", "undo", "Take back what was done to memories, or by a run of a job.", "undo"),
     _write("preview/forget", "preview_forget", "What the forget would touch; nothing is changed.", "forget",
            "operations/preview.response"),
     _write("preview/merge", "preview_merge", "What the merge would touch; nothing is changed.", "merge",
@@ -153,6 +154,9 @@ ROUTES = (
     _route("GET", "status", "status", "What the caller may see of the store.", response="operations/status.response"),
     _route("GET", "lifecycle", "lifecycle", "The jobs that look after memories, and what they did last.",
            response="operations/lifecycle.response"),
+    _route("GET", "lifecycle/runs", "lifecycle_runs", "What runs of the jobs did to which memories, and why.",
+           "lifecycle.runs"),
+    _route("GET", "lifecycle/runs/{id}", "lifecycle_show", "One run.", response="operations/lifecycle.show.response"),
     _route("POST", "lifecycle/{id}/run", "lifecycle_run", "Run one of these jobs now, or say what it would do.",
            "lifecycle.run", role="writer", handler=_by_id("lifecycle_run")),
     _write("kg/assert", "kg_assert", "State something; what held until then ends.", "kg.assert"),
@@ -199,6 +203,21 @@ def _call_by_id(operation: str) -> mcp.Handler:
         return await _perform_by_id(await session.engine(), session.who, operation, given.pop("id"), given)
 
     return call
+
+
+_update = _call_by_id("update")
+_REMOVE_EXPIRY = {"description": "Keep it for good: take its expiry away.", "type": "boolean", "default": False}
+
+
+async def _update_tool(session: McpSession, arguments: Document) -> Document:
+    """A null of a model's means nothing, so taking an expiry away has a word of its own here."""
+    given = without_nulls(arguments)
+    if not given.pop("remove_expiry", False):
+        return await _update(session, given)
+    if "expires_at" in given:
+        raise ValidationError("give expires_at or remove_expiry, not both", field="expires_at")
+    request = {"agent_id": session.agent, **given, "expires_at": None}
+    return await _perform_by_id(await session.engine(), session.who, "update", str(request.pop("id", "")), request)
 
 
 async def _query_tool(session: McpSession, arguments: Document) -> Document:
@@ -271,10 +290,11 @@ _TOOLS = (
     _tool(
         "update", "Change a memory", "update", CHANGES,
         "Change a memory that is no longer right: its content, tags, metadata, confidence or expiry. What you leave "
-        "out stays; metadata and tags replace all of the old ones; earlier versions are kept. Prefer it to remembering "
+        "out stays, and so does the expiry unless remove_expiry is true; metadata and tags replace all of the old "
+        "ones; earlier versions are kept. Prefer it to remembering "
         "a second, contradicting memory. Comes back: the memory as it is now; pending_approval is true when a person "
         "has to agree first, and nothing has changed yet.",
-        handler=_call_by_id("update"), also={"id": _MEMORY_ID},
+        handler=_update_tool, also={"id": _MEMORY_ID, "remove_expiry": _REMOVE_EXPIRY},
     ),
     _tool(
         "history", "See how a memory changed", "history", READS,
@@ -383,6 +403,13 @@ _MORE_TOOLS = (
         "Put a procedure back to where it starts, to go through it once more. Comes back: the procedure as it stands "
         "now.",
         handler=_call_by_id("procedure_reset"), also={"id": _MEMORY_ID}, response="operations/procedure.response",
+    ),
+    _tool(
+        "undo", "Take back what was done", "undo", ENSURES,
+        "Bring memories back that were forgotten, archived, ranked lower, or merged into another, by their ids; or "
+        "with run_id everything that one run of a background job did. What was erased cannot come back. Asking twice "
+        "does no harm. Comes back: restored_ids, unchanged_ids (those that were there already), and errors.",
+        agent=False,
     ),
     _tool(
         "procedure_draw", "Draw a procedure", "procedure.draw", READS,

@@ -130,6 +130,11 @@ class PostgresReads(StorePart):
         return None if row is None else to_record(row)
 
     @read
+    def record_kinds(self, db: Session, tenant: str) -> list[str]:
+        found = db.rows("SELECT DISTINCT kind FROM records WHERE tenant_id = %s", (queries.tenant_id(db, tenant),))
+        return sorted(kind for (kind,) in found)
+
+    @read
     def records(self, db: Session, tenant: str, kind: str) -> list[Record]:
         found = db.rows(f"{queries.RECORDS} ORDER BY key", (queries.tenant_id(db, tenant), kind))
         return [to_record(row) for row in found]

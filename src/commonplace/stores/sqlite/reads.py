@@ -143,6 +143,11 @@ class SqliteReads(StorePart):
         return None if row is None else to_record(row)
 
     @read
+    def record_kinds(self, db: Connection, tenant: str) -> list[str]:
+        owner = queries.tenant_id(db, tenant)
+        return [kind for (kind,) in db.execute("SELECT DISTINCT kind FROM records WHERE tenant_id = ?", (owner,))]
+
+    @read
     def records(self, db: Connection, tenant: str, kind: str) -> list[Record]:
         return [
             to_record(row)

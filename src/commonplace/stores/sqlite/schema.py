@@ -137,11 +137,32 @@ def m008_add_second_vectors(db: apsw.Connection) -> None:
     db.execute("CREATE TABLE IF NOT EXISTS second_vectors(vid INTEGER PRIMARY KEY, data BLOB NOT NULL, tokens BLOB)")
 
 
+def m009_guard_ledger(db: apsw.Connection) -> None:
+    # No statement of ours changes or removes an entry, and no mistake of anyone's should. Whoever means to can drop
+    # these; `doctor` then misses them, and signed heads show the rest. A replacement deletes without asking the trigger
+    # for deletions, so inserting over an entry is refused by itself. Payloads may be erased, and nothing else.
+    never = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only: {}'); END"
+    taken = "SELECT 1 FROM audit WHERE tenant_id = NEW.tenant_id AND n = NEW.n"
+    erases = (
+        "NEW.tenant_id = OLD.tenant_id AND NEW.n = OLD.n AND NEW.i = OLD.i AND NEW.hash = OLD.hash "
+        "AND NEW.memory_id IS NULL AND NEW.payload IS NULL AND NEW.salt IS NULL"
+    )
+    changed, removed = never.format("an entry is never changed"), never.format("an entry is never removed")
+    db.execute(f"""
+CREATE TRIGGER audit_never_changed BEFORE UPDATE ON audit {changed};
+CREATE TRIGGER audit_never_removed BEFORE DELETE ON audit {removed};
+CREATE TRIGGER audit_never_replaced BEFORE INSERT ON audit WHEN EXISTS ({taken}) {changed};
+CREATE TRIGGER audit_parts_only_erased BEFORE UPDATE ON audit_parts WHEN NOT ({erases})
+  {never.format("a payload is erased or stays as it is")};
+CREATE TRIGGER audit_parts_never_removed BEFORE DELETE ON audit_parts {removed};
+""")
+
+
 #: What a record's document says of its status; a damaged one says nothing, and can still be replaced or dropped.
 RECORD_STATUS = "CASE WHEN json_valid(value) THEN json_extract(value, '$.status') END"
 
 
-def m009_index_record_status(db: apsw.Connection) -> None:
+def m010_index_record_status(db: apsw.Connection) -> None:
     # Of many reviews few are pending, and those are listed page by page in the order of their keys.
     db.execute(f"CREATE INDEX records_by_status ON records(tenant_id, kind, {RECORD_STATUS}, key)")
 
@@ -155,6 +176,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m006_index_merged,
     m007_add_tokens,
     m008_add_second_vectors,
-    m009_index_record_status,
+    m009_guard_ledger,
+    m010_index_record_status,
 )
 VERSION = len(MIGRATIONS)

@@ -1,0 +1,67 @@
+"""`commonplace migrate`: a whole store into another kind of store, or another place."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from commonplace.cli.support import options, output
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, option
+from commonplace.cli.support.output import plural
+from commonplace.cli.support.progress import ProgressBar
+
+_WORDS = {
+    "memory": "memory", "version": "version", "statement": "statement", "record": "record",
+    "ledger entry": "entry of the ledger",
+}  # fmt: skip
+
+commands = Commands()
+
+
+@commands.add("migrate", existing=False, agent="Not used: a migration carries every agent.")
+def migrate(
+    run: Session,
+    source: Annotated[str, option("--from URL", "The store that is moved: a URL, or the folder it is in.")],
+    target: Annotated[str, option("--to URL", "An empty store: a URL, or a folder.")],
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+) -> Answer:
+    """Copy a whole store into another that is empty, compare both, and say so.
+
+    \b
+    Example:
+      commonplace migrate --from ~/old-data --to ~/new-data --dry-run
+      commonplace migrate --from ~/old-data --to postgresql://localhost/commonplace
+    """
+    import asyncio
+
+    return asyncio.run(_migrate(run, source, target, dry_run, yes))
+
+
+async def _migrate(run: Session, source: str, target: str, dry_run: bool, yes: bool) -> Answer:
+    from commonplace.transfer.migrate import StoreMove, shown_url
+
+    move = StoreMove(source, target)
+    try:
+        report = await move.report()
+        if dry_run:
+            return Answer(report.document(), lambda: _show(report.fidelity, f"would copy {_amounts(report.counts)}"))
+        if not yes and run.interactive:
+            _show(report.fidelity, None)
+            output.confirm(f"copy {_amounts(report.counts)} to {shown_url(move.target_url)}?")
+        with ProgressBar("copying") as progress:
+            done = await move.run(OPERATOR, report, progress)
+    finally:
+        await move.close()
+    on = " (went on where it had stopped)" if done.done and done.done["resumed"] else ""
+    said = f"copied {_amounts(done.counts)} to {shown_url(move.target_url)}{on}; both stores hold the same"
+    return Answer(done.document(), said, [f"the store in {shown_url(move.source_url)} is as it was"])
+
+
+def _show(rows: list[dict[str, str]], last: str | None) -> None:
+    output.Table(["what", "kept", ""], [[row["what"], row["kept"], row["remark"]] for row in rows]).print()
+    if last is not None:
+        output.line(last)
+
+
+def _amounts(counts: dict[str, Any]) -> str:
+    return ", ".join(plural(counts.get(kind, 0), word) for kind, word in _WORDS.items())

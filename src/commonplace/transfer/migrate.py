@@ -1,0 +1,96 @@
+"""From one store URL to another: opens both, says what will be kept, and has the engine copy and compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commonplace import plugins
+from commonplace.config import DATABASE
+from commonplace.embedders.base import Embedder
+from commonplace.embedders.registry import open_recorded
+from commonplace.engine import Migration, plan_tenants
+from commonplace.stores.base import Primary, Progress, SecondVectors, StoreSettings
+from commonplace.transfer.fidelity import Row, fidelity
+from commonplace.wire.errors import NotFound, ValidationError
+from commonplace.wire.record import Clock, Principal, system_clock
+
+_FILES = ("sqlite://", "sqlite-vec://")
+
+
+def store_url(given: str) -> str:
+    """A store's URL; a folder stands for the embedded store in it."""
+    return given if "://" in given else f"sqlite://{(Path(given).expanduser() / DATABASE).absolute()}"
+
+
+def shown_url(url: str) -> str:
+    """Without the password that may be in it."""
+    scheme, _, rest = url.partition("://")
+    account, at, place = rest.rpartition("@")
+    return f"{scheme}://{account.partition(':')[0]}{at}{place}"
+
+
+def _exists(url: str) -> bool:
+    """Whether opening it makes nothing; of what is no file the store itself says whether it is there."""
+    place = next((url.removeprefix(scheme) for scheme in _FILES if url.startswith(scheme)), None)
+    return place is None or (place not in ("", ":memory:") and Path(place).expanduser().exists())
+
+
+@dataclass(slots=True, frozen=True)
+class MigrationReport:
+    """What a migration would carry, or has carried."""
+
+    fidelity: list[Row]
+    counts: dict[str, int]
+    done: dict[str, Any] | None = None
+
+    def document(self) -> dict[str, Any]:
+        return {"fidelity": self.fidelity, "counts": self.counts, "dry_run": self.done is None, **(self.done or {})}
+
+
+class StoreMove:
+    """Both ends of a migration, open."""
+
+    def __init__(self, source_url: str, target_url: str, *, clock: Clock = system_clock) -> None:
+        self.source_url, self.target_url = store_url(source_url), store_url(target_url)
+        if self.source_url == self.target_url:
+            raise ValidationError("--from and --to name the same store", field="to")
+        if not _exists(self.source_url):
+            raise NotFound(f"there is no store at {shown_url(self.source_url)}; --from names one, or its folder")
+        self._clock = clock
+        self._source: Primary = plugins.open_store(self.source_url, clock, StoreSettings())
+        self._target: Primary | None = None
+
+    async def report(self) -> MigrationReport:
+        """What would be kept; makes nothing where the target is not there yet."""
+        if self._target is None and _exists(self.target_url):
+            self._open_target()
+        embedder = await self._embedder()
+        second = await self._source.second_embedder() if isinstance(self._source, SecondVectors) else None
+        info = await self._source.embedder()
+        rows = fidelity(self._source, self._target, info, embedder is not None, second)
+        counts: dict[str, int] = {}
+        async for plan in plan_tenants(self._source):
+            for kind, count in plan.counts.items():
+                counts[kind] = counts.get(kind, 0) + count
+        return MigrationReport(rows, counts)
+
+    async def run(self, who: Principal, report: MigrationReport, progress: Progress | None = None) -> MigrationReport:
+        target = self._target or self._open_target()
+        done = await Migration(who, self._source, target, await self._embedder()).run(progress)
+        return MigrationReport(report.fidelity, done.pop("counts"), done)
+
+    async def close(self) -> None:
+        await self._source.close()
+        if self._target is not None:
+            await self._target.close()
+
+    def _open_target(self) -> Primary:
+        self._target = plugins.open_store(self.target_url, self._clock, StoreSettings())
+        return self._target
+
+    async def _embedder(self) -> Embedder | None:
+        info = await self._source.embedder()
+        found = open_recorded(info.name) if info is not None else None
+        return found if found is not None and info is not None and found.dimension == info.dimension else None

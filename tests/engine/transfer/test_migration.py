@@ -1,0 +1,171 @@
+"""Everything of one store in another: the same numbers, times, words, ledger; also after it was stopped halfway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filled_store import fill_store
+
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine.transfer.migration import Migration, digest, plan_tenants
+from commonplace.stores.memory import InMemory
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
+from commonplace.wire.errors import Conflict, Forbidden
+from commonplace.wire.record import Principal
+
+
+@pytest.fixture
+def filled(subject: Subject, run: Any) -> Subject:
+    run(fill_store(subject))
+    return subject
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Subject, Any]]:
+    clock = FakeClock()
+    clock.advance(86_400_000)
+    (tmp_path / "target").mkdir()
+    store: Any = InMemory(clock) if request.param == "memory" else SqliteStore(tmp_path / "target" / "c.db", clock)
+    with open_subject(store, clock) as pair:
+        yield pair
+
+
+def migration(filled: Subject, other: Subject, who: Principal = WHO) -> Migration:
+    return Migration(who, filled.store, other.store, HashingEmbedder())
+
+
+async def digests(subject: Subject, plans: list[Any]) -> list[dict[str, str]]:
+    return [await digest(subject.store, plan) for plan in plans]
+
+
+async def planned(subject: Subject) -> list[Any]:
+    return [plan async for plan in plan_tenants(subject.store)]
+
+
+def test_both_stores_hold_the_same(filled: Subject, run: Any, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    done = wait(migration(filled, other).run())
+    plans = run(planned(filled))
+    assert wait(digests(other, plans)) == run(digests(filled, plans))
+    assert done["counts"]["memory"] == 6
+    assert done["counts"]["statement"] == 1
+    assert not done["resumed"]
+    for tenant in ("local", "other"):
+        assert wait(other.store.audit_head(tenant)) == run(filled.store.audit_head(tenant))
+        assert wait(other.store.sequence(tenant)) >= run(filled.store.sequence(tenant))
+
+
+def test_the_ledger_speaks_the_truth_about_every_row(filled: Subject, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    wait(migration(filled, other).run())
+    assert wait(other.engine.ledger.verify(WHO)).problem is None
+    wait(other.remember("written here since"))
+    assert wait(other.engine.ledger.verify(WHO)).problem is None
+
+
+def test_the_past_reads_the_same(filled: Subject, run: Any, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    wait(migration(filled, other).run())
+    first = run(filled.get("a1"))
+    for at in range(first.created_at, first.created_at + 30):
+        mine = run(filled.engine.get(WHO, "agent", "a1", as_of=at)).content
+        assert wait(other.engine.get(WHO, "agent", "a1", as_of=at)).content == mine
+        texts = [m.content for m in run(filled.recall("alice", as_of=at, k=20))]
+        assert sorted(m.content for m in wait(other.recall("alice", as_of=at, k=20))) == sorted(texts)
+
+
+def test_it_is_found_reviewed_and_undone_there(filled: Subject, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    wait(migration(filled, other).run())
+    assert wait(other.recall("peanuts cashews"))[0].recalls == 3
+    assert len(wait(other.engine.reviews.list(WHO))) == 1
+    assert wait(other.engine.palaces.get(WHO, "agent")).identity == "I help Alice."
+    assert [t.object for t in wait(other.engine.graph.query(WHO, "mute", "Oslo"))] == ["Norway"]
+
+
+def test_what_was_erased_is_not_there(filled: Subject, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    wait(migration(filled, other).run())
+    found = wait(other.engine.list(WHO, ("agent",), limit=1000)).memories
+    assert not [m for m in found if "erased" in m.content or m.content == "-"]
+    assert wait(other.store.agent_names("local")) == ["agent", "bob"]
+
+
+@pytest.mark.parametrize("stop_after", range(1, 9))
+def test_stopped_anywhere_it_goes_on(
+    filled: Subject, run: Any, target: tuple[Subject, Any], stop_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from commonplace.engine.transfer import migration as module
+
+    monkeypatch.setattr(module, "_BATCH", 2)
+    other, wait = target
+    real, calls = other.store.transact, []
+
+    async def failing(tenant: str, work: Any) -> Any:
+        calls.append(tenant)
+        if len(calls) > stop_after:
+            raise KeyboardInterrupt
+        return await real(tenant, work)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(other.store, "transact", failing, raising=False)
+        with pytest.raises(KeyboardInterrupt):
+            wait(migration(filled, other).run())
+    wait(migration(filled, other).run())
+    plans = run(planned(filled))
+    assert wait(digests(other, plans)) == run(digests(filled, plans))
+    assert wait(other.engine.ledger.verify(WHO)).problem is None
+
+
+def test_a_target_that_is_not_empty_is_refused(filled: Subject, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    wait(other.remember("mine"))
+    with pytest.raises(Conflict, match="the target is not empty"):
+        wait(migration(filled, other).run())
+    assert [m.content for m in wait(other.list())] == ["mine"]
+
+
+def test_once_done_it_is_not_done_again(filled: Subject, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    wait(migration(filled, other).run())
+    with pytest.raises(Conflict, match="not empty"):
+        wait(migration(filled, other).run())
+
+
+def test_a_copy_that_differs_is_noticed(
+    filled: Subject, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, wait = target
+    real = other.store.transact
+
+    async def altering(tenant: str, work: Any) -> Any:
+        def altered(tx: Any) -> Any:
+            result = work(tx)
+            if tx.get(wait_id) is not None and tx.get(wait_id).demotion == 1.0:
+                tx.demote([wait_id], 0.5)
+            return result
+
+        return await real(tenant, altered)
+
+    wait_id = wait(filled.store.find_alias("local", ["agent"], "a1"))[0].id
+    monkeypatch.setattr(other.store, "transact", altering, raising=False)
+    with pytest.raises(Conflict, match="the memories of local differ"):
+        wait(migration(filled, other).run())
+
+
+def test_only_the_operator_moves_a_store(filled: Subject, target: tuple[Subject, Any]) -> None:
+    for who in (Principal("w", role="writer"), Principal("a", tenant="other"), Principal("b", agents=("x",))):
+        with pytest.raises(Forbidden):
+            migration(filled, target[0], who)
+
+
+def test_progress_ends_at_its_total(filled: Subject, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    told: list[tuple[int, int]] = []
+    wait(migration(filled, other).run(lambda done, total: told.append((done, total))))
+    assert told[-1][0] == told[-1][1] > 0
+    assert [done for done, _ in told] == sorted(done for done, _ in told)

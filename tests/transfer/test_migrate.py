@@ -1,0 +1,67 @@
+"""From one URL to another: what is said before, what is copied, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace.testing.subject import FakeClock
+from commonplace.transfer.migrate import StoreMove, shown_url, store_url
+from commonplace.wire.errors import Fault, NotFound, ValidationError
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://alice:secret@db.example/memories", "postgresql://alice@db.example/memories"),
+        ("postgresql://alice:p@ss@db.example/memories", "postgresql://alice@db.example/memories"),
+        ("sqlite:///data/commonplace.db", "sqlite:///data/commonplace.db"),
+    ],
+)
+def test_no_password_is_shown(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+
+
+def test_a_folder_is_the_store_in_it(tmp_path: Path) -> None:
+    assert store_url(str(tmp_path)) == f"sqlite://{tmp_path}/commonplace.db"
+    assert store_url("memory://") == "memory://"
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="there is no store at"):
+        StoreMove(str(tmp_path / "nowhere"), str(tmp_path / "there"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_both_ends_the_same(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="name the same store"):
+        StoreMove(str(tmp_path), f"sqlite://{tmp_path}/commonplace.db")
+
+
+def test_a_scheme_that_nobody_offers(tmp_path: Path, empty_store: Path) -> None:
+    async def work() -> None:
+        move = StoreMove(str(empty_store), "abacus://x", clock=FakeClock())
+        try:
+            await move.report()
+        finally:
+            await move.close()
+
+    with pytest.raises(Fault, match="there is no store for abacus://"):
+        asyncio.run(work())
+
+
+def test_what_will_be_kept_is_said_before_anything_is_made(tmp_path: Path, empty_store: Path) -> None:
+    async def work() -> Any:
+        move = StoreMove(str(empty_store), str(tmp_path / "there"), clock=FakeClock())
+        try:
+            return await move.report()
+        finally:
+            await move.close()
+
+    report = asyncio.run(work())
+    assert {row["kept"] for row in report.fidelity} >= {"the same", "not carried"}
+    assert all(row["what"] for row in report.fidelity)
+    assert not (tmp_path / "there").exists()
