@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from conftest import Requests
+from chromium import Requests
 from hostile_texts import EVERYTHING, HOSTILE, MARK
 from playwright.sync_api import Browser
 from server_process import ServerProcess, run_server
@@ -100,7 +100,6 @@ def test_nothing_runs_and_nothing_is_loaded(browser: Browser, hostile: tuple[Ser
         assert page.locator(strange).count() == 0, path
         assert page.locator("a[href^='javascript:']").count() == 0, path
         assert page.evaluate("document.scripts.length") == 2, path
-        assert "49" not in (page.locator("main").inner_text() if "{{ 7" in page.content() else ""), path
     context.close()
     assert watched.elsewhere(server) == []
     blocked = [line for line in watched.console if "Content Security Policy" in line]

@@ -155,7 +155,7 @@ def test_health_tells_what_there_is_and_what_waits(visitor: Visitor) -> None:
     assert "Embedder hashing" in said
     assert re.search(r"Reviews \d", said)
     assert "<polyline points=" in page.body.decode()
-    assert "page_inbox" in said
+    assert "page_health" in text_of(visitor.get("/ui/health"))
 
 
 def test_a_rule_is_tried_kept_and_replaced(visitor: Visitor) -> None:

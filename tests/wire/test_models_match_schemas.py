@@ -146,17 +146,33 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "memorywire/operations/audit.response": {"entries": []},
     "memorywire/operations/audit.proof": {"entry": 1},
     "memorywire/operations/audit.proof.response": {
-        "entry": 1, "size": 1, "leaf_hash": _HASH, "path": [], "root": _HASH
+        "entry": 1,
+        "size": 1,
+        "leaf_hash": _HASH,
+        "path": [],
+        "root": _HASH,
     },
     "memorywire/operations/audit.consistency": {"from": 0},
     "memorywire/operations/audit.consistency.response": {
-        "from": 0, "to": 1, "from_root": _HASH, "to_root": _HASH, "path": []
+        "from": 0,
+        "to": 1,
+        "from_root": _HASH,
+        "to_root": _HASH,
+        "path": [],
     },
     "memorywire/operations/audit.head.response": {
-        "tenant": "t", "size": 0, "root": _HASH, "at": 0, "key_id": "k", "signature": "s"
+        "tenant": "t",
+        "size": 0,
+        "root": _HASH,
+        "at": 0,
+        "key_id": "k",
+        "signature": "s",
     },
     "memorywire/operations/audit.key.response": {
-        "key_id": "k", "public_key": "p", "algorithm": "ed25519", "retired": []
+        "key_id": "k",
+        "public_key": "p",
+        "algorithm": "ed25519",
+        "retired": [],
     },
     "memorywire/operations/audit.verify.response": {"ok": True, "entries": 0, "head": ""},
     "memorywire/operations/health.response": {"status": "ok", "version": "1", "store": "sqlite", "capabilities": []},

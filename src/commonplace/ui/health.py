@@ -13,7 +13,7 @@ _WIDTH, _HEIGHT, _MINUTES = 120, 24, 60
 
 async def show_health(call: PageRequest) -> Answer:
     engine = call.engine
-    found = await engine.upkeep.status(call.who)
+    found = await engine.upkeep.status(call.who, count_reviews=False)
     latencies = call.latencies()
     now = engine.clock()
     lines: list[dict[str, Any]] = [

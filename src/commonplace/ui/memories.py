@@ -37,13 +37,13 @@ async def show_memories(call: PageRequest) -> Answer:
         "names": names, "agent": chosen, "q": text, "types": MEMORY_TYPES, "kind_of": query.get("type", ""),
         "tag": query.get("tag", ""), "since": query.get("since", ""), "until": query.get("until", ""),
         "hits": [], "days": [], "following": None, "note": None, "months": [],
-        "forgotten": query.get("forgotten", ""), "of_agent": query.get("of", ""), "empty_store": not names,
+        "forgotten": query.get("forgotten", ""), "of_agent": query.get("of", ""), "empty_store": not agents,
     }  # fmt: skip
-    if names and text:
+    if agents and text:
         asked = Query(agents, text, k=FOUND, where=where, explain=True)
         found = await call.engine.recall(call.who, asked)
         values |= {"hits": [_explained(hit) for hit in found.hits], "note": found.note, "took": found.latency_ms}
-    elif names:
+    elif agents:
         cursor = query.get("cursor") or None
         page = await call.engine.list(call.who, agents, where, limit=PAGE, cursor=cursor)
         kept = {name: query.get(name) for name in ("agent", "type", "tag", "since", "until")}
