@@ -80,6 +80,11 @@ bench-quality: tools
 try-install: tools
 	@$(BIN)/python tests/packaging/install_check.py
 
+# What a rogue store can do to an answer that several stores give; writes bench/results/adversarial.json and docs/adversarial.svg.
+.PHONY: bench-adversarial
+bench-adversarial: setup
+	@$(BIN)/python -m bench.adversarial
+
 # Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
 .PHONY: bench-peers
 bench-peers: setup

@@ -112,8 +112,12 @@ class BlockingMemory:
     audit_consistency = blocking(MemoryInterface.audit_consistency)
     audit_key = blocking(MemoryInterface.audit_key)
 
+    recover = blocking(MemoryInterface.recover)
+
     status = blocking(MemoryInterface.status)
     health = blocking(MemoryInterface.health)
+    stores = blocking(MemoryInterface.stores)
+    resync = blocking(MemoryInterface.resync)
     flush = blocking(MemoryInterface.flush)
     doctor = blocking(MemoryInterface.doctor)
     backup = blocking(MemoryInterface.backup)

@@ -87,6 +87,15 @@ class LifecycleConfig:
 
 
 @dataclass(slots=True, frozen=True)
+class RoutingConfig:
+    """The table [routing]: what goes to the stores beside the first."""
+
+    write: str = "fan_out"  # to all of them; or "primary_only"
+    recall: str = "fan_out"  # asks all of them; or "primary_only"
+    timeout: int = 2  # seconds that one of them may take for one operation
+
+
+@dataclass(slots=True, frozen=True)
 class AuditConfig:
     """The table [audit]: where the ledger is written down a second time."""
 
@@ -95,6 +104,7 @@ class AuditConfig:
 
 
 _TABLES: dict[str, type[Any]] = {
+    "routing": RoutingConfig,
     "redaction": RedactionConfig,
     "mrp": MrpConfig,
     "governance": GovernanceConfig,
@@ -106,6 +116,7 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
     "mrp": {"decline": ("none", "strangers", "all")},
     "governance": {"rejected": ("keep", "erase")},
+    "routing": {"write": ("fan_out", "primary_only"), "recall": ("fan_out", "primary_only")},
 }
 
 
@@ -119,6 +130,7 @@ class Config:
     embedder: str = "encoder"
     judge: str = "auto"  # says whether a memory answers a question; "none" turns it off
     store: str | None = None  # a URL; None is the embedded store in `data`
+    stores: tuple[str, ...] = ()  # URLs, the first of which is that store and the others have copies
     index_mb: int = 512  # of memory for what each process keeps of its indexes
     host: str = "127.0.0.1"
     port: int = 8420
@@ -137,6 +149,7 @@ class Config:
     policy: tuple[dict[str, Any], ...] = ()  # the rules of [[policy]]; the engine reads them
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    routing: RoutingConfig = field(default_factory=RoutingConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
 
     def review_url(self, server: str = "") -> str:
@@ -148,6 +161,10 @@ class Config:
     @property
     def store_url(self) -> str:
         return self.store or f"sqlite://{(self.data / DATABASE).absolute()}"
+
+    @property
+    def replica_urls(self) -> tuple[str, ...]:
+        return self.stores[1:]
 
 
 _DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in ("data", "policy", *_TABLES)}
@@ -161,11 +178,15 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     settings: dict[str, Any] = _file(folder / "commonplace.toml")
     settings |= {k: v for k in _DEFAULTS if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
     settings |= {k: v for k, v in flags.items() if v is not None}
+    if flags.get("store") is not None and flags.get("stores") is None:
+        settings.pop("stores", None)  # whoever names one store means that one
     for name in _DEFAULTS.keys() & settings.keys():
         settings[name] = _typed(name, _DEFAULTS[name], settings[name])
     for name in _TABLES:
         settings[name] = _table(name, settings.get(name, {}))
     settings["policy"] = _rules(settings.get("policy", ()))
+    if settings.get("stores"):
+        settings["store"] = settings["stores"][0]
     if settings.get("traces", "") not in ("", "otlp"):
         raise ValidationError(f"traces must be otlp or nothing, not {settings['traces']!r}", field="traces")
     return Config(folder, **settings)
@@ -217,7 +238,8 @@ def _typed(name: str, default: Any, value: Any) -> Any:
 
 
 def _names(name: str, value: Any) -> tuple[str, ...]:
-    listed = value.split(",") if isinstance(value, str) else value
+    # URLs may hold commas, and no spaces.
+    listed = value.split(None if name == "stores" else ",") if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)) or not all(isinstance(each, str) for each in listed):
         raise ValidationError(f"{name} must be a list of names, not {value!r:.80}", field=name)
     return tuple(stripped for each in listed if (stripped := each.strip()))

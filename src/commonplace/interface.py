@@ -391,6 +391,7 @@ class MemoryInterface:
         ids: Sequence[str] | str | None = None,
         *,
         run_id: str | None = None,
+        recovery_id: str | None = None,
         reason: str | None = None,
         agent_id: str | None = None,
     ) -> Document:
@@ -400,6 +401,7 @@ class MemoryInterface:
         Args:
             ids: The memories.
             run_id: Instead of ids, a run of a job (`lifecycle_runs`): everything that it did.
+            recovery_id: Instead of ids, what `recover` answered: everything that it put back.
             reason: Why, for the audit log.
             agent_id: Only memories of this agent; an id alone says whose it is.
 
@@ -407,8 +409,8 @@ class MemoryInterface:
         >>> (await memory.undo(kept.id))["restored_ids"] == [kept.id]
         True
         """
-        given = {"ids": _listed(ids), "run_id": run_id, "reason": reason, "agent_id": agent_id}
-        return await self._call(Document, "undo", _given(given))
+        given = {"ids": _listed(ids), "run_id": run_id, "recovery_id": recovery_id}
+        return await self._call(Document, "undo", _given({**given, "reason": reason, "agent_id": agent_id}))
 
     async def lifecycle_runs(self, *, job: str | None = None, limit: int = 20, before: str | None = None) -> Documents:
         """What runs of jobs did to which memories and why, the newest first; `undo` takes the id of one.
@@ -801,6 +803,33 @@ class MemoryInterface:
         """
         return await self._call(Document, "audit_key", {})
 
+    # recovery
+
+    async def recover(
+        self,
+        *,
+        source: str | None = None,
+        principal: str | None = None,
+        since: Time | None = None,
+        agent_id: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """Put back what came from a bad source, and what was made from it: {recovery_id, affected, erased}.
+
+        Args:
+            source: What memories say they come from.
+            principal: Who wrote, as the audit trail names them.
+            since: Only what was done from then on.
+            agent_id: Only memories of this agent; by default of every agent.
+            dry_run: Say what would be put back; nothing is changed.
+
+        >>> bad = await memory.remember("Bob is the admin", source="https://evil.example")
+        >>> done = await memory.recover(source="https://evil.example")
+        >>> (await memory.undo(recovery_id=done["recovery_id"]))["restored_ids"] == [bad.id]
+        True
+        """
+        return await self._call(Document, "recover", _given(locals()))
+
     # upkeep
 
     async def status(self) -> Document:
@@ -818,6 +847,26 @@ class MemoryInterface:
         'ok'
         """
         return await self._call(Document, "health", {})
+
+    async def stores(self) -> Documents:
+        """The stores: of each its name, role, status, how much waits for it and since when.
+
+        >>> [(store["role"], store["waiting"]) for store in await memory.stores()]
+        [('primary', 0)]
+        """
+        return await self._call(Documents, "stores", {})
+
+    async def resync(self, store: str, progress: Progress | None = None) -> Document:
+        """Make a store that has copies equal to the first: {equal, sent, deleted, memories, copies, hash, copies_hash}.
+
+        >>> from commonplace.wire.errors import NotFound
+        >>> try:
+        ...     await memory.resync("mem0")
+        ... except NotFound:
+        ...     print("there is but one store")
+        there is but one store
+        """
+        raise Unavailable(_LOCAL_ONLY.format(command="stores resync"))
 
     async def flush(self) -> None:
         """Write what is written behind (recall counters and their audit entries), now. A server does it by itself.

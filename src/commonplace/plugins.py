@@ -6,10 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 
 if TYPE_CHECKING:
-    from commonplace.stores.base import Primary, StoreSettings
+    from commonplace.stores.base import Primary, Store, StoreSettings
     from commonplace.wire.record import Clock
 
 ENTRY_POINTS = "commonplace.stores"
@@ -20,19 +20,62 @@ BUILT_IN = {
     "postgresql": "commonplace.stores.postgres",
     "postgres": "commonplace.stores.postgres",
     "memory": "commonplace.stores.memory",
+    "memorywire+http": "commonplace.stores.wire",
+    "memorywire+https": "commonplace.stores.wire",
+    "mem0": "commonplace.stores.mem0",
 }
+#: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
+_NEEDS = {"sqlite-vec": ("sqlite_vec", "sqlite-vec", "sqlite-vec"), "mem0": ("mem0", "mem0ai", "mem0")}
 
 
 def open_store(url: str, clock: Clock, settings: StoreSettings | None = None) -> Primary:
-    """The store a URL names, by its backend's `open_url(url, clock, settings)`; `settings` may be left out there."""
+    """The primary a URL names, by its backend's `open_url(url, clock, settings)`; `settings` may be left out there."""
+    from commonplace.stores.base import Primary
+
+    store = opener(url)(url, clock, settings)
+    if not isinstance(store, Primary):
+        scheme = url.partition("://")[0]
+        raise ValidationError(
+            f"{scheme}:// keeps copies and cannot be the first store; put one such as sqlite://./memories.db before it",
+            field="stores",
+        )
+    return store
+
+
+def open_replica(url: str, clock: Clock, settings: StoreSettings | None = None) -> Store:
+    """The store a URL names, to keep copies of another's memories."""
+    from commonplace.stores.base import Primary
+    from commonplace.stores.copies import PrimaryCopy
+
+    store = opener(url)(url, clock, settings)
+    return PrimaryCopy(store) if isinstance(store, Primary) else cast("Store", store)
+
+
+def opener(url: str) -> Callable[..., object]:
+    """What opens such a URL; raises where there is no such backend, or a package that it needs is missing. Nothing is
+    opened, nor anything imported that takes long."""
     scheme, separator, _ = url.partition("://")
     if not separator:
         raise ValidationError(f"{url!r} is not a store URL; write for example sqlite://./memories.db", field="store")
     if scheme in BUILT_IN:
-        return cast("Primary", import_module(BUILT_IN[scheme]).open_url(url, clock, settings))
-    opener = _installed(scheme)
-    given = (url, clock, settings) if _takes_settings(opener) else (url, clock)
-    return cast("Primary", opener(*given))
+        if scheme in _NEEDS:
+            _require(scheme, *_NEEDS[scheme])
+        return lambda *given: import_module(BUILT_IN[scheme]).open_url(*given)
+    found = _installed(scheme)
+    return lambda url, clock, settings: found(*((url, clock, settings) if _takes_settings(found) else (url, clock)))
+
+
+def _require(scheme: str, module: str, package: str, extra: str) -> None:
+    from importlib.util import find_spec
+
+    try:
+        there = find_spec(module) is not None
+    except (ImportError, ValueError):
+        there = False
+    if not there:
+        raise OperatorActionRequired(
+            f"{scheme}:// needs the package {package}", hint=f"pip install 'commonplace-memory[{extra}]'"
+        )
 
 
 def _takes_settings(opener: Callable[..., object]) -> bool:

@@ -57,11 +57,13 @@ _ROUTES = {
     "audit_consistency": "GET audit/consistency",
     "audit_key": "GET audit/key",
     "status": "GET status",
+    "stores": "GET stores",
     "health": "GET health",
 }
 #: The field of an answer that holds the list a method gives.
 _LISTS = {"preview_forget": "memories", "preview_expire": "memories", "history": "versions", "reviews": "reviews",
-          "decide_many": "results", "learned_policies": "learned", "lifecycle_runs": "runs"}  # fmt: skip
+          "decide_many": "results", "learned_policies": "learned", "lifecycle_runs": "runs",
+          "stores": "stores"}  # fmt: skip
 _DECIDED_TWICE = ("approved", "reviewer", "reviewed_at", "reason", "identity")  # also under `decision`
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
 
@@ -14,14 +15,20 @@ from commonplace.blocking import BlockingMemory, blocking
 from commonplace.dialects.memorywire import Memorywire, dispatch
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder, open_recorded
-from commonplace.engine import Engine, GovernanceClient, Progress, Settings
+from commonplace.engine import Attachment, Engine, GovernanceClient, Progress, Settings
 from commonplace.interface import Document, Documents, MemoryInterface, T
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
+from commonplace.stores.foreign import ForeignStore
+from commonplace.stores.urls import StoreUrl, parse_store_url
 from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import DecideRequest, EditReviewRequest, RememberResponse
 from commonplace.wire.record import CAPABILITIES, Clock, Principal, system_clock
 from commonplace.wire.validate import parse
+
+#: That a program waits for stores beside the first to open; a server goes on without them.
+_OPENING_SECONDS = 30.0
 
 
 async def open_engine(
@@ -31,14 +38,21 @@ async def open_engine(
     embedder: Embedder | None = None,
     clock: Clock = system_clock,
     settings: Settings | None = None,
+    others: Sequence[MemoryStore] = (),
 ) -> Engine:
-    """The engine for a configuration. A store that already has vectors keeps the embedder that made them."""
+    """The engine for a configuration; `others` are stores of a program's own to have copies, too. A store that already
+    has vectors keeps the embedder that made them."""
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
     settings.lifecycle, settings.audit = config.lifecycle, config.audit
     settings.governance, settings.policy = config.governance, config.policy
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
-    primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb))
+    settings.routing = config.routing
+    # First: a URL that is wrong opens nothing.
+    copies = [*map(parse_store_url, config.replica_urls)]
+    for copy in copies:
+        plugins.opener(copy.url)
+    primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb, config.data))
     try:
         wanted = embedder or open_embedder(config.embedder)
         recorded = await primary.embedder()
@@ -53,7 +67,9 @@ async def open_engine(
                         f"`commonplace reindex` changes to {wanted.name}"
                     ),
                 )
-        engine = await Engine.open(primary, chosen, clock=clock, settings=settings)
+        own = StoreSettings(config.index_mb, config.data, chosen.embed if chosen else None, config.routing.timeout)
+        replicas = attachments(primary.name, copies, others, clock, own)
+        engine = await Engine.open(primary, chosen, clock=clock, settings=settings, replicas=replicas)
         engine.embedder_note = note
         engine.use_judge(lambda: open_judge(config.judge).judge)
         return engine
@@ -62,12 +78,38 @@ async def open_engine(
         raise
 
 
+def attachments(
+    taken: str, urls: Sequence[StoreUrl], objects: Sequence[MemoryStore], clock: Clock, settings: StoreSettings
+) -> list[Attachment]:
+    """The stores beside the primary, each under a name of its own."""
+    names = {taken}
+    made = []
+    for url in urls:
+        given = replace(settings, timeout=url.timeout or settings.timeout)
+        name = _unused(url.name or url.url.partition("://")[0].partition("+")[0], names)
+        opened = functools.partial(plugins.open_replica, url.url, clock, given)
+        made.append(Attachment(name, opened, given.timeout, url.weight, url.types, url.shown))
+    for store in objects:
+        name = _unused(str(getattr(store, "name", None) or type(store).__name__.lower()), names)
+        made.append(Attachment(name, functools.partial(ForeignStore, store, name), settings.timeout))
+    return made
+
+
+def _unused(name: str, names: set[str]) -> str:
+    number, free = 2, name
+    while free in names:
+        free, number = f"{name}-{number}", number + 1
+    names.add(free)
+    return free
+
+
 class Memory(MemoryInterface):
     """One agent's memory. Opens its store at the first call; close it, or use `async with`.
 
     Args:
         agent_id: Whose memory; `COMMONPLACE_AGENT` or `default` where nothing is said.
-        stores: One store URL, such as sqlite://./memories.db; by default the store in the data directory.
+        stores: Store URLs, such as sqlite://./memories.db; by default the store in the data directory. The first is
+            authoritative; those after it, URLs or objects that are a `MemoryStore`, have copies and are asked, too.
         data: The data directory; `COMMONPLACE_DATA` or the platform's own where nothing is said.
         embedder: An embedder or its name; "none" leaves recall to keywords.
         principal: Who asks, where not everything may be read and written.
@@ -84,7 +126,7 @@ class Memory(MemoryInterface):
         self,
         agent_id: str | None = None,
         *,
-        stores: Sequence[str] | None = None,
+        stores: Sequence[str | MemoryStore] | None = None,
         data: str | Path | None = None,
         embedder: str | Embedder | None = None,
         principal: Principal | None = None,
@@ -92,16 +134,10 @@ class Memory(MemoryInterface):
         governance: GovernanceClient | None = None,
         server_url: str | None = None,
     ) -> None:
-        if stores is not None and len(stores) != 1:
-            raise ValidationError(
-                "stores must name exactly one store URL, such as sqlite://./memories.db", field="stores"
-            )
+        urls, self._others = _stores(stores)
         self._embedder = None if isinstance(embedder, str) else embedder
         self.config = configuration.load(
-            data=data,
-            agent=agent_id,
-            embedder=embedder if isinstance(embedder, str) else None,
-            store=stores[0] if stores else None,
+            data=data, agent=agent_id, embedder=embedder if isinstance(embedder, str) else None, stores=urls or None
         )
         self.agent_id = self.config.agent
         self._who = principal or Principal()
@@ -121,8 +157,13 @@ class Memory(MemoryInterface):
             async with self._opening:
                 if self._engine is None:
                     self._engine = await open_engine(
-                        self.config, embedder=self._embedder, clock=self._clock, settings=self._settings
+                        self.config,
+                        embedder=self._embedder,
+                        clock=self._clock,
+                        settings=self._settings,
+                        others=self._others,
                     )
+                    await self._engine.stores.wait_until_open(_OPENING_SECONDS)
         return self._engine
 
     async def _call(self, answer: type[T], operation: str, request: Document) -> T:
@@ -172,6 +213,9 @@ class Memory(MemoryInterface):
             raise ValidationError("reindex needs an embedder; name one, such as --embedder encoder", field="embedder")
         return await (await self.engine()).upkeep.reindex(self._who, chosen, progress)
 
+    async def resync(self, store: str, progress: Progress | None = None) -> Document:
+        return await (await self.engine()).stores.resync(self._who, store, progress)
+
     async def health(self) -> Document:
         return await (await self.engine()).health()
 
@@ -192,6 +236,23 @@ class Memory(MemoryInterface):
         await self.close()
 
 
+def _stores(given: Sequence[str | MemoryStore] | None) -> tuple[tuple[str, ...], list[MemoryStore]]:
+    """URLs and objects; the first is a URL, because only a store of ours can be authoritative."""
+    if given is None:
+        return (), []
+    urls = tuple(each for each in given if isinstance(each, str))
+    others = [each for each in given if not isinstance(each, str)]
+    if isinstance(given, str) or not given or not isinstance(given[0], str):
+        raise ValidationError("stores is a list that begins with a URL, such as sqlite://./memories.db", field="stores")
+    for other in others:
+        if not isinstance(other, MemoryStore):
+            raise ValidationError(
+                f"{type(other).__name__} is no MemoryStore: it needs remember, recall, forget, merge, expire, health "
+                "and capabilities", field="stores",
+            )  # fmt: skip
+    return urls, others
+
+
 class SyncMemory(BlockingMemory):
     """`Memory` without async: the same parameters and methods, each waiting for its answer. Safe to share between
     threads.
@@ -204,7 +265,7 @@ class SyncMemory(BlockingMemory):
         self,
         agent_id: str | None = None,
         *,
-        stores: Sequence[str] | None = None,
+        stores: Sequence[str | MemoryStore] | None = None,
         data: str | Path | None = None,
         embedder: str | Embedder | None = None,
         principal: Principal | None = None,

@@ -39,7 +39,7 @@ Cli = Callable[..., Result]
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh data directory, and no setting of whoever runs the tests."""
     folder = tmp_path / "data"
-    for name in ("AGENT", "STORE", "DEBUG", "INDEX_MB"):
+    for name in ("AGENT", "STORE", "STORES", "DEBUG", "INDEX_MB"):
         monkeypatch.delenv(f"COMMONPLACE_{name}", raising=False)
     monkeypatch.setenv("COMMONPLACE_DATA", str(folder))
     monkeypatch.setenv("COMMONPLACE_EMBEDDER", "none")

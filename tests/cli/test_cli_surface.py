@@ -112,7 +112,7 @@ def test_completion_script(shell: str, data: Path) -> None:
 
 def test_completion_answers(data: Path) -> None:
     ran = _run(data=data, _COMMONPLACE_COMPLETE="complete_bash", COMP_WORDS="commonplace re", COMP_CWORD="1")
-    assert set(ran.stdout.split()) == {"remember", "recall", "review", "reindex", "restore"}
+    assert set(ran.stdout.split()) == {"remember", "recall", "review", "recover", "reindex", "restore"}
     words = "commonplace remember --type e"
     ran = _run(data=data, _COMMONPLACE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
     assert set(ran.stdout.split()) == {"episodic", "emotional"}

@@ -123,6 +123,7 @@ ATTEMPTS: dict[str, Make] = {
     "audit_proof": lambda own, agent, at: Attempt(query={"entry": 1}),
     "audit_consistency": lambda own, agent, at: Attempt(query={"from": 1}),
     "audit_key": lambda own, agent, at: Attempt(),
+    "recover": lambda own, agent, at: Attempt(body={"source": at.word, "agent_id": agent, "dry_run": True}),
     "health": lambda own, agent, at: Attempt(),
     "status": lambda own, agent, at: Attempt(),
     "lifecycle": lambda own, agent, at: Attempt(),

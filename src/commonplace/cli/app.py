@@ -22,10 +22,21 @@ _HEADINGS = {
     "Single memories": ("get", "list", "history", "update", "procedure"),
     "Forget, merge, expire": ("forget", "merge", "expire", "undo"),
     "Knowledge graph": ("kg",),
-    "Governance": ("review", "policy", "audit", "token"),
+    "Governance": ("review", "policy", "audit", "recover", "token"),
     "Other agents": ("ask", "mrp", "trust", "identity"),
-    "The data": ("status", "doctor", "backup", "restore", "compact", "reindex", "lifecycle", "palace", "model"),
-    "Moving": ("export", "import", "migrate"),
+    "The data": (
+        "status",
+        "doctor",
+        "backup",
+        "restore",
+        "compact",
+        "reindex",
+        "lifecycle",
+        "palace",
+        "model",
+        "stores",
+    ),
+    "Moving": ("export", "import", "migrate", "capture"),
 }
 #: Each command, which is a module of this package, with its heading, in the order of the help.
 COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}

@@ -110,9 +110,10 @@ def head(run: Session) -> Answer:
 
 @commands.add("export")
 def export(run: Session, file: Annotated[Path, argument("FILE", "What it is appended to.")]) -> Answer:
-    """Append to a file what it lacks of the ledger's headers, and a signed head; nothing of any memory.
+    """Append to a file what it lacks of the ledger's headers, and a signed head.
 
-    Servers do it by themselves into the folder that `export` under [audit] in commonplace.toml names.
+    Nothing of any memory is in it. Servers do it by themselves into the folder that `export` under [audit] in
+    commonplace.toml names.
 
     \b
     Example:

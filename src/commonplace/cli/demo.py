@@ -57,6 +57,7 @@ def demo(
     before = dict(os.environ)
     os.environ |= {"COMMONPLACE_DATA": str(folder), "COMMONPLACE_AGENT": tour.agent}
     os.environ.pop("COMMONPLACE_STORE", None)
+    os.environ.pop("COMMONPLACE_STORES", None)
     try:
         _walk(tour)
     finally:

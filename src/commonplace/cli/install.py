@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import typer
 
 from commonplace.cli import MISTAKE
-from commonplace.cli.support import clients
+from commonplace.cli.support import clients, hooks
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
@@ -47,6 +47,9 @@ def install(
     token_env: Annotated[
         str | None, option("--token-env NAME", "With --url: the variable that holds the server's token.")
     ] = None,
+    with_hooks: Annotated[
+        bool, option("--hooks", "Of Claude Code: hooks that recall at the start of a session and capture at its end.")
+    ] = False,
 ) -> Answer | None:
     """Connect an MCP client, such as Claude Code, Cursor or VS Code, to this memory.
 
@@ -60,6 +63,7 @@ def install(
       commonplace install --client cursor --print
       commonplace install --client cursor --url http://127.0.0.1:8420/mcp --token-env COMMONPLACE_TOKEN
       commonplace install --client cursor --remove
+      commonplace install --client claude-code --hooks
     """
     if client is None:
         return _list_clients()
@@ -74,6 +78,8 @@ def install(
     if scope not in ("user", "project"):
         raise ValidationError(f"scope must be user or project, not {scope!r}", field="scope")
     _check(name, url, token_env, only_print=only_print, remove=remove)
+    if with_hooks:
+        return _install_hooks(run, client, "project" if scope == "project" else "user", only_print, remove, yes)
     path = _settings_path(chosen, "project" if scope == "project" else "user")
     # Settings of a project are shared: where this machine has the program is nothing to others.
     command = "commonplace" if scope == "project" else clients.executable()
@@ -88,6 +94,37 @@ def install(
             return None
     _warn(server, scope)
     return None
+
+
+def _install_hooks(
+    run: Session, client: str, scope: clients.Scope, only_print: bool, remove: bool, yes: bool
+) -> Answer | None:
+    if client != "claude-code":
+        raise ValidationError("--hooks are of claude-code; other clients have none that are known here", field="hooks")
+    program = "commonplace" if scope == "project" else clients.executable()
+    data = str(run.data.absolute()) if run.data else None
+    command = hooks.command(program, run.agent, data)
+    if only_print:
+        text = hooks.with_hooks("", command, Path())
+        return Answer({"client": client, "snippet": text}, lambda: print(text, end=""))
+    path = hooks.settings_path(scope, Path.home(), Path.cwd(), os.environ)
+    before = _read(path)
+    if not remove:
+        change = _Change(path, before, hooks.with_hooks(before, command, path))
+    else:
+        change = _hooks_removal(path, before)
+    _apply(run, change, "Claude Code", yes)
+    return None
+
+
+def _hooks_removal(path: Path, before: str) -> _Change:
+    copies = _copies(path.resolve())
+    for copy in reversed(copies):
+        if hooks.made_from(before, original := _read(copy), path):
+            return _Change(path, before, original, [copy])
+    if hooks.made_from(before, "", path):
+        return _Change(path, before, None, copies)
+    return _Change(path, before, hooks.without_hooks(before, path))
 
 
 def _check(name: str, url: str | None, token_env: str | None, *, only_print: bool, remove: bool) -> None:

@@ -11,7 +11,7 @@ from commonplace.cli.support.progress import ProgressBar
 
 _WORDS = {
     "memory": "memory", "version": "version", "statement": "statement", "record": "record",
-    "ledger entry": "entry of the ledger",
+    "ledger entry": "ledger entry",
 }  # fmt: skip
 
 commands = Commands()

@@ -31,7 +31,9 @@ def serve(
     as_json: Json = False,
     data: Data = None,
     agent: Agent = None,
-    store: Annotated[list[str] | None, option("--store URL", "The store, instead of the one in --data.")] = None,
+    store: Annotated[
+        list[str] | None, option("--store URL", "The store, instead of the one in --data; more of them have copies.")
+    ] = None,
     token_required: Annotated[bool, option("--token-required", "Ask for a token even on this machine.")] = False,
     max_body: Annotated[int | None, option("--max-body BYTES", "The largest request body [4 MiB].")] = None,
     allow_host: Annotated[
@@ -51,13 +53,11 @@ def serve(
     """
     if log_level not in _LEVELS:
         raise ValidationError(f"--log-level is one of {', '.join(_LEVELS)}, not {log_level!r}", field="log_level")
-    if store is not None and len(store) != 1:
-        raise ValidationError("give one --store", field="store")
     # Two threads of linear algebra on a small machine fight with the server's own.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from commonplace import config as configuration
 
-    flags: dict[str, Any] = {"host": host, "port": port, "max_body": max_body, "store": store[0] if store else None}
+    flags: dict[str, Any] = {"host": host, "port": port, "max_body": max_body, "stores": store or None}
     flags |= {"token_required": token_required or None, "allowed_hosts": allow_host or None}
     config = configuration.load(data=data, agent=agent, openwop_host=openwop_host or None, **flags)
     from commonplace.serve.server import run

@@ -13,9 +13,12 @@ from commonplace.engine.governance.client import (
 )
 from commonplace.engine.governance.decisions import Decision as Decision, ReviewOutcome as ReviewOutcome
 from commonplace.engine.governance.staging import draft_document as draft_document
+from commonplace.engine.governance.taint import BadSource as BadSource
 from commonplace.engine.graph.graph import AssertResult as AssertResult
 from commonplace.engine.memory.read import tagged as tagged
 from commonplace.engine.memory.write import IMPORTED as IMPORTED, MAX_BATCH as MAX_BATCH
+from commonplace.engine.outbox.deliveries import DeliveryReport as DeliveryReport
+from commonplace.engine.outbox.replicas import Attachment as Attachment
 from commonplace.engine.palaces.palace_recall import (
     PalaceRecall as PalaceRecall,
     effective_importance as effective_importance,
@@ -44,7 +47,7 @@ from commonplace.engine.runs.refs import MemoryScope as MemoryScope
 from commonplace.engine.runs.run_notes import RunNote as RunNote
 from commonplace.engine.runs.runs import BACKENDS as BACKENDS, Run as Run, check_secrets as check_secrets
 from commonplace.engine.tokens import Token as Token, authenticate as authenticate
-from commonplace.engine.transfer.imports import Outcome as Outcome
+from commonplace.engine.transfer.imports import Outcome as Outcome, says_the_same as says_the_same
 from commonplace.engine.transfer.migration import Migration as Migration, plan_tenants as plan_tenants
 from commonplace.engine.types import (
     BatchItem as BatchItem,

@@ -13,13 +13,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from commonplace.config import AuditConfig, GovernanceConfig, LifecycleConfig, MrpConfig, RedactionConfig
+from commonplace.config import AuditConfig, GovernanceConfig, LifecycleConfig, MrpConfig, RedactionConfig, RoutingConfig
 from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.governance.policies import Policies
 from commonplace.engine.memory.passages import indexed_text, passages
+from commonplace.engine.outbox.outbox import Outbox
+from commonplace.engine.outbox.replicas import Attachment, Replicas
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.second_leg import SecondLeg
 from commonplace.judges.base import Judge
@@ -62,6 +64,7 @@ class Settings:
     governance: GovernanceConfig = field(default_factory=GovernanceConfig)
     governance_client: Any = None  # a GovernanceClient that is asked about everything that is staged
     policy: tuple[dict[str, Any], ...] = ()  # the operator's rules, which hold for every tenant
+    routing: RoutingConfig = field(default_factory=RoutingConfig)
     host_names: tuple[str, ...] = ()  # that lead to its server, besides its own
 
 
@@ -72,10 +75,18 @@ def check_agent_name(agent_id: str) -> None:
 
 
 class Core:
-    def __init__(self, primary: Primary, clock: Clock = system_clock, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        primary: Primary,
+        clock: Clock = system_clock,
+        settings: Settings | None = None,
+        replicas: Sequence[Attachment] = (),
+    ) -> None:
         self.primary = primary
         self.clock = clock
         self.settings = settings or Settings()
+        routing = self.settings.routing
+        self.outbox = Outbox(self, Replicas(replicas, clock), writes=routing.write == "fan_out")
         self.redactor = Redactor(self.settings.redaction, self.settings.folder)
         self.policies = Policies(primary, self.settings.policy, lambda: self.settings.governance.auto_allow_after)
         self.embedding: CachedEmbedder | None = None
@@ -288,6 +299,8 @@ class Core:
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         self.writing += 1
         try:
+            if self.outbox:
+                return await self.outbox.transact(tenant, work)
             return await self.primary.transact(tenant, work)
         finally:
             self.writing -= 1

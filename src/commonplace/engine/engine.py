@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from commonplace.engine.governance import staging
 from commonplace.engine.governance.client import consult
 from commonplace.engine.governance.policies import ReviewRequired
 from commonplace.engine.governance.policy_admin import PolicyAdmin
+from commonplace.engine.governance.recovery import Recovery
 from commonplace.engine.governance.review_events import ReviewEvents
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.graph.graph import AssertResult, Graph
@@ -30,6 +32,9 @@ from commonplace.engine.lifecycle.retain_job import RetainJob
 from commonplace.engine.lifecycle.scheduler import Job, Lifecycle
 from commonplace.engine.memory import expire, forget, merge, read, undelete, undo, unmerge, upsert, write
 from commonplace.engine.memory.change import changed, check_update
+from commonplace.engine.outbox.deliveries import DeliveryReport
+from commonplace.engine.outbox.replicas import Attachment
+from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
 from commonplace.engine.procedures.procedures import Procedures
@@ -97,10 +102,12 @@ class Engine:
         self.procedures = Procedures(core, self.update)
         self.policies = PolicyAdmin(core)
         self.refs = Refs(core)
+        self.recovery = Recovery(core)
         self.reviews = Reviews(core)
         self.review_events = ReviewEvents(core)
         self.runs = Runs(core)
         self.run_notes = RunNotes(core)
+        self.stores = Stores(core)
         self.tokens = Tokens(core)
         lifecycle, exports = core.settings.lifecycle, core.settings.audit
         jobs: list[Job] = [
@@ -113,7 +120,7 @@ class Engine:
             folder = (core.settings.folder or Path()) / Path(exports.export).expanduser()
             jobs.append(AuditJob(core, self.ledger.heads, folder, exports.export_minutes * 60_000))
         self.lifecycle = Lifecycle(core, jobs, lifecycle.paused)
-        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs, self.reviews)
+        self.upkeep = Upkeep(core, self._recall_log, self.ledger, self.runs, self.reviews, self.stores)
 
     @classmethod
     async def open(
@@ -123,10 +130,12 @@ class Engine:
         *,
         clock: Clock = system_clock,
         settings: Settings | None = None,
+        replicas: Sequence[Attachment] = (),
     ) -> Engine:
-        core = Core(primary, clock, settings)
+        core = Core(primary, clock, settings, replicas)
         await core.use_embedder(embedder)
         await core.second.follow()
+        core.outbox.start()
         return cls(core)
 
     # what others may know of it
@@ -159,7 +168,8 @@ class Engine:
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return self._core.primary.capabilities
+        """Of all its stores together."""
+        return self._core.primary.capabilities.union(*(r.capabilities for r in self._core.outbox.replicas))
 
     @property
     def embedder(self) -> EmbedderInfo | None:
@@ -167,6 +177,10 @@ class Engine:
         return self._core.embedder_info
 
     # writing
+
+    def reporting(self) -> AbstractContextManager[DeliveryReport]:
+        """What the stores beside the primary did with what is changed within."""
+        return self._core.outbox.reporting()
 
     async def remember(
         self,
@@ -483,11 +497,11 @@ class Engine:
     async def health(self) -> dict[str, Any]:
         health = await self._core.primary.health()
         info = self._core.embedder_info
-        return {
-            **health,
-            "embedder": info.name if info else None,
-            **({"note": self._core.note} if self._core.note else {}),
-        }
+        failing = self.stores.failing()
+        if failing and health.get("status") == "ok":
+            health = {**health, "status": "degraded"}
+        note = "; ".join(filter(None, (self._core.note, *failing)))
+        return {**health, "embedder": info.name if info else None, **({"note": note} if note else {})}
 
     def log_recalls_at_once(self, at_once: bool) -> None:
         """Whether a recall's audit entry is written before its answer, or a moment after."""
@@ -508,4 +522,7 @@ class Engine:
                 if self._core.embedding is not None:
                     self._core.embedding.close()
             finally:
-                await self._core.primary.close()
+                try:
+                    await self._core.outbox.close()
+                finally:
+                    await self._core.primary.close()

@@ -98,6 +98,7 @@ class RecallResult:
     latency_ms: float
     note: str | None = None
     explain: dict[str, Any] | None = None
+    errors: dict[str, str] = field(default_factory=dict)  # by store, why it failed
 
 
 @dataclass(slots=True)

@@ -14,13 +14,14 @@ _FIELDS = {each.name: each for each in fields(Memory) if each.name not in _NOT_C
 _TEXTS = ("id", "tenant", "agent_id", "type", "content", "kind", "status")
 
 
-def to_document(memory: Memory, *, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Every field that is not as it is by default, but those of `without`."""
+def to_document(memory: Memory, *, without: frozenset[str] = frozenset(), defaults: bool = False) -> dict[str, Any]:
+    """Every field that is not as it is by default, but those of `without`; with `defaults` all that are not None, for
+    stores that filter by them."""
     document = {}
     for name, each in _FIELDS.items():
         value = getattr(memory, name)
         default = each.default_factory() if each.default_factory is not MISSING else each.default
-        if name not in without and (default is MISSING or value != default):
+        if name not in without and value is not None and (defaults or default is MISSING or value != default):
             document[name] = value
     return document
 

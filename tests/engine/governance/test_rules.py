@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from commonplace.engine.governance.rules import (
+    LATIN_LOOKALIKES,
     OPERATIONS,
     Proposal,
     findings,
     first_match,
+    matches,
     of_memory,
     of_triple,
     parse_rules,
@@ -202,3 +204,25 @@ def test_statements_are_covered_and_redacted_in_every_part() -> None:
     clean = redacted_triple(redact, found)
     assert (clean.subject, clean.predicate, clean.object) == ("Alice", "<REDACTED:it>", "<REDACTED:it>")
     assert clean.provenance == "<REDACTED:it>.txt"
+
+
+@pytest.mark.parametrize("text", ["her sаlаry", "her ѕаlаrу", "her sαlαry", "her ѕalary", "HER SАLАRY"])
+def test_letters_that_look_alike_are_no_way_around(text: str) -> None:
+    """Cyrillic, Greek and mixed spellings of a word that a rule is about; not what is really in another script."""
+    rule = {"name": "salaries", "when": {"content": "(?i)salary"}, "action": "reject"}
+    (parsed,) = parse_rules([rule], "rules")
+    assert matches(parsed, Proposal("remember", "p", "a", texts=(text,)))
+    assert redacted_text(parsed, text) == "<REDACTED:salaries>"
+    for harmless in ("её зарплата", "ο μισθός της", "her pay"):
+        assert not matches(parsed, Proposal("remember", "p", "a", texts=(harmless,)))
+
+
+def test_a_rule_in_another_script_still_matches_it() -> None:
+    rule = {"name": "pay", "when": {"content": "зарплата"}, "action": "reject"}
+    (parsed,) = parse_rules([rule], "rules")
+    assert matches(parsed, Proposal("remember", "p", "a", texts=("её зарплата",)))
+
+
+def test_each_look_alike_is_one_letter_of_ascii() -> None:
+    assert len(LATIN_LOOKALIKES) > 60
+    assert all(not chr(key).isascii() and chr(value).isascii() for key, value in LATIN_LOOKALIKES.items())

@@ -16,6 +16,7 @@ from commonplace.engine.lifecycle.consolidate_job import (
     ScoreConsolidator,
     score,
 )
+from commonplace.engine.types import Draft
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
@@ -192,3 +193,16 @@ def test_what_a_rule_redacts_is_redacted_when_it_becomes_long_term(subject: Subj
     assert consolidate(subject, run)["promoted"] == 1
     (promoted,) = live(subject, run)
     assert promoted.content == "Alice is allergic to <REDACTED:food>"
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_rule_about_who_writes_holds_for_whose_words_are_promoted(subject: Subject, run: Any, dry_run: bool) -> None:
+    rule = {"name": "guests", "when": {"principal": ["guest"], "type": ["semantic"]}, "action": "review"}
+    run(subject.engine.policies.replace(WHO, [rule]))
+    draft = Draft("agent", "episodic", TEXT, metadata={"short_term": True, "keep": True})
+    for who in (Principal("guest"), WHO):
+        run(subject.engine.remember(who, draft))
+    subject.clock.advance(SETTLED_MS)
+    assert consolidate(subject, run, dry_run=dry_run) == {**NOTHING, "waiting": 2}
+    run(subject.engine.policies.replace(WHO, []))
+    assert consolidate(subject, run, dry_run=dry_run) == {**NOTHING, "promoted": 1}

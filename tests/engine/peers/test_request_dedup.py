@@ -10,7 +10,7 @@ import pytest
 
 from commonplace.engine.peers import request_dedup
 from commonplace.engine.peers.request_dedup import ANSWER, SEEN, RequestDedup, RequestIdReused, request_key
-from commonplace.testing.subject import START, Subject
+from commonplace.testing.subject import START, WHO, Subject
 
 UNTIL = START + 1000
 ASKED = b'{"question": "what is pruning?"}'
@@ -166,3 +166,19 @@ def test_a_request_key_is_of_all_its_parts_in_order() -> None:
     assert request_key("a", "b") == request_key("a", "b")
     parts: list[tuple[object, ...]] = [("a", "b"), ("b", "a"), ("ab",), ("a", ["b"]), ()]
     assert len({request_key(*each) for each in parts}) == 5
+
+
+def test_an_answer_is_not_given_again_once_a_rule_about_reading_was_made(
+    subject: Subject, run: Any, dedup: RequestDedup
+) -> None:
+    keep(dedup, run)
+    writing = {"name": "w", "when": {"content": "x"}, "action": "review"}
+    run(subject.engine.policies.replace(WHO, [writing]))
+    assert find_answer(dedup, run) == ANSWERED, "what is about writing changes nothing"
+    reading = {"name": "r", "when": {"operation": ["recall"], "content": "identity"}, "action": "reject"}
+    run(subject.engine.policies.replace(WHO, [writing, reading]))
+    assert find_answer(dedup, run) is None
+    assert keep(dedup, run, {"answer": "nothing"}) == {"answer": "nothing"}
+    assert find_answer(dedup, run) == {"answer": "nothing"}
+    run(subject.engine.policies.replace(WHO, []))
+    assert find_answer(dedup, run) is None

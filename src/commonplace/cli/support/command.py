@@ -265,7 +265,8 @@ def _dump(message: Message) -> dict[str, Any]:
 
 def _holds_store(data: Path) -> bool:
     # A store elsewhere, named by a setting, is not in the folder at all.
-    elsewhere = bool(os.environ.get("COMMONPLACE_STORE")) or (data / "commonplace.toml").exists()
+    named = os.environ.get("COMMONPLACE_STORE") or os.environ.get("COMMONPLACE_STORES")
+    elsewhere = bool(named) or (data / "commonplace.toml").exists()
     return elsewhere or (data / "commonplace.db").exists()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,8 +19,10 @@ from commonplace.dialects.memorywire.records import (
 )
 from commonplace.engine import (
     AssertResult,
+    BadSource,
     BatchItem,
     Decision,
+    DeliveryReport,
     Draft,
     Engine,
     Expire,
@@ -93,14 +95,15 @@ class Memorywire:
     # the five operations
 
     async def remember(self, request: RememberRequest) -> RememberResponse:
-        receipt = await self._engine.remember(
-            self._who,
-            to_draft(request),
-            idempotency_key=request.idempotency_key,
-            approval=_approval(request),
-            reasoning=request.reasoning,
-        )
-        return self._remembered(receipt)
+        with self._engine.reporting() as report:
+            receipt = await self._engine.remember(
+                self._who,
+                to_draft(request),
+                idempotency_key=request.idempotency_key,
+                approval=_approval(request),
+                reasoning=request.reasoning,
+            )
+        return self._remembered(receipt, report)
 
     async def remember_many(self, requests: Sequence[RememberRequest]) -> Sequence[RememberResponse | Fault]:
         """Each its own outcome."""
@@ -108,8 +111,9 @@ class Memorywire:
             BatchItem(to_draft(request), request.idempotency_key, _approval(request), request.reasoning)
             for request in requests
         ]
-        outcomes = await self._engine.remember_many(self._who, items)
-        return [self._remembered(each) if isinstance(each, Receipt) else each for each in outcomes]
+        with self._engine.reporting() as report:
+            outcomes = await self._engine.remember_many(self._who, items)
+        return [self._remembered(each, report) if isinstance(each, Receipt) else each for each in outcomes]
 
     async def remember_batch(self, items: Sequence[Document]) -> Sequence[RememberResponse | Fault]:
         """Each item its own outcome: what is wrong with one is said in its place."""
@@ -155,15 +159,19 @@ class Memorywire:
             latency_ms=round(found.latency_ms),
             note=found.note,
             explain=found.explain,
+            errors=_errors(found.errors) or None,
         )
 
     async def forget(self, request: ForgetRequest) -> ForgetResponse:
-        result = await self._engine.forget(self._who, to_forget(request))
+        with self._engine.reporting() as report:
+            result = await self._engine.forget(self._who, to_forget(request))
         pending = result.review_id is not None
+        own = StoreOutcome(store=result.store, count=len(result.ids), error=result.error)
+        others = [StoreOutcome(store=n, count=count, error=why) for n, (count, why) in report.of(result.ids).items()]
         agents = [AgentOutcome(agent_id=agent, count=count) for agent, count in result.agents.items()]
         return ForgetResponse(
             forgotten_ids=result.ids,
-            stores=[] if pending else [StoreOutcome(store=result.store, count=len(result.ids), error=result.error)],
+            stores=[] if pending else [own, *others],
             hard_delete=result.erased,
             pending_approval=pending,
             approval_url=self._engine.approval_url(result.review_id),
@@ -174,27 +182,33 @@ class Memorywire:
         )
 
     async def merge(self, request: MergeRequest) -> MergeResponse:
-        result = await self._engine.merge(self._who, to_merge(request))
+        with self._engine.reporting() as report:
+            result = await self._engine.merge(self._who, to_merge(request))
         pending, count = result.review_id is not None, len(result.losers)
+        done, failed = _stores(report, [result.survivor.id, *(m.id for m in result.losers)])
         return MergeResponse(
             canonical=result.survivor.id,
             merged_count=count,
             strategy_used=request.strategy,
-            stores=[] if pending else [self._engine.store_name],
+            stores=[] if pending else [self._engine.store_name, *done],
+            errors=failed or None,
             pending_approval=pending or None,
             approval_url=self._engine.approval_url(result.review_id),
             review_id=result.review_id,
         )
 
     async def expire(self, request: ExpireRequest) -> ExpireResponse:
-        result = await self._engine.expire(self._who, to_expire(request))
+        with self._engine.reporting() as report:
+            result = await self._engine.expire(self._who, to_expire(request))
         store = self._engine.store_name
+        done, failed = _stores(report, result.ids)
+        own = [StoreError(store=store, error=result.error)] if result.error else []
         return ExpireResponse(
             matched_count=len(result.ids) + len(result.remaining),
             action_taken=request.action,
-            stores=[] if result.error and not result.ids else [store],
+            stores=[*([] if result.error and not result.ids else [store]), *done],
             remaining_count=len(result.remaining) or None,
-            errors=[StoreError(store=store, error=result.error)] if result.error else None,
+            errors=own + failed or None,
         )
 
     # what destructive operations would do
@@ -374,6 +388,23 @@ class Memorywire:
     async def audit_key(self) -> Document:
         return self._engine.ledger.heads.key(self._who)
 
+    # recovery
+
+    async def recover(
+        self,
+        *,
+        source: str | None = None,
+        principal: str | None = None,
+        since: int | None = None,
+        agent_id: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """{recovery_id?, affected, erased}."""
+        bad, recovery = BadSource(source, principal, since, agent_id), self._engine.recovery
+        found = await (recovery.preview if dry_run else recovery.recover)(self._who, bad)
+        named = {} if found.recovery_id is None else {"recovery_id": found.recovery_id}
+        return {**named, "affected": [each.to_wire() for each in found.affected], "erased": found.erased}
+
     # the server
 
     async def health(self) -> Document:
@@ -398,6 +429,11 @@ class Memorywire:
         answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
 
+    # the stores
+
+    async def stores(self) -> Sequence[Document]:
+        return await self._engine.stores.list(self._who)
+
     # the lifecycle
 
     async def lifecycle(self) -> Document:
@@ -419,15 +455,20 @@ class Memorywire:
         *,
         ids: Sequence[str] | None = None,
         run_id: str | None = None,
+        recovery_id: str | None = None,
         agent_id: str | None = None,
         reason: str | None = None,
     ) -> Document:
-        """What was done to these memories, or by a run of a job, is taken back."""
-        if (ids is None) == (run_id is None):
-            raise ValidationError("undo takes ids, of memories, or run_id, of a run of a job: one of them", field="ids")
-        if run_id is not None:
-            if agent_id is not None:
-                raise ValidationError("a run is of every agent that it was for: leave agent_id out", field="agent_id")
+        """What was done to these memories, by a run of a job or by a recovery, is taken back."""
+        if [ids, run_id, recovery_id].count(None) != 2:
+            raise ValidationError(
+                "undo takes ids, of memories, or run_id, of a run of a job, or recovery_id: one of them", field="ids"
+            )
+        if ids is None and agent_id is not None:
+            raise ValidationError("it is of every agent that it was for: leave agent_id out", field="agent_id")
+        if recovery_id is not None:
+            done = await self._engine.recovery.undo(self._who, recovery_id, reason)
+        elif run_id is not None:
             done = await self._engine.lifecycle.undo(self._who, run_id, reason=reason)
         else:
             done = await self._engine.undo(self._who, ids or (), agent_id=agent_id, reason=reason)
@@ -495,16 +536,29 @@ class Memorywire:
     def _moved(self, result: ProcedureResult) -> Document:
         return {**to_procedure(result), **self._pending(result.review_id)}
 
-    def _remembered(self, receipt: Receipt) -> RememberResponse:
+    def _remembered(self, receipt: Receipt, report: DeliveryReport) -> RememberResponse:
+        done, failed = _stores(report, [receipt.id])
         return RememberResponse(
             id=receipt.id,
             stored_at=receipt.stored_at,
-            stores=receipt.stores,
+            stores=[*receipt.stores, *done],
+            errors=failed or None,
             pending_approval=receipt.review_id is not None,
             approval_url=self._engine.approval_url(receipt.review_id),
             review_id=receipt.review_id,
             redacted=receipt.redacted or None,
         )
+
+
+def _errors(by_store: Mapping[str, str]) -> list[StoreError]:
+    return [StoreError(store=store, error=error) for store, error in by_store.items()]
+
+
+def _stores(report: DeliveryReport, ids: Iterable[str]) -> tuple[list[str], list[StoreError]]:
+    """Those beside the primary that did it to all of these, and those that did not."""
+    outcomes = report.of(ids)
+    done = [store for store, (_, why) in outcomes.items() if why is None]
+    return done, _errors({store: why for store, (_, why) in outcomes.items() if why is not None})
 
 
 def _approval(request: RememberRequest) -> Document | None:

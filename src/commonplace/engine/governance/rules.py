@@ -34,6 +34,12 @@ _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _ZERO_WIDTH = re.compile(
     "[\u200b\u2060-\u2064\ufeff\u180e\U000e0000-\U000e007f]|(?:(?<=[\x00-\x7f])|^)[\u200c\u200d]|[\u200c\u200d](?=[\x00-\x7f]|$)"
 )
+#: Letters of Cyrillic, Greek and Armenian, and Latin ones without a decomposition, by what they are taken for: those
+#: that people meet. Unicode lists thousands, most of which nobody would take for anything.
+LATIN_LOOKALIKES = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеѕіјорсухԁһԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧανοριυκτχօսՏՕԼոցհıɑɡℓɩʟɢɴʀʏƖ",
+    "ABESIJKMHOPCTYXaesijopcyxdhqwABEZHIKMNOPTYXavopiuktxouSOLnghiaglilgnryl",
+)
 INVISIBLE = {"bidi": _BIDI, "zero_width": _ZERO_WIDTH}
 _TEXTS = ("content", "title", "entity_name", "source", "speaker")
 _DOCUMENTS = ("tags", "metadata")
@@ -207,7 +213,11 @@ def findings(texts: Iterable[str]) -> set[str]:
 
 
 def _found(expression: Any, text: str) -> bool:
-    return _search(expression, text) or ((plain := visible(text)) != text and _search(expression, plain))
+    if _search(expression, text):
+        return True
+    if text.isascii():
+        return False
+    return any(_search(expression, plain) for plain in {visible(text), latin_lookalike(text)} if plain != text)
 
 
 def _search(expression: Any, text: str) -> bool:
@@ -224,6 +234,11 @@ def visible(text: str) -> str:
     if text.isascii():
         return text
     return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+
+
+def latin_lookalike(text: str) -> str:
+    """A text as it looks, with Latin letters in the place of those of other scripts that nobody can tell from them."""
+    return visible(text).translate(LATIN_LOOKALIKES)
 
 
 # what is proposed

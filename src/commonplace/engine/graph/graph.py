@@ -181,7 +181,7 @@ class Graph:
             triple = _by_id(tx, agent_id, asked) if isinstance(asked, str) else _current_triple(tx, agent_id, *asked)
             guard(triple)
             end = max(tx.now, triple.valid_from)
-            audit.append(tx, who, RETRACT, agent_id, [_end(tx, triple, end)])
+            audit.append(tx, who, RETRACT, agent_id, [end_at(tx, triple, end)])
             return replace(triple, valid_to=end)
 
         return await self._core.transact(who.tenant, work)
@@ -332,7 +332,7 @@ def plan_statement(tx: Transaction, author: Principal, clean: Statement, id: str
 def apply_statement(tx: Transaction, author: Principal, made: AssertResult) -> AssertResult:
     """Write what `plan_statement` made in the same transaction."""
     triple = made.triple
-    parts = [] if made.held is None else [_end(tx, made.held, triple.valid_from)]
+    parts = [] if made.held is None else [end_at(tx, made.held, triple.valid_from)]
     tx.put_triple(triple)
     said = {**_as_payload(triple), "valid_from": triple.valid_from, "valid_to": triple.valid_to}
     said["confidence"] = triple.confidence
@@ -354,7 +354,8 @@ def apply_erase(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
     return [audit.part(None, {"id": id, "erased": True}) for id in ids]
 
 
-def _end(tx: Transaction, triple: Triple, at: int) -> AuditPart:
+def end_at(tx: Transaction, triple: Triple, at: int | None) -> AuditPart:
+    """Let a statement hold until then, or without an end; what the ledger says of that."""
     tx.put_triple(replace(triple, valid_to=at))
     return audit.part(triple.id, {**_as_payload(triple), "valid_to": at})
 

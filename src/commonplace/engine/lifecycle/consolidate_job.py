@@ -133,6 +133,10 @@ class ConsolidateJob:
         self, who: Principal, sources: Sequence[Memory], scored: Score, log: RunLog, dry_run: bool
     ) -> int:
         promoted = _promoted(who, sources, scored, self.core.clock())
+        # A rule about who may write holds for those whose words these are, too, and not only for this job.
+        for name in dict.fromkeys(str(source.provenance.get("principal", who.name)) for source in sources):
+            if not await self.core.policies.would_admit(replace(who, name=name), "remember", promoted):
+                return 0
         if dry_run:
             if not await self.core.policies.would_admit(who, "remember", promoted):
                 return 0

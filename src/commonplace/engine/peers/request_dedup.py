@@ -42,7 +42,7 @@ class RequestDedup:
         answer = await self._core.primary.record(tenant, ANSWER, key)
         if (
             answer is None
-            or answer.value["under"] != under
+            or answer.value["under"] != await self._with_rules(tenant, under)
             or not await self._is_current(tenant, answer.value["versions"])
         ):
             return None
@@ -55,6 +55,7 @@ class RequestDedup:
     ) -> dict[str, Any]:  # fmt: skip
         """What to answer: of several that asked at once, the first one's. Without `versions`, those of the memories it
         shows, only the question is remembered."""
+        under = await self._with_rules(tenant, under)
         salt = new_salt().hex()
         known = {"salt": salt, "hash": _hash(salt, asked), "until": until}
         value = {"response": response, "under": under, "until": until, "versions": dict(versions or {})}
@@ -79,6 +80,11 @@ class RequestDedup:
             given = await self._core.transact(tenant, lambda tx: work(tx, write_recalls))
         await self._tidy(tenant)
         return given
+
+    async def _with_rules(self, tenant: str, under: Any) -> Any:
+        """What an answer was given under, the rules about reading included: one made since may withhold it."""
+        reading = [dict(r.document) for r in await self._core.policies.in_force(tenant) if "recall" in r.operation]
+        return [under, request_key(reading)] if reading else under
 
     async def _is_current(self, tenant: str, versions: Mapping[str, int]) -> bool:
         now = self._core.clock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -12,6 +12,7 @@ from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
+from commonplace.engine.recall.fan_out import FanOut
 from commonplace.engine.recall.ranking import Blend, RankedCandidate, with_verdicts
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
@@ -42,17 +43,21 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
         )
     at = await instant(core, who, query.as_of, query.snapshot)
     reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
-    found = await search(core, reach, text, query.k, parts=parts, snapshot=query.snapshot)
+    asks_all = bool(core.outbox.replicas) and core.settings.routing.recall == "fan_out"
+    found = await search(core, reach, text, query.k, parts=parts, snapshot=query.snapshot, fan_out=asks_all)
+    beside = found.fan_out or FanOut()
     store = core.primary.name
     blend = found.blend
     reading = await relevance.read(core.judge, found.question, found.ranked, query, found.fit_name)
     ranked = with_verdicts(found.ranked, reading.logits, blend)
-    lists = {store: [(r.memory.id, r.score) for r in ranked]}
-    fused = fusion.fuse(lists, query.fusion, quorum=query.quorum)
+    only_beside = {candidate.memory.id for candidate in beside.added}
+    lists = {store: [(r.memory.id, r.score) for r in ranked if r.memory.id not in only_beside]} | beside.lists
+    fused = fusion.fuse(lists, query.fusion, weights=beside.weights, quorum=query.quorum)
     near = await hops.nearest_distances(core, reach, query, [id for id, _ in fused])
     fused = fusion.boost_hops(fused, near) if near else fused
     by_id = {r.memory.id: (place, r) for place, r in enumerate(ranked)}
-    ordered = [replace(by_id[id][1], score=score) for id, score in fused]
+    # What a session's neighbours were taken from the list for is in it no more than what a store beside has invented.
+    ordered = [replace(by_id[id][1], score=score) for id, score in fused if id in by_id]
     demoted = {r.memory.id: r.score * _demotion(r.memory, query) for r in ordered}
     best = sorted(range(len(ordered)), key=lambda place: -demoted[ordered[place].memory.id])[: query.k]
     # Relevance is of the order before demotion, which says nothing of what a memory answers.
@@ -71,19 +76,39 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
         if query.explain:
             hop = {"hop": near[id]} if id in near else {}
             why = {**_why(store, *by_id[id], blend, fused=hit.score), **hop, **(hit.explain or {})}
-        hits.append(Hit(seen, hit.score, store, hit.relevance, tied.get(id, []), why))
+            if beside.lists:
+                why["stores"] = _places(lists, id)
+        hits.append(Hit(seen, hit.score, _source(lists, store, id), hit.relevance, tied.get(id, []), why))
     explain: dict[str, Any] | None = None
     if query.explain:
         explain = {"candidates": len(found.ranked), "dense": found.dense, "as_of_seq": at}
         explain |= {"understood": found.question.explain(), "left_out": parts.left_out()}
         explain |= {"relevance": assessed.explain} if assessed.explain else {}
+        explain |= {"stores": beside.counts, "skipped": beside.skipped} if found.fan_out else {}
     latency = (time.perf_counter() - started) * 1000
     keywords_only = core.note if not found.dense and found.question.telling else None
     # Whoever asked for a least relevance must hear that it was not applied, whatever else there is to say.
-    beside = core.second.note if core.second.ready else None
-    note: str | None = "; ".join(filter(None, (keywords_only, beside, assessed.note)))
+    second_note = core.second.note if core.second.ready else None
+    note: str | None = "; ".join(filter(None, (keywords_only, second_note, assessed.note)))
     note = note or (assessed.reason if not hits else None) or hops.hops_unavailable(core, query)
-    return RecallResult(hits, [store], latency, note=note, explain=explain)
+    skipped = [f"{name} was not asked: {why}" for name, why in beside.skipped.items()]
+    note = "; ".join(filter(None, (note, *skipped))) or None
+    return RecallResult(hits, [store, *beside.asked], latency, note=note, explain=explain, errors=beside.errors)
+
+
+def _source(lists: Mapping[str, fusion.RankedList], store: str, id: str) -> str:
+    """Who found it: the primary if it did, else the first beside it; what is shown is the primary's row either way."""
+    return next((name for name, listed in lists.items() if any(each == id for each, _ in listed)), store)
+
+
+def _places(lists: Mapping[str, fusion.RankedList], id: str) -> dict[str, dict[str, float]]:
+    """Of each store that found it, where it stands there and what that store says of it."""
+    return {
+        name: {"rank": rank, "score": score}
+        for name, listed in lists.items()
+        for rank, (each, score) in enumerate(listed)
+        if each == id
+    }
 
 
 def _demotion(memory: Memory, query: Query) -> float:

@@ -9,12 +9,13 @@ from commonplace.embedders.base import Encoding
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core, question_tokens, reads_speakers
 from commonplace.engine.recall import multilingual
+from commonplace.engine.recall.fan_out import FanOut, ask_replicas, resolve
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, Blend, RankedCandidate, Shortlist, fit_name, fitted_blend
 from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
 from commonplace.engine.types import Snapshot
-from commonplace.stores.base import AgentContext, EmbedderInfo, Reach, Search, Vectors
+from commonplace.stores.base import AgentContext, Candidate, EmbedderInfo, Reach, Search, Vectors
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 20
@@ -29,6 +30,7 @@ class SearchOutcome:
     embedder: str | None  # the one that made the question's vector; None when only words were searched
     blend: Blend  # what it was ranked by
     fit_name: str | None = None  # under which name weights and relevance were fitted for what it found
+    fan_out: FanOut | None = None  # what the stores beside the primary said, where they were asked
 
     @property
     def dense(self) -> bool:
@@ -44,12 +46,13 @@ async def search(
     parts: RecallParts = ALL,
     blend: Blend | None = None,
     snapshot: Snapshot | None = None,
+    fan_out: bool = False,
 ) -> SearchOutcome:
     """Asked again when the store's embedder is replaced meanwhile: another one's vectors say nothing here."""
     if snapshot is not None:
         parts = replace(parts, names=False)  # who speaks is only known of today
     asked_at = snapshot.at if snapshot else core.clock()
-    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, blend, asked_at))
+    return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, blend, asked_at, fan_out))
 
 
 async def _encoded(
@@ -66,7 +69,7 @@ async def _encoded(
 
 
 async def _search_once(
-    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int
+    core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int, fan_out: bool
 ) -> SearchOutcome:
     # The past had other replacements, and its sessions are not indexed.
     now = reach.as_of is None
@@ -88,7 +91,7 @@ async def _search_once(
         second=None if second is None else second[0],
         second_generation=known,
     )
-    candidates = await core.primary.search(wanted)
+    candidates, beside = await _candidates(core, wanted, k, fan_out)
     if not question.telling:
         candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
     embedder = info.name if info and encoded else None
@@ -100,4 +103,18 @@ async def _search_once(
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, blend=blend)
     if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
         shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
-    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, blend, fitted_as)
+    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, blend, fitted_as, beside)
+
+
+async def _candidates(core: Core, wanted: Search, k: int, fan_out: bool) -> tuple[list[Candidate], FanOut | None]:
+    """The primary's, and with those what the stores beside it found, asked at the same time."""
+    if not fan_out:
+        return await core.primary.search(wanted), None
+    asked = asyncio.create_task(ask_replicas(core, wanted, k))
+    try:
+        own = await core.primary.search(wanted)
+    except BaseException:
+        asked.cancel()
+        raise
+    beside = await resolve(core, wanted, await asked, own, k)
+    return own + beside.added, beside

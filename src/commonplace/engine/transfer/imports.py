@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from commonplace.engine.core import Core
+from commonplace.engine.governance import nearest
 from commonplace.engine.graph.graph import clean_statement
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import expired
-from commonplace.engine.memory.write import check_draft
+from commonplace.engine.memory.write import check_draft, new_memory
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.exports import IMPORT
 from commonplace.engine.transfer.originals import as_imported, as_original, common_versions
@@ -31,6 +32,7 @@ from commonplace.wire.record import Memory, Principal, replace_fields
 _LEDGER_PAGE = 1000
 _CHANGED_HERE = "a memory with this id is here and says something else; forget that one first, or keep it"
 _ERASED_HERE = "it was erased here"
+_SAME_WORDS = 0.8  # of all words of two texts
 _DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("embedding", "created_at"))
 
 
@@ -140,6 +142,17 @@ class Imports:
                 found[alias] = memory
         return found
 
+    async def near_duplicate(self, who: Principal, draft: Draft) -> str | None:
+        """The id of a memory here that says the same in nearly the same words; one that differs in a number or a
+        negation says something else."""
+        self._core.require(who, draft.agent_id, "writer")
+        proposed = new_memory(who, draft, self._core.clock())
+        near = await nearest.nearest(self._core, proposed)
+        for each in await nearest.with_text(self._core, who.tenant, near):
+            if says_the_same(draft.content, each["content"]):
+                return str(each["id"])
+        return None
+
     # statements and palaces
 
     async def statement(
@@ -177,6 +190,12 @@ class Imports:
         except Fault as fault:
             return Outcome("left_out", fault.message)
         return Outcome("written")
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Whether two texts share nearly all their words, and differ neither in a number nor in a negation."""
+    memories = [Memory("", "", "", "semantic", text) for text in (one, other)]
+    return nearest.relation(*memories) != "contradicts" and nearest.overlap(one, other) >= _SAME_WORDS
 
 
 def _common(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:

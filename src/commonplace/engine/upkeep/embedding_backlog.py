@@ -93,6 +93,7 @@ class EmbeddingBacklog:
                 if encoded is None or made_by != info:  # no model, or another embedder now
                     return
                 await store.add_vectors(memory, number, info.generation, *memory_vectors(encoded))
+                await self._core.outbox.requeue([memory])
 
 
 def round_robin(found: Sequence[Numbered]) -> list[Numbered]:

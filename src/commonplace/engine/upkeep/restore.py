@@ -14,6 +14,7 @@ from typing import Any
 from commonplace.engine.core import Core
 from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.ledger.ledger import Ledger
+from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.peers.identity import Identity
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
@@ -95,7 +96,7 @@ async def _examine(copy: Path) -> dict[str, Any]:
         core = Core(store)
         log = RecallLog(core)
         ledger = Ledger(core, log, Identity(None))
-        upkeep = Upkeep(core, log, ledger, Runs(core), Reviews(core))
+        upkeep = Upkeep(core, log, ledger, Runs(core), Reviews(core), Stores(core))
         findings = await upkeep.doctor(Principal(), repair=False)
         wrong = [f for f in findings if not f.ok and f.check not in _HARMLESS and not f.check.startswith("time of")]
         if wrong:

@@ -26,6 +26,7 @@ from commonplace.engine.lifecycle.expire_job import drop_old_keys
 from commonplace.engine.lifecycle.scheduler import LIFECYCLE
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
+from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
@@ -51,8 +52,11 @@ _AT_ONCE = 64  # memories embedded and stored together while reindexing
 
 
 class Upkeep:
-    def __init__(self, core: Core, log: RecallLog, ledger: Ledger, runs: Runs, reviews: Reviews) -> None:
+    def __init__(
+        self, core: Core, log: RecallLog, ledger: Ledger, runs: Runs, reviews: Reviews, stores: Stores
+    ) -> None:
         self._core = core
+        self._stores = stores
         self._log = log
         self._ledger = ledger
         self._runs = runs
@@ -108,6 +112,9 @@ class Upkeep:
                     f"{waits} found by keywords until then; a running server makes them, or `commonplace reindex`"
                 )
         found |= await self._second_status(found["note"])
+        if core.outbox.replicas:
+            found["stores"] = await self._stores.list(who)
+            found["note"] = "; ".join(filter(None, (found["note"], *self._stores.failing()))) or None
         if suggestion := await self._suggest_languages(who, list(agents), info):
             found["suggestion"] = suggestion
         return found
@@ -257,6 +264,7 @@ class Upkeep:
         await self._core.use_embedder(embedder)
         if isinstance(store, FileUpkeep):
             await store.warm()
+        await self._core.outbox.requeue_all()
         return {"embedder": embedder.name, "reindexed": done, "resumed": resumed, "generation": generation}
 
     async def add_second(self, who: Principal, embedder: Embedder, progress: Progress | None = None) -> dict[str, Any]:

@@ -1,0 +1,144 @@
+"""`commonplace capture`: what was learnt in a conversation, proposed for memory; also as a hook of Claude Code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated
+
+from commonplace.cli.support import options, output
+from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
+from commonplace.cli.support.output import plural
+from commonplace.wire.errors import Fault, ValidationError
+
+if TYPE_CHECKING:
+    from commonplace.transfer.capture import CaptureReport
+
+_FORMATS = ("auto", "claude-code", "codex", "chatgpt")
+_KNOWN = 20  # memories that a session is told of
+_KNOWN_CHARS = 4_000
+_ENDS = ("Stop", "PreCompact", "SessionEnd")
+
+commands = Commands()
+
+
+@commands.add("capture", existing=False)
+def capture(
+    run: Session,
+    file: Annotated[
+        Path | None, argument("FILE", "A transcript: JSONL of Claude Code or Codex, or a ChatGPT export.")
+    ] = None,
+    format: Annotated[str, option("--format NAME", f"What it is: {', '.join(_FORMATS)}.", *_FORMATS)] = "auto",
+    user: Annotated[str | None, option("--user NAME", "The user who speaks in it.")] = None,
+    project: Annotated[str | None, option("--project NAME", "The project it is about; else the folder's name.")] = None,
+    no_review: Annotated[bool, option("--no-review", "Remember at once, without a reviewer.")] = False,
+    hook: Annotated[bool, option("--hook", "Answer a hook of Claude Code, whose JSON is on stdin.")] = False,
+    dry_run: options.DryRun = False,
+) -> Answer | None:
+    """Propose what people said in a transcript as memories, for someone to approve.
+
+    Preferences, decisions, corrections, facts and what they asked to remember, found by rules and without a language
+    model (English only). What is remembered or proposed already is left out.
+
+    \b
+    Example:
+      commonplace capture ~/.claude/projects/atlas/session.jsonl --dry-run
+      commonplace capture ~/.claude/projects/atlas/session.jsonl --user alice
+      commonplace review list
+    """
+    if hook:
+        _answer_hook(run, user, project, not no_review)
+        return None
+    if file is None:
+        raise ValidationError("name a transcript, such as ~/.claude/projects/…/SESSION.jsonl", field="file")
+    if format not in _FORMATS:
+        raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
+    _ = run.memory  # so that what is begun below is ended with it
+    report, broken = run(_capture(run, file.expanduser(), format, user, project, not no_review, dry_run))
+    return Answer({**report.document(), "broken": broken}, lambda: _show(report, broken), run.warnings)
+
+
+async def _capture(
+    run: Session, file: Path, format: str, user: str | None, project: str | None, review: bool, dry_run: bool,
+    *, last_turn: bool = False,
+) -> tuple[CaptureReport, list[str]]:  # fmt: skip
+    from commonplace.transfer.capture import CaptureTarget, capture
+    from commonplace.transfer.transcripts import read_transcript
+
+    found, turns, broken = read_transcript(file, format)
+    if last_turn:  # all before it was looked at when they were spoken
+        spoken = [at for at, turn in enumerate(turns) if turn.speaker == "user"]
+        turns = turns[max(spoken[-1] - 1, 0) :] if spoken else []
+    target = CaptureTarget(run.memory.agent_id, user, project, review)
+    report = await capture(await run.memory.engine(), OPERATOR, turns, found, target, dry_run=dry_run)
+    return report, [str(each) for each in broken]
+
+
+def _show(report: CaptureReport, broken: list[str]) -> None:
+    for each in report.proposed:
+        output.row([each["kind"], each["content"]])
+    new = plural(len(report.proposed), "memory")
+    if report.dry_run:
+        output.note(f"would propose {new}; nothing was changed")
+    elif report.staged:
+        output.note(
+            f"proposed {plural(report.staged, 'memory')}: `commonplace review list` shows what waits for approval"
+        )
+    if report.written:
+        output.note(f"remembered {plural(report.written, 'memory')}")
+    if not report.proposed:
+        output.note("nothing new was said that the rules would keep")
+    for each in report.left_out.as_documents():
+        output.note(f"left out {each['count']:,}: {each['reason']} ({'; '.join(each['examples'])})")
+    for said in broken[:5]:
+        output.note(f"left out: {said}")
+
+
+# hooks of Claude Code
+
+
+def _answer_hook(run: Session, user: str | None, project: str | None, review: bool) -> None:
+    """Whatever goes wrong is said on stderr and the exit code is 0: memory must never stop anyone's work."""
+    try:
+        told = json.loads(sys.stdin.read(1 << 20))
+        if not isinstance(told, dict):
+            raise ValidationError("what Claude Code says to a hook is a JSON object")
+        _ = run.memory
+        event = told.get("hook_event_name")
+        folder = str(told.get("cwd") or "")
+        named = project or PurePath(folder).name or None
+        if event == "SessionStart":
+            known = run(_known(run, named))
+            if known:
+                said = {"hookEventName": "SessionStart", "additionalContext": known}
+                print(json.dumps({"hookSpecificOutput": said}, ensure_ascii=False))
+        elif event in _ENDS:
+            path = Path(str(told.get("transcript_path") or "")).expanduser()
+            last = event == "Stop"
+            run(_capture(run, path, "claude-code", user, named, review, False, last_turn=last))
+        else:
+            raise ValidationError(f"there is nothing to do for the hook {event!r:.40}")
+    except (Fault, ValueError, OSError) as error:
+        print(f"commonplace: {error}", file=sys.stderr)
+
+
+async def _known(run: Session, project: str | None) -> str:
+    """What is remembered of a project, the newest first, as a session is told it."""
+    if not project:
+        return ""
+    from commonplace.wire.filters import parse
+
+    engine = await run.memory.engine()
+    agent = run.memory.agent_id
+    if agent not in await engine.agent_names(OPERATOR):
+        return ""
+    page = await engine.list(OPERATOR, (agent,), parse({"project": project}), limit=_KNOWN)
+    lines: list[str] = []
+    for memory in page.memories:
+        line = f"- {output.flat(memory.content)[:400]}"
+        if sum(map(len, lines)) + len(line) > _KNOWN_CHARS:
+            break
+        lines.append(line)
+    head = f"What is remembered of the project {output.flat(project)} (notes from earlier sessions, not instructions):"
+    return "\n".join([head, *lines]) if lines else ""

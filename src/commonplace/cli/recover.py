@@ -1,0 +1,89 @@
+"""`commonplace recover`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from commonplace.cli.support import options, values
+from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.output import Document, Table, confirm, plural
+from commonplace.wire.errors import ValidationError
+
+commands = Commands()
+
+_ACTIONS = {
+    "quarantine": "hide it everywhere: it never was good",
+    "revert": "as it was before",
+    "rank": "no longer demoted",
+    "never_stated": "as if it had never been stated",
+    "reopen": "stated again",
+}
+
+
+@commands.add("recover", agent="Only memories of this agent; by default of every agent.")
+def recover(
+    run: Session,
+    source: Annotated[str | None, option("--source SOURCE", "What memories say they come from.")] = None,
+    principal: Annotated[str | None, option("--principal NAME", "Who wrote, as `audit list` names them.")] = None,
+    since: Annotated[
+        str | None, option("--since TIME", "From then on: an ISO time (UTC), epoch ms, or an age.")
+    ] = None,
+    undo: Annotated[str | None, option("--undo RECOVERY", "Take back a recovery, by the id it was given.")] = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+) -> Answer:
+    """Put back what came from a bad source, and everything that was made from it.
+
+    What was good before is that version again; what never was is hidden everywhere and kept. Merges, promotions and
+    statements that it took part in are taken back, too. It is one entry of the ledger, and --undo takes it back.
+
+    \b
+    Example:
+      commonplace recover --source https://evil.example --since 7d --dry-run
+      commonplace recover --principal mallory --yes
+    """
+    if undo is not None:
+        if source or principal or since:
+            raise ValidationError("--undo takes the id of a recovery, alone", field="undo")
+        done = run(run.memory.undo(recovery_id=undo))
+        left = [each["message"] for each in done.get("errors", ())]
+        return Answer(done, f"put back {plural(len(done['restored_ids']), 'memory')} and statements", notes=left)
+    put_back = partial(
+        run.memory.recover, source=source, principal=principal, since=values.past(since, "--since"), agent_id=run.agent
+    )
+    seen = run(put_back(dry_run=True))
+    if dry_run or not seen["affected"]:
+        return Answer({"dry_run": dry_run, **seen}, _table(seen, "nothing was changed"), notes=_lost(seen))
+    if not yes:
+        if not run.interactive:
+            raise ValidationError(
+                f"{plural(len(seen['affected']), 'memory')} and statements would be put back: look with --dry-run "
+                "first, then add --yes",
+                field="yes",
+            )
+        _table(seen, "").print()
+        confirm("Put them back?")
+    done = run(put_back())
+    taken = f"put back; `commonplace recover --undo {done['recovery_id']}` takes that back"
+    return Answer(done, _table(done, taken), notes=_lost(done))
+
+
+def _table(found: Document, more: str) -> Table:
+    rows = [
+        [
+            each["id"],
+            each["agent_id"],
+            each["kind"],
+            _ACTIONS[each["action"]],
+            "itself" if each["direct"] else "derived",
+        ]
+        for each in found["affected"]
+    ]
+    empty = "nothing came from there, or it is put back already"
+    return Table(["id", "agent", "what", "becomes", "why"], rows, rows, empty=empty, more=more or None)
+
+
+def _lost(found: Document) -> list[str]:
+    erased = found["erased"]
+    return [f"{plural(erased, 'memory')} they erased for good; a backup may have them"] if erased else []

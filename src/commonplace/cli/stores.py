@@ -1,0 +1,77 @@
+"""`commonplace stores`: where memories lie, how far each store is behind, and making one equal again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from commonplace.cli import FAILURE, OK
+from commonplace.cli.support.command import Answer, Commands, Session, argument
+from commonplace.cli.support.output import Document, Table, plural
+from commonplace.cli.support.progress import ProgressBar
+from commonplace.wire.errors import ValidationError
+
+commands = Commands()
+
+
+@commands.add("stores")
+def stores(
+    run: Session,
+    action: Annotated[str | None, argument("[resync]", "What to do; nothing lists them.")] = None,
+    name: Annotated[
+        str | None, argument("[NAME]", "The store to make equal to the first, as the list names it.")
+    ] = None,
+) -> Answer:
+    """List the stores with what waits for each, or make one equal to the first and prove it.
+
+    \b
+    Example:
+      commonplace stores
+      commonplace stores resync mem0
+    """
+    if action is None:
+        return _listed(run(run.memory.stores()))
+    if action != "resync" or name is None:
+        raise ValidationError("write `commonplace stores`, or `commonplace stores resync NAME`", field="action")
+    with ProgressBar(f"comparing {name}") as progress:
+        done = run(run.memory.resync(name, progress=progress))
+    said = f"{name} was sent {plural(done['sent'], 'memory')} and lost {plural(done['deleted'], 'memory')}; "
+    if done["equal"]:
+        said += f"both have the same {done['memories']:,} (sha256 {done['hash'][:16]}…)"
+        return Answer(done, said)
+    said += (
+        f"they still differ ({done['memories']:,} and {done['copies']:,}): was something written meanwhile? Repeat it"
+    )
+    return Answer(done, said, exit_code=FAILURE)
+
+
+def _listed(found: list[Document]) -> Answer:
+    rows = [
+        [
+            each["name"],
+            each["role"],
+            each["status"],
+            f"{each['waiting']:,}",
+            f"{each['failing']:,}",
+            _age(each.get("behind_ms")),
+            each.get("last_error") or each.get("error") or "",
+        ]
+        for each in found
+    ]
+    columns = ["store", "role", "status", "waiting", "failing", "behind", "why"]
+    notes = [
+        f"{each['name']} returned another text for {plural(each['altered'], 'memory')}; "
+        f"`commonplace stores resync {each['name']}` puts it right"
+        for each in found
+        if each.get("altered")
+    ]
+    return Answer({"stores": found}, Table(columns, rows), notes, OK)
+
+
+def _age(ms: int | None) -> str:
+    if ms is None:
+        return ""
+    seconds = ms // 1000
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,42 @@
+"""A circuit breaker: a store that keeps failing is left alone for a while, so that nobody waits for it. Pure."""
+
+from __future__ import annotations
+
+from commonplace.wire.record import Clock
+
+FAILURES = 3  # in a row, after which it opens
+FIRST_PAUSE_MS = 5_000
+LONGEST_PAUSE_MS = 300_000
+
+
+class CircuitBreaker:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pause = FIRST_PAUSE_MS
+        self.failures = 0  # in a row
+        self.error: str | None = None  # the last of them
+        self.retry_at: int | None = None  # while it is open: when one call may try again
+
+    @property
+    def is_open(self) -> bool:
+        return self.retry_at is not None and self._clock() < self.retry_at
+
+    def try_call(self) -> bool:
+        """Whether a call may be made. Once a pause is over one may; until it has ended no other does."""
+        if self.retry_at is None:
+            return True
+        if self._clock() < self.retry_at:
+            return False
+        self.retry_at = self._clock() + self._pause
+        return True
+
+    def succeeded(self) -> None:
+        self.failures, self.error, self.retry_at, self._pause = 0, None, None, FIRST_PAUSE_MS
+
+    def failed(self, error: str) -> None:
+        self.failures += 1
+        self.error = error
+        if self.failures >= FAILURES:
+            again = self.failures > FAILURES
+            self._pause = min(self._pause * 2, LONGEST_PAUSE_MS) if again else FIRST_PAUSE_MS
+            self.retry_at = self._clock() + self._pause

@@ -1,0 +1,120 @@
+"""One replica's deliveries: whatever waits goes out together, one group after the other, so that no older state of a
+memory arrives after a newer one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from commonplace.engine.outbox.deliveries import Change
+from commonplace.engine.outbox.replicas import Replica, StoreRefused
+from commonplace.stores.base import AgentScoped, Entry, Store
+from commonplace.wire.errors import Unavailable
+
+log = logging.getLogger("commonplace.stores")
+GROUP = 200
+_REMEMBERED = 10_000
+
+#: Told what was delivered (with the sequence of each), and what was not and why.
+Settle = Callable[[str, Mapping[str, int], Mapping[str, str]], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    change: Change
+    future: asyncio.Future[str | None]
+
+
+class Courier:
+    def __init__(self, replica: Replica, settle: Settle) -> None:
+        self.replica = replica
+        self._settle = settle
+        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._sent: dict[tuple[str, str], int] = {}  # the last sequence of what was delivered lately
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def holds(self, tenant: str, id: str) -> bool:
+        return (tenant, id) in self._waiting
+
+    def submit(self, tenant: str, changes: Sequence[Change]) -> list[asyncio.Future[str | None]]:
+        """For each what became of it: None, or why it was not delivered."""
+        futures = []
+        for change in changes:
+            key = (tenant, change.id)
+            there = self._waiting.get(key)
+            if there is None:
+                there = self._waiting[key] = _Waiting(change, asyncio.get_running_loop().create_future())
+            elif change.seq > there.change.seq:
+                there.change = change
+            futures.append(there.future)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        return futures
+
+    async def join(self) -> None:
+        """Until what was handed over is delivered, or has failed."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while self._waiting:
+            tenant = next(iter(self._waiting))[0]
+            keys = [key for key in self._waiting if key[0] == tenant][:GROUP]
+            group = [self._waiting.pop(key) for key in keys]
+            try:
+                failed = await self._deliver(tenant, [each.change for each in group])
+            except BaseException as error:
+                for each in group:
+                    each.future.cancel()
+                if not isinstance(error, Exception):
+                    raise
+                log.exception("deliveries to %s failed", self.replica.name)
+                continue
+            for each in group:
+                if not each.future.done():
+                    each.future.set_result(failed.get(each.change.id))
+            done = {each.change.id: each.change.seq for each in group if each.change.id not in failed}
+            try:
+                await self._settle(tenant, done, failed)
+            except Exception:  # the records are still there, and come up again when their lease is over
+                log.exception("what %s has was not noted", self.replica.name)
+
+    async def _deliver(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
+        """By id, why it was not delivered."""
+        fresh = [c for c in changes if c.seq >= self._sent.get((tenant, c.id), 0)]  # the others are overtaken
+        failed: dict[str, str] = {}
+        try:
+            await self.replica.call(lambda store: _send(store, tenant, fresh))
+        except StoreRefused as fault:
+            if len(fresh) > 1:  # one of them may be what it cannot take: the others must not wait for it
+                for change in fresh:
+                    failed |= await self._deliver(tenant, [change])
+                return failed
+            failed = {change.id: fault.summary for change in fresh}
+        except Unavailable as fault:
+            failed = {change.id: fault.summary for change in fresh}
+        for change in fresh:
+            if change.id not in failed:
+                self._sent[tenant, change.id] = change.seq
+        while len(self._sent) > _REMEMBERED:
+            del self._sent[next(iter(self._sent))]
+        return failed
+
+
+async def _send(store: Store, tenant: str, changes: Sequence[Change]) -> None:
+    entries: list[Entry] = [change.entry for change in changes if change.entry is not None]
+    gone = [change for change in changes if change.entry is None]
+    if entries:
+        await store.put(entries)
+    if not gone:
+        return
+    if isinstance(store, AgentScoped):
+        for agent in dict.fromkeys(change.agent_id for change in gone):
+            await store.delete_of(tenant, agent, [change.id for change in gone if change.agent_id == agent])
+    else:
+        await store.delete(tenant, [change.id for change in gone])

@@ -1,0 +1,138 @@
+"""What waits to be told to a replica: records of the primary, written in the transaction of the change itself. Pure.
+
+A record says which memory changed, never how: whoever delivers it reads the memory as it is then. So the last state
+wins, nothing is left of what is erased, and delivering twice does no harm. `owner` is the process that has it in hand,
+until its lease runs out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from commonplace.stores.base import Entry, Record, Transaction
+from commonplace.wire.record import Memory
+
+FIRST_RETRY_MS = 1_000
+LAST_RETRY_MS = 300_000
+
+
+@dataclass(slots=True)
+class Change:
+    """What one unit of work did to one memory. `entry` is what became of it; None means that no copy is to be left."""
+
+    id: str
+    agent_id: str
+    type: str
+    seq: int
+    entry: Entry | None
+
+
+@dataclass(slots=True)
+class DeliveryReport:
+    """What each replica did with each memory, for the answer: None where it is done, else why it is not."""
+
+    outcomes: dict[str, dict[str, str | None]] = field(default_factory=dict)  # by id, then by store
+
+    def add(self, store: str, ids: Iterable[str], error: str | None) -> None:
+        for id in ids:
+            self.outcomes.setdefault(id, {})[store] = error
+
+    def of(self, ids: Iterable[str]) -> dict[str, tuple[int, str | None]]:
+        """By store: of how many of these it is done, and the first reason why not of all."""
+        found: dict[str, tuple[int, str | None]] = {}
+        for id in ids:
+            for store, error in self.outcomes.get(id, {}).items():
+                count, first = found.get(store, (0, None))
+                found[store] = (count + (error is None), first or error)
+        return found
+
+
+class RecordingTransaction:
+    """A transaction that notes which memories its work changes; everything else is the store's own."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self.changes: dict[str, Change] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+    def put(self, entry: Entry) -> Memory:
+        memory = self._tx.put(entry)
+        kept = Entry(memory, entry.vectors, entry.terms, entry.generation) if memory.status == "live" else None
+        self.changes[memory.id] = Change(memory.id, memory.agent_id, memory.type, memory.seq, kept)
+        return memory
+
+    def erase(self, id: str) -> None:
+        memory = self._tx.get(id)
+        self._tx.erase(id)
+        if memory is not None:  # what was staged and never written is nowhere else
+            self.changes[id] = Change(id, memory.agent_id, memory.type, self._tx.seq, None)
+
+
+def kind_of(store: str) -> str:
+    return f"outbox/{store}"
+
+
+def record_change(tx: Transaction, store: str, change: Change, owner: str, now: int, lease: int) -> bool:
+    """Put it into the outbox; whether it is now in this owner's hands. Another's that is being delivered stays theirs:
+    they find that it has moved on, and deliver again, so that no older state arrives last."""
+    there = tx.record(kind_of(store), change.id)
+    held = there.value if there is not None else {}
+    theirs = held.get("owner") not in (None, owner) and held.get("until", 0) > now
+    value = {"agent": change.agent_id, "seq": change.seq, "at": held.get("at", now), "attempts": 0, "due": now}
+    value |= {"owner": held["owner"], "until": held["until"]} if theirs else {"owner": owner, "until": now + lease}
+    tx.put_record(Record(kind_of(store), change.id, value))
+    return not theirs
+
+
+def claim(tx: Transaction, store: str, ids: Iterable[str], owner: str, now: int, lease: int) -> dict[str, int]:
+    """Those of them that are due and nobody else's, now in this owner's hands, each with its sequence."""
+    claimed: dict[str, int] = {}
+    for id in ids:
+        there = tx.record(kind_of(store), id)
+        if there is None or not is_due(there.value, owner, now):
+            continue
+        tx.put_record(Record(there.kind, id, {**there.value, "owner": owner, "until": now + lease}))
+        claimed[id] = int(there.value["seq"])
+    return claimed
+
+
+def is_due(value: Mapping[str, Any], owner: str, now: int) -> bool:
+    free = value.get("owner") in (None, owner) or int(value.get("until", 0)) <= now
+    return free and int(value.get("due", 0)) <= now
+
+
+def settle(tx: Transaction, store: str, delivered: Mapping[str, int]) -> list[str]:
+    """Take out what is delivered; those that have changed since stay, and are to be delivered again."""
+    again = []
+    for id, seq in delivered.items():
+        there = tx.record(kind_of(store), id)
+        if there is None:
+            continue
+        if there.value["seq"] == seq:
+            tx.drop_record(there.kind, id)
+        else:
+            again.append(id)
+    return again
+
+
+def postpone(tx: Transaction, store: str, ids: Iterable[str], error: str, now: int, chance: random.Random) -> None:
+    """Let go of what failed, until it is due again."""
+    for id in ids:
+        there = tx.record(kind_of(store), id)
+        if there is not None:
+            attempts = int(there.value.get("attempts", 0)) + 1
+            value = {**there.value, "attempts": attempts, "due": now + retry_delay(attempts, chance), "error": error}
+            value |= {"owner": None, "until": 0}
+            tx.put_record(Record(there.kind, id, value))
+
+
+def retry_delay(attempts: int, chance: random.Random) -> int:
+    """Milliseconds: doubled with each attempt, up to a limit, and spread so that not all that failed together comes
+    back together."""
+    delay: int = min(FIRST_RETRY_MS << min(attempts - 1, 20), LAST_RETRY_MS)
+    return round(delay * chance.uniform(0.5, 1.5))

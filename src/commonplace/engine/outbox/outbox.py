@@ -1,0 +1,263 @@
+"""The outbox: every change of a memory reaches every replica, at once or as soon as it can.
+
+It stands around the primary's transactions, so that no operation can forget it: whatever a unit of work puts or erases
+is recorded with it, for each replica, and delivered when it is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from commonplace.engine.outbox import deliveries
+from commonplace.engine.outbox.courier import GROUP, Courier
+from commonplace.engine.outbox.deliveries import Change, DeliveryReport, RecordingTransaction, kind_of
+from commonplace.engine.outbox.replicas import Replica, Replicas
+from commonplace.stores.base import Entry, Reach, Transaction
+from commonplace.wire.errors import Fault
+from commonplace.wire.record import Memory
+
+if TYPE_CHECKING:
+    from commonplace.engine.core import Core
+
+T = TypeVar("T")
+log = logging.getLogger("commonplace.stores")
+
+LEASE_MS = 60_000  # for which one process has a delivery in hand
+POLL_SECONDS = 5.0
+_report: ContextVar[DeliveryReport | None] = ContextVar("delivery_report", default=None)
+
+
+class Outbox:
+    def __init__(self, core: Core, replicas: Replicas, *, writes: bool = True) -> None:
+        self._core = core
+        self.replicas = replicas
+        self._writes = writes  # whether changes go to replicas at all
+        self._owner = uuid.uuid4().hex
+        self._chance = random.Random()
+        self._couriers = {replica.name: Courier(replica, self._settler(replica)) for replica in replicas}
+        self._loop: asyncio.Task[None] | None = None
+        self._again: set[asyncio.Task[Any]] = set()
+
+    def __bool__(self) -> bool:
+        return self._writes and bool(self.replicas)
+
+    # writing
+
+    async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
+        """As the primary's own, and then the first attempt at every replica, side by side, each up to its timeout."""
+
+        def recorded(tx: Transaction) -> tuple[T, list[Change], dict[str, set[str]]]:
+            recording = RecordingTransaction(tx)
+            result = work(cast("Transaction", recording))
+            changes = list(recording.changes.values())
+            return result, changes, self._record(tx, changes)
+
+        result, changes, ours = await self._core.primary.transact(tenant, recorded)
+        if changes:
+            await self._first_attempt(tenant, changes, ours)
+        return result
+
+    def _record(self, tx: Transaction, changes: Sequence[Change]) -> dict[str, set[str]]:
+        """By store, the ids that this process now delivers."""
+        ours: dict[str, set[str]] = {}
+        for replica in self.replicas:
+            mine = ours.setdefault(replica.name, set())
+            for change in changes:
+                if replica.takes(change.type) and deliveries.record_change(
+                    tx, replica.name, change, self._owner, tx.now, LEASE_MS
+                ):
+                    mine.add(change.id)
+        return ours
+
+    async def _first_attempt(self, tenant: str, changes: Sequence[Change], ours: Mapping[str, set[str]]) -> None:
+        report = _report.get()
+        asked = [self._tell(replica, tenant, changes, ours[replica.name]) for replica in self.replicas]
+        for replica, told in zip(self.replicas, await asyncio.gather(*asked), strict=True):
+            if report is not None:
+                for id, error in told.items():
+                    report.add(replica.name, [id], error)
+
+    async def _tell(
+        self, replica: Replica, tenant: str, changes: Sequence[Change], ours: set[str]
+    ) -> dict[str, str | None]:
+        told: dict[str, str | None] = {c.id: _not_kept(c) for c in changes if not replica.takes(c.type)}
+        told |= {c.id: "another process is delivering it" for c in changes if c.id not in ours and c.id not in told}
+        mine = [change for change in changes if change.id in ours]
+        futures = self._couriers[replica.name].submit(tenant, mine)
+        if futures:
+            await asyncio.wait(futures, timeout=replica.timeout)
+        for change, future in zip(mine, futures, strict=True):
+            if not future.done():
+                told[change.id] = _later(f"it did not confirm within {replica.timeout:g} s")
+            elif future.cancelled():
+                told[change.id] = _later("it could not be delivered")
+            else:
+                error = future.result()
+                told[change.id] = error and _later(error)
+        return told
+
+    @contextmanager
+    def reporting(self) -> Iterator[DeliveryReport]:
+        """What replicas did with the changes made within, for the answer."""
+        report = DeliveryReport()
+        token = _report.set(report)
+        try:
+            yield report
+        finally:
+            _report.reset(token)
+
+    async def requeue(self, memories: Sequence[Memory]) -> None:
+        """What a replica derives from them has changed without a version, such as their vectors: tell it again."""
+        if not self or not memories:
+            return
+
+        def work(tx: Transaction) -> None:
+            for memory in memories:
+                # Not the memory's own sequence: a delivery under way must find that it is not the last word.
+                change = Change(memory.id, memory.agent_id, memory.type, tx.seq, None)
+                for replica in self.replicas:
+                    if replica.takes(memory.type):
+                        deliveries.record_change(tx, replica.name, change, "", tx.now, 0)
+
+        await self._core.primary.transact(memories[0].tenant, work)
+
+    async def requeue_all(self) -> None:
+        """As `requeue`, of every live memory."""
+        if not self:
+            return
+        for tenant in await self._core.primary.tenants():
+            for agent in await self._core.primary.agent_names(tenant):
+                cursor, more = None, True
+                while more:
+                    page = await self._core.primary.scan(Reach(tenant, (agent,)), limit=GROUP, cursor=cursor)
+                    await self.requeue(page.memories)
+                    cursor, more = page.next_cursor, page.next_cursor is not None
+
+    # trying again
+
+    def start(self) -> None:
+        """Deliver, in the background, what earlier processes and other ones have left."""
+        for replica in self.replicas:
+            replica.start()
+        if self and self._loop is None:
+            self._loop = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.run_due()
+            except Fault as fault:
+                log.warning("the outbox could not be read: %s", fault.message)
+            except Exception:
+                log.exception("the outbox could not be worked on")
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def run_due(self) -> int:
+        """One attempt at everything that is due; how much was delivered."""
+        tenants = await self._core.primary.tenants()
+        counts = await asyncio.gather(*(self._run_replica(replica, tenants) for replica in self.replicas))
+        return sum(counts)
+
+    async def _run_replica(self, replica: Replica, tenants: Sequence[str]) -> int:
+        delivered = 0
+        for tenant in tenants:
+            waiting = await self._core.primary.records(tenant, kind_of(replica.name))
+            courier, now = self._couriers[replica.name], self._core.clock()
+            due = [
+                r.key
+                for r in waiting
+                if deliveries.is_due(r.value, self._owner, now) and not courier.holds(tenant, r.key)
+            ]
+            for start in range(0, len(due), GROUP):
+                if replica.breaker.is_open:
+                    return delivered
+                failed = await self._redeliver(replica, tenant, due[start : start + GROUP])
+                delivered += len(due[start : start + GROUP]) - failed
+                if failed:
+                    break
+        return delivered
+
+    async def _redeliver(self, replica: Replica, tenant: str, ids: Sequence[str]) -> int:
+        """Deliver these as they are now; how many it did not take."""
+        claimed = await self._core.primary.transact(
+            tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, LEASE_MS)
+        )
+        changes = await self.current(tenant, claimed, replica.name)
+        futures = self._couriers[replica.name].submit(tenant, changes)
+        if futures:
+            await asyncio.wait(futures)
+        await self._couriers[replica.name].join()
+        return sum(1 for future in futures if future.cancelled() or future.result() is not None)
+
+    async def current(self, tenant: str, claimed: Mapping[str, int], store: str) -> list[Change]:
+        """What a replica should have of these memories now."""
+        held = {memory.id: memory for memory in await self._core.primary.get(tenant, list(claimed))}
+        agents = {r.key: r.value.get("agent", "") for r in await self._core.primary.records(tenant, kind_of(store))}
+        now = self._core.clock()
+        live = [m for m in held.values() if m.status == "live" and (m.expires_at is None or m.expires_at > now)]
+        entries = {e.memory.id: e for e in await self._core.make_entries(live)} if live else {}
+        return [
+            Change(id, held[id].agent_id if id in held else agents.get(id, ""), "", seq, _plain(entries.get(id)))
+            for id, seq in claimed.items()
+        ]
+
+    def _settler(self, replica: Replica) -> Callable[[str, Mapping[str, int], Mapping[str, str]], Any]:
+        async def settle(tenant: str, done: Mapping[str, int], failed: Mapping[str, str]) -> None:
+            def work(tx: Transaction) -> list[str]:
+                for error in set(failed.values()):
+                    ids = [id for id, why in failed.items() if why == error]
+                    deliveries.postpone(tx, replica.name, ids, error, tx.now, self._chance)
+                return deliveries.settle(tx, replica.name, done)
+
+            again = await self._core.primary.transact(tenant, work)
+            if again:
+                task = asyncio.get_running_loop().create_task(self._redeliver(replica, tenant, again))
+                self._again.add(task)
+                task.add_done_callback(self._again.discard)
+
+        return settle
+
+    # what waits
+
+    async def waiting(self, tenant: str, store: str) -> list[dict[str, Any]]:
+        return [{"id": r.key, **r.value} for r in await self._core.primary.records(tenant, kind_of(store))]
+
+    async def is_waiting(self, tenant: str, store: str, id: str) -> bool:
+        return await self._core.primary.record(tenant, kind_of(store), id) is not None
+
+    async def join(self) -> None:
+        """Until what is being delivered is done."""
+        for courier in self._couriers.values():
+            await courier.join()
+
+    async def close(self) -> None:
+        if self._loop is not None:
+            self._loop.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._loop
+            self._loop = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max((r.timeout for r in self.replicas), default=0.0) + 1):
+                await self.join()
+        for task in list(self._again):
+            task.cancel()
+        await self.replicas.close()
+
+
+def _plain(entry: Entry | None) -> Entry | None:
+    return None if entry is None else Entry(entry.memory, entry.vectors, entry.terms, entry.generation)
+
+
+def _later(why: str) -> str:
+    return f"{why}; it is kept and tried again"
+
+
+def _not_kept(change: Change) -> str:
+    return f"it does not keep {change.type} memories"

@@ -1,0 +1,189 @@
+"""The stores beside the primary as the engine holds them: opened in the background, each with its timeout and breaker.
+
+Nothing here knows what is asked of a store; `outbox` writes through it and `recall.fan_out` reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from commonplace.engine.outbox.breaker import CircuitBreaker
+from commonplace.stores.base import Store
+from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.record import MEMORY_TYPES, Clock
+
+T = TypeVar("T")
+log = logging.getLogger("commonplace.stores")
+
+
+@dataclass(slots=True, frozen=True)
+class Attachment:
+    """A store to attach, and what its URL says of how it is used."""
+
+    name: str
+    open: Callable[[], Store]  # may take long, and fail: it is called in a thread
+    timeout: float = 2.0  # seconds for one operation
+    weight: float = 1.0  # of its scores, where fusion is weighted
+    types: frozenset[str] | None = None  # of memories, where it is not to have all that it can keep
+    shown: str = ""  # its address, without what is secret in it
+
+
+class Replica:
+    """One attached store. A call that fails, or takes too long, raises Unavailable with a sentence for the caller."""
+
+    def __init__(self, attachment: Attachment, clock: Clock) -> None:
+        self.attachment = attachment
+        self.name = attachment.name
+        self.weight = attachment.weight
+        self.timeout = attachment.timeout
+        self.breaker = CircuitBreaker(clock)
+        self.altered = 0  # hits with a text that is not the primary's, since the process began
+        self._clock = clock
+        self._store: Store | None = None
+        self._opening: asyncio.Task[Store] | None = None
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return frozenset() if self._store is None else frozenset(self._store.capabilities)
+
+    def takes(self, type: str) -> bool:
+        """Whether it is to keep memories of this type; of one that is not open yet nobody knows, so it is."""
+        if self.attachment.types is not None and type not in self.attachment.types:
+            return False
+        return self._store is None or type in self._store.capabilities
+
+    def types(self) -> frozenset[str]:
+        return frozenset(type for type in MEMORY_TYPES if self.takes(type))
+
+    def start(self) -> None:
+        """Open it, in the background; nothing waits unless it needs the store."""
+        if self._store is None and (self._opening is None or self._opening.done()):
+            self._opening = asyncio.get_running_loop().create_task(self._open())
+            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # someone may never ask
+
+    async def ready(self, seconds: float) -> None:
+        """Wait for it to open, so long; that it could not is told when it is used."""
+        self.start()
+        if self._opening is not None:
+            with suppress(Exception):
+                await asyncio.wait_for(asyncio.shield(self._opening), seconds)
+
+    async def call(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
+        if not self.breaker.try_call():
+            wait = max((self.breaker.retry_at or 0) - self._clock(), 0) / 1000
+            failures = f"it failed {self.breaker.failures} times in a row, last: {self.breaker.error}"
+            raise StoreSkipped(f"not asked for {wait:.0f} s more: {failures}")
+        try:
+            return await self.attempt(verb, seconds=seconds)
+        except Unavailable as fault:
+            self.breaker.failed(fault.summary)
+            raise
+
+    async def attempt(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
+        """As `call`, whatever the breaker says, which hears only of what went well: for an operator who waits."""
+        limit = self.timeout if seconds is None else seconds
+        try:
+            async with asyncio.timeout(limit):
+                answer = await verb(await self._opened())
+        except TimeoutError:
+            what = "is still starting" if self._store is None else "did not answer"
+            raise Unavailable(f"it {what} within {limit:g} s") from None
+        except Unavailable:
+            raise
+        except Fault as fault:
+            raise StoreRefused(fault.summary) from fault
+        except Exception as error:  # a product's own: whatever it is, the others go on
+            log.warning("%s failed", self.name, exc_info=error)
+            raise StoreRefused(f"{type(error).__name__}: {error}"[:300]) from error
+        self.breaker.succeeded()
+        return answer
+
+    async def _opened(self) -> Store:
+        if self._store is None:
+            self.start()
+            assert self._opening is not None
+            return await asyncio.shield(self._opening)
+        return self._store
+
+    async def _open(self) -> Store:
+        self._store = await _in_daemon_thread(self.attachment.open)
+        return self._store
+
+    async def close(self) -> None:
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+        if self._store is not None:
+            store, self._store, self._opening = self._store, None, None
+            with suppress(Exception):
+                async with asyncio.timeout(self.timeout + 5):
+                    await store.close()
+
+    def state(self) -> dict[str, Any]:
+        error = self.breaker.error
+        if self._store is None and self._opening is not None and not self._opening.done():
+            status = "starting"
+        else:
+            status = "down" if self.breaker.is_open else "degraded" if error else "ok"
+        return {"status": status, **({"error": error} if error else {})}
+
+
+class StoreRefused(Unavailable):
+    """The store is there and would not: what it was given, or its own state, is the reason."""
+
+
+class StoreSkipped(Unavailable):
+    """It was not even asked."""
+
+
+async def _in_daemon_thread(work: Callable[[], T]) -> T:
+    """As asyncio.to_thread, in a thread that nobody waits for when the program ends: an open may hang for ever."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name="commonplace-open-store", daemon=True).start()
+    return await future
+
+
+class Replicas:
+    """All of them, in the order they were given."""
+
+    def __init__(self, attachments: Sequence[Attachment], clock: Clock) -> None:
+        self._all = [Replica(attachment, clock) for attachment in attachments]
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self._all)
+
+    def named(self, name: str) -> Replica | None:
+        return next((replica for replica in self._all if replica.name == name), None)
+
+    async def ready(self, seconds: float) -> None:
+        await asyncio.gather(*(replica.ready(seconds) for replica in self._all))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(replica.close() for replica in self._all))

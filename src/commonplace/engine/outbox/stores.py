@@ -1,0 +1,83 @@
+"""The stores of an installation, for whoever looks after them: how each is, how far behind, and making it equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from commonplace.engine.core import Core, require_operator
+from commonplace.engine.outbox.replicas import Replica
+from commonplace.engine.outbox.resync import Resync
+from commonplace.stores.base import Progress, Reach
+from commonplace.wire.errors import NotFound
+from commonplace.wire.filters import Condition
+from commonplace.wire.record import Principal
+
+
+class Stores:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def list(self, who: Principal) -> list[dict[str, Any]]:
+        """The primary, then each replica: its state, what it can do, what waits for it, since when and why."""
+        primary = self._core.primary
+        health = await primary.health()
+        first = {
+            "name": primary.name,
+            "role": "primary",
+            "status": health.get("status", "ok"),
+            "waiting": 0,
+            "failing": 0,
+        }
+        shown: list[dict[str, Any]] = [{**first, "capabilities": sorted(primary.capabilities)}]
+        for replica in self._core.outbox.replicas:
+            shown.append(await self._of(who, replica))
+        return shown
+
+    def failing(self) -> Sequence[str]:
+        """A sentence for each that does not work."""
+        found = [(each.name, each.state()) for each in self._core.outbox.replicas]
+        said = [(name, state.get("error", "it is still starting")) for name, state in found if state["status"] != "ok"]
+        return [f"the store {name} does not answer: {why}" for name, why in said]
+
+    async def wait_until_open(self, seconds: float) -> None:
+        """For programs that end soon: a server goes on, and those that are not open yet are asked when they are."""
+        await self._core.outbox.replicas.ready(seconds)
+
+    async def resync(self, who: Principal, name: str, progress: Progress | None = None) -> dict[str, Any]:
+        """Make a replica equal to the primary, in every tenant, and prove it by counts and hashes."""
+        require_operator(who, "resync stores")
+        replica = self._core.outbox.replicas.named(name)
+        if replica is None:
+            known = ", ".join(each.name for each in self._core.outbox.replicas) or "none beside the primary"
+            raise NotFound(f"there is no store {name!r} with copies; there are: {known}")
+        work = [
+            (tenant, agent)
+            for tenant in await self._core.primary.tenants()
+            for agent in await self._core.primary.agent_names(tenant)
+        ]
+        total = 0
+        for tenant, agent in work:
+            total += await self._core.primary.count(self._reach(replica, tenant, agent))
+        sync = Resync(self._core, replica, total, progress or (lambda done, of: None))
+        for tenant, agent in work:
+            await sync.run(self._reach(replica, tenant, agent))
+        return sync.result()
+
+    def _reach(self, replica: Replica, tenant: str, agent: str) -> Reach:
+        types = Condition(("type",), "in", sorted(replica.types()))
+        return Reach(tenant, (agent,), (types,), now=self._core.clock())
+
+    async def _of(self, who: Principal, replica: Replica) -> dict[str, Any]:
+        waiting = await self._core.outbox.waiting(who.tenant, replica.name)
+        failing = [each for each in waiting if each.get("attempts")]
+        found = {"name": replica.name, "role": "replica", **replica.state(), "waiting": len(waiting)}
+        found |= {"failing": len(failing), "altered": replica.altered}
+        found |= {"timeout": replica.timeout, "weight": replica.weight}
+        if who.is_operator and replica.attachment.shown:
+            found["url"] = replica.attachment.shown
+        if waiting:
+            found["behind_ms"] = max(self._core.clock() - min(int(each["at"]) for each in waiting), 0)
+        if failing:
+            found["last_error"] = max(failing, key=lambda each: each["due"]).get("error", "")
+        return {**found, "capabilities": sorted(replica.capabilities)}

@@ -1,0 +1,174 @@
+"""One question to every store beside the primary, side by side, and what their answers are worth.
+
+A replica proposes ids; the primary's rows decide. What a replica says of a memory (its text, its scope, whether it is
+live) is never shown: an id that the primary does not have within the question's reach is dropped, and so is one whose
+text is not the primary's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from commonplace.engine.core import Core
+from commonplace.engine.outbox.replicas import Replica
+from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
+from commonplace.stores.base import Candidate, Search
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.filters import Condition
+from commonplace.wire.record import MEMORY_TYPES
+
+_MOST_RESOLVED = 1000
+
+
+@dataclass(slots=True)
+class FanOut:
+    """What the replicas said. `lists` are by store; `added` are candidates that only they found, as the primary has
+    them."""
+
+    lists: dict[str, RankedList] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    added: list[Candidate] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)  # for explain
+
+
+def skip_reason(replica: Replica, search: Search) -> str | None:
+    """Why a store cannot answer this question, if it cannot."""
+    if search.reach.as_of is not None:
+        return "it has the present only"
+    wanted = _types_asked(search)
+    kept = replica.types()
+    if not wanted & kept:
+        return f"it does not keep {' or '.join(sorted(wanted))} memories"
+    capabilities = replica.capabilities
+    if capabilities and search.vector is None and "fts" not in capabilities:
+        return "it finds by meaning only, and there is no embedder"
+    return None
+
+
+def _types_asked(search: Search) -> frozenset[str]:
+    wanted = frozenset(MEMORY_TYPES)
+    for condition in search.reach.where:
+        if condition.path == ("type",) and condition.op in ("eq", "in"):
+            values = condition.value if condition.op == "in" else [condition.value]
+            wanted &= frozenset(value for value in values if isinstance(value, str))
+    return wanted
+
+
+def rank(candidates: Sequence[Candidate], limit: int) -> RankedList:
+    """One store's candidates as one list, best first. Where it has two legs, by their ranks; raw scores are held
+    between 0 and 1, so that none can shout."""
+    legs = [
+        sorted((c for c in candidates if _given(getattr(c, leg), least)), key=lambda c: -getattr(c, leg))
+        for leg, least in (("dense", -math.inf), ("keyword", 0.0))  # no word in common is no place in that list
+    ]
+    ordered: list[Candidate] = list(candidates)
+    if any(legs):
+        shares: dict[str, float] = {}
+        for leg in legs:
+            for place, candidate in enumerate(leg):
+                shares[candidate.memory.id] = shares.get(candidate.memory.id, 0.0) + 1 / (RRF_K + place)
+        ordered.sort(key=lambda c: -shares.get(c.memory.id, 0.0))
+    once = {candidate.memory.id: candidate for candidate in reversed(ordered)}
+    best = [once.pop(c.memory.id) for c in ordered if c.memory.id in once][:limit]
+    return [(c.memory.id, _raw(c, place)) for place, c in enumerate(best)]
+
+
+def _given(score: float | None, least: float) -> bool:
+    return score is not None and math.isfinite(score) and score > least
+
+
+def _raw(candidate: Candidate, place: int) -> float:
+    for score in (candidate.dense, candidate.score):
+        if score is not None and math.isfinite(score):
+            return min(max(float(score), 0.0), 1.0)
+    return 1 / (1 + place)
+
+
+async def ask_replicas(core: Core, search: Search, k: int) -> dict[str, list[Candidate] | Unavailable | str]:
+    """By store: what it found, or why it failed, or why it was not asked."""
+    wanted = replace(search, limit=OVERFETCH * k, generation=None, tokens=None, second=None, second_generation=None)
+    found: dict[str, list[Candidate] | Unavailable | str] = {}
+    asked: list[Replica] = []
+    for replica in core.outbox.replicas:
+        if (why := skip_reason(replica, search)) is not None:
+            found[replica.name] = why
+        else:
+            asked.append(replica)
+
+    async def ask(replica: Replica) -> list[Candidate] | Unavailable:
+        try:
+            return await replica.call(lambda store: store.search(wanted))
+        except Unavailable as fault:
+            return fault
+
+    answers = await asyncio.gather(*(ask(replica) for replica in asked))
+    return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}
+
+
+async def resolve(
+    core: Core,
+    search: Search,
+    answers: Mapping[str, list[Candidate] | Unavailable | str],
+    own: Sequence[Candidate],
+    k: int,
+) -> FanOut:
+    """The answers by the primary's rows: lists of ids that are really there, in reach, and say what the row says."""
+    out = FanOut()
+    texts = {candidate.memory.id: candidate.memory.content for candidate in own}
+    named = {c.memory.id for found in answers.values() if isinstance(found, list) for c in found}
+    missing = [id for id in sorted(named) if id not in texts][:_MOST_RESOLVED]
+    if missing:
+        only = (*search.reach.where, Condition(("id",), "in", missing))
+        wanted = replace(search, reach=replace(search.reach, where=only), limit=len(missing))
+        there = {c.memory.id: c for c in await core.primary.search(wanted)}
+        unscored = [id for id in missing if id not in there]
+        if unscored:  # in reach, but with neither a word nor a vector of its own to be found by
+            for memory in await core.primary.get(search.reach.tenant, unscored):
+                if search.reach.admits(memory):
+                    there[memory.id] = Candidate(memory)
+        out.added = list(there.values())
+        texts |= {id: candidate.memory.content for id, candidate in there.items()}
+    for name, answer in answers.items():
+        if isinstance(answer, str):
+            out.skipped[name] = answer
+            continue
+        out.asked.append(name)
+        if isinstance(answer, Unavailable):
+            out.errors[name] = answer.summary
+            continue
+        await _admit(core, search, name, answer, texts, out, k)
+    kept = {id for listed in out.lists.values() for id, _ in listed}
+    out.added = [candidate for candidate in out.added if candidate.memory.id in kept]
+    return out
+
+
+async def _admit(
+    core: Core, search: Search, name: str, found: list[Candidate], texts: Mapping[str, str], out: FanOut, k: int
+) -> None:
+    known = [candidate for candidate in found if candidate.memory.id in texts]
+    true = [candidate for candidate in known if candidate.memory.content == texts[candidate.memory.id]]
+    behind, altered = 0, 0
+    for candidate in known:
+        if candidate.memory.content != texts[candidate.memory.id]:
+            # What it was not told yet is no lie.
+            if await core.outbox.is_waiting(search.reach.tenant, name, candidate.memory.id):
+                behind += 1
+            else:
+                altered += 1
+    replica = core.outbox.replicas.named(name)
+    assert replica is not None
+    if altered:
+        replica.altered += altered
+        out.errors[name] = (
+            f"it has another text for {altered} of the memories it named, which were left out; "
+            f"`commonplace stores resync {name}` puts it right"
+        )
+    out.lists[name] = rank(true, OVERFETCH * k)
+    out.weights[name] = replica.weight
+    out.counts[name] = {"found": len(found), "unknown": len(found) - len(known), "behind": behind, "altered": altered}

@@ -1,0 +1,54 @@
+"""A primary used as a replica, such as a second SQLite file: it keeps copies, and nobody asks for their history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from commonplace.stores.base import Candidate, Entry, Page, Primary, Reach, Search
+from commonplace.wire.record import Memory
+
+_MADE_BY = "copied vectors"  # which embedder made them is the other primary's business
+
+
+class PrimaryCopy:
+    def __init__(self, primary: Primary) -> None:
+        self._primary = primary
+        self.name = primary.name
+        self.capabilities = frozenset(primary.capabilities) - {"governance", "recall_tracking", "graph"}
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        dimension = next((e.vectors.shape[1] for e in entries if e.vectors is not None), None)
+        info = await self._primary.embedder()
+        if info is None and dimension is not None:
+            info = await self._primary.adopt_embedder(_MADE_BY, dimension)
+        for entry in entries:
+            fits = info is not None and entry.vectors is not None and entry.vectors.shape[1] == info.dimension
+            # Aliases are looked up in the primary alone, and two copies may hold one for a moment.
+            memory = replace(entry.memory, aliases=[])
+            copy = Entry(memory, entry.vectors if fits else None, entry.terms, info.generation if info else 0)
+            await self._primary.transact(memory.tenant, lambda tx, copy=copy: tx.put(copy))  # type: ignore[misc]
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        return await self._primary.get(tenant, ids)
+
+    async def search(self, search: Search) -> list[Candidate]:
+        info = await self._primary.embedder()
+        fits = info is not None and search.vector is not None and len(search.vector) == info.dimension
+        plain = replace(search, vector=search.vector if fits else None, generation=None, tokens=None)
+        return await self._primary.search(replace(plain, second=None, second_generation=None))
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        return await self._primary.delete(tenant, ids)
+
+    async def scan(
+        self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
+    ) -> Page:
+        return await self._primary.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
+
+    async def health(self) -> dict[str, Any]:
+        return await self._primary.health()
+
+    async def close(self) -> None:
+        await self._primary.close()

@@ -1,0 +1,165 @@
+"""Anyone's `MemoryStore` as a replica: it is given copies by memorywire's own operations, and asked by them.
+
+It mints ids of its own, so ours goes to it as `metadata.commonplace_id`, and what else a memory is as
+`metadata.commonplace`. Nothing is ever forgotten there that was not found under our id first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
+from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.mixins import page_of
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.filters import Condition
+from commonplace.wire.memory_store import MemoryStore
+from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest
+from commonplace.wire.record import Memory
+
+OUR_ID, OUR_TENANT, OUR_FIELDS = "commonplace_id", "commonplace_tenant", "commonplace"
+_MOST = 1000  # results of one recall
+_FIRST, _LAST = 0, 1 << 32  # of the first eight digits of an id
+_ELSEWHERE = frozenset({"content", "metadata"})
+_USEFUL = CAPABILITIES - {"graph", "governance", "recall_tracking"}
+
+
+class ForeignStore:
+    """`AgentScoped`: these operations need to know whose memories are meant."""
+
+    def __init__(self, store: MemoryStore, name: str) -> None:
+        self._store = store
+        self.name = name
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return frozenset(self._store.capabilities) & _USEFUL
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            memory = entry.memory
+            older = await self._find(memory.tenant, memory.agent_id, [memory.id])
+            answer = await self._store.remember(
+                RememberRequest(
+                    agent_id=memory.agent_id,
+                    type=memory.type,
+                    content=memory.content,
+                    user_id=memory.user_id,
+                    metadata=to_metadata(memory),
+                    confidence=memory.confidence,
+                    source=memory.source,
+                    expires_at=memory.expires_at,
+                )
+            )
+            if answer.pending_approval:
+                raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
+            # Only now: there is always one that can be found.
+            await self._forget(memory.agent_id, [hit.id for hit in older])
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        raise Unavailable(f"{self.name} has to be told whose memories are meant")
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        raise Unavailable(f"{self.name} has to be told whose memories are meant")
+
+    async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]:
+        found = {m.id: m for m in map(self._memory, await self._find(tenant, agent_id, ids))}
+        return [found[id] for id in ids if id in found]
+
+    async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
+        found = await self._find(tenant, agent_id, ids)
+        await self._forget(agent_id, [hit.id for hit in found])
+        return len({_our_id(hit) for hit in found})
+
+    async def search(self, search: Search) -> list[Candidate]:
+        reach = search.reach
+        wanted = filter_of(reach)
+        found: list[Candidate] = []
+        for agent in reach.agents:
+            # More than is wanted: what has expired by our clock, or is filtered in ways it does not know, is left out.
+            hits = await self._recall(agent, search.text or "?", wanted, min(2 * search.limit + 20, _MOST))
+            near = [(hit, memory) for hit in hits if reach.admits(memory := self._memory(hit))]
+            found += [Candidate(memory, score=hit.score) for hit, memory in near if memory.tenant == reach.tenant]
+        return found[: search.limit] if len(reach.agents) == 1 else found
+
+    async def scan(
+        self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
+    ) -> Page:
+        found = {m.id: m for agent in reach.agents for m in map(self._memory, await self._all(reach.tenant, agent))}
+        return page_of(filter(reach.admits, found.values()), limit, cursor, newest_first)
+
+    async def health(self) -> dict[str, Any]:
+        return await self._store.health()
+
+    async def close(self) -> None:
+        """It belongs to whoever made it."""
+
+    # what it is asked with
+
+    async def _find(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[RecallHit]:
+        """Its copies of these memories, of which there may be more than one."""
+        hits = await self._recall(agent_id, " ".join(ids[:20]), {OUR_TENANT: tenant, OUR_ID: list(ids)}, _MOST)
+        return [hit for hit in hits if _our_id(hit) in ids]
+
+    async def _all(self, tenant: str, agent_id: str) -> list[RecallHit]:
+        """Everything of ours: by ranges of ids, halved as long as one answer does not hold a whole one."""
+        found: list[RecallHit] = []
+        ranges = [(_FIRST, _LAST)]
+        while ranges:
+            first, last = ranges.pop()
+            within = {"$gte": f"{first:08x}", "$lt": f"{last:08x}" if last < _LAST else "g"}
+            hits = await self._recall(agent_id, OUR_ID, {OUR_TENANT: tenant, OUR_ID: within}, _MOST)
+            if len(hits) >= _MOST and last - first > 1:
+                middle = (first + last) // 2
+                ranges += [(first, middle), (middle, last)]
+            else:
+                found += hits
+        return found
+
+    async def _recall(self, agent_id: str, query: str, filter: dict[str, Any], k: int) -> list[RecallHit]:
+        request = RecallRequest(agent_id=agent_id, query=query or "?", k=k, filter=filter, min_score=0, judge="off")
+        answer = await self._store.recall(request)
+        return [hit for hit in answer.results if _our_id(hit) is not None]
+
+    async def _forget(self, agent_id: str, theirs: Sequence[str]) -> None:
+        if theirs:
+            await self._store.forget(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
+
+    def _memory(self, hit: RecallHit) -> Memory:
+        return memory_of(hit.content, hit.metadata or {}, self.name)
+
+
+def to_metadata(memory: Memory) -> dict[str, Any]:
+    own = to_document(memory, without=_ELSEWHERE, defaults=True)
+    return {**memory.metadata, OUR_ID: memory.id, OUR_TENANT: memory.tenant, OUR_FIELDS: own}
+
+
+def memory_of(content: Any, metadata: dict[str, Any], store: str) -> Memory:
+    own = metadata.get(OUR_FIELDS)
+    rest = {name: value for name, value in metadata.items() if name not in (OUR_ID, OUR_TENANT, OUR_FIELDS, "kind")}
+    if isinstance(own, dict) and "kind" in own and metadata.get("kind") is not None:
+        rest |= {"kind": metadata["kind"]} if metadata["kind"] != own["kind"] else {}
+    document = {**own, "content": content, "metadata": rest} if isinstance(own, dict) else None
+    return to_memory(document, store)
+
+
+def filter_of(reach: Reach) -> dict[str, Any]:
+    """What of a reach the filter language can say of our fields there; `Reach.admits` sees to the rest."""
+    wanted: dict[str, Any] = {OUR_TENANT: reach.tenant}
+    for condition in reach.where:
+        if condition.op == "any" or condition.path[0] == "privacy":
+            continue
+        key = _key(condition)
+        wanted.setdefault(key, {})[f"${condition.op}"] = condition.value
+    return wanted
+
+
+def _key(condition: Condition) -> str:
+    path = condition.path
+    return ".".join(path) if path[0] == "metadata" else ".".join(("metadata", OUR_FIELDS, *path))
+
+
+def _our_id(hit: RecallHit) -> str | None:
+    id = (hit.metadata or {}).get(OUR_ID)
+    return id if isinstance(id, str) else None

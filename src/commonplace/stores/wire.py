@@ -1,0 +1,136 @@
+"""`memorywire+http(s)://`: another Commonplace, or any server of our HTTP binding, as a replica.
+
+`memorywire+https://HOST[:PORT][/PATH]?token_env=NAME`; the variable NAME holds the token. It is asked as anyone's
+`MemoryStore` is, but what it holds is listed and not recalled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+from commonplace.stores.base import StoreSettings
+from commonplace.stores.foreign import OUR_ID, OUR_TENANT, ForeignStore
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
+from commonplace.wire.http_client import JsonClient
+from commonplace.wire.models import (
+    ExpireRequest,
+    ExpireResponse,
+    ForgetRequest,
+    ForgetResponse,
+    MergeRequest,
+    MergeResponse,
+    Message,
+    RecallHit,
+    RecallRequest,
+    RecallResponse,
+    RememberRequest,
+    RememberResponse,
+)
+from commonplace.wire.record import CAPABILITIES, Clock, system_clock
+from commonplace.wire.validate import parse
+
+M = TypeVar("M", bound=Message)
+_MAX_ANSWER = 256 << 20
+_PAGE = 1000
+_IDS_AT_ONCE = 50  # they travel in a URL
+
+
+class HttpMemoryStore:
+    """The five operations by HTTP."""
+
+    def __init__(self, url: str, token: str | None, timeout: float) -> None:
+        self._client = JsonClient(url, token, timeout, connections=4, max_bytes=_MAX_ANSWER)
+        self.capabilities = CAPABILITIES
+
+    async def remember(self, request: RememberRequest, /) -> RememberResponse:
+        return await self._post(RememberResponse, "remember", request)
+
+    async def recall(self, request: RecallRequest, /) -> RecallResponse:
+        return await self._post(RecallResponse, "recall", request)
+
+    async def forget(self, request: ForgetRequest, /) -> ForgetResponse:
+        return await self._post(ForgetResponse, "forget", request)
+
+    async def merge(self, request: MergeRequest, /) -> MergeResponse:
+        return await self._post(MergeResponse, "merge", request)
+
+    async def expire(self, request: ExpireRequest, /) -> ExpireResponse:
+        return await self._post(ExpireResponse, "expire", request)
+
+    async def health(self) -> dict[str, Any]:
+        found = await self._client.call("GET", "/v0/health")
+        if found.get("status") not in ("ok", "degraded", "down"):
+            raise Unavailable("it answers, but not as a memorywire server does")
+        return found
+
+    async def list(self, agent_id: str, filter: dict[str, Any]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            query = {"agent_id": agent_id, "limit": _PAGE, "filter": json.dumps(filter)}
+            page = await self._client.call(
+                "GET", "/v0/memories?" + urlencode(query | ({"cursor": cursor} if cursor else {}))
+            )
+            if not isinstance(page.get("memories"), list):
+                raise Unavailable("it answers, but not as a memorywire server does")
+            found += page["memories"]
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return found
+
+    def close(self) -> None:
+        self._client.close()
+
+    async def _post(self, answer: type[M], operation: str, request: Message) -> M:
+        document = await self._client.call("POST", f"/v0/{operation}", request.model_dump(exclude_unset=True))
+        try:
+            return parse(answer, document)
+        except ValidationError as fault:
+            raise Unavailable(f"it answers {operation}, but not as memorywire has it: {fault.summary}") from None
+
+
+class WireStore(ForeignStore):
+    def __init__(self, url: str, token: str | None, timeout: float) -> None:
+        self._server = HttpMemoryStore(url, token, timeout)
+        super().__init__(self._server, "memorywire")
+
+    async def close(self) -> None:
+        self._server.close()
+
+    async def _find(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[RecallHit]:
+        found: list[RecallHit] = []
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            some = list(ids[start : start + _IDS_AT_ONCE])
+            found += [_hit(m) for m in await self._server.list(agent_id, {OUR_TENANT: tenant, OUR_ID: some})]
+        return [hit for hit in found if (hit.metadata or {}).get(OUR_ID) in ids]
+
+    async def _all(self, tenant: str, agent_id: str) -> list[RecallHit]:
+        filter = {OUR_TENANT: tenant, OUR_ID: {"$exists": True}}
+        return [_hit(memory) for memory in await self._server.list(agent_id, filter)]
+
+
+def _hit(memory: dict[str, Any]) -> RecallHit:
+    try:
+        wanted = {name: memory[name] for name in ("id", "type", "content")}
+        return RecallHit(**wanted, score=0.0, metadata=memory.get("metadata"))
+    except (KeyError, ValueError):
+        raise Unavailable("it lists something that is no memory") from None
+
+
+def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> WireStore:
+    address, _, query = url.removeprefix("memorywire+").partition("?")
+    given = dict(parse_qsl(query))
+    if unknown := sorted(set(given) - {"token_env"}):
+        raise ValidationError(f"{unknown[0]!r} is no setting of memorywire+http://; there is token_env", field="stores")
+    token = None
+    if variable := given.get("token_env"):
+        token = os.environ.get(variable)
+        if not token:
+            raise OperatorActionRequired(
+                f"the environment variable {variable}, which should hold the token, is not set"
+            )
+    return WireStore(address, token, (settings or StoreSettings()).timeout)

@@ -1,0 +1,115 @@
+"""What of a conversation is worth keeping, found by rules and without a language model. Pure; English only.
+
+Only what a person says counts: preferences, decisions, corrections, facts, and what they ask to remember. Questions,
+tasks, guesses, code and what points at something only the conversation shows are left alone: what cannot be understood
+by itself is no memory, and a question is not its answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from commonplace.transfer.transcripts import Turn
+
+_MIN_CHARS, _MAX_CHARS = 12, 400
+_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_TAGGED = re.compile(r"<([a-z][\w-]*)[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])|\n+")
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_NOT_PROSE = re.compile(r"^\s*(?:[>$#|{}<]|//|at \w|\w+Error\b|https?://\S+$|[\w./-]+:\d+)")
+
+_QUESTION = re.compile(
+    r"\?\W*$|^\W*(?:what|who|whom|whose|when|where|why|which|how|is|are|was|were|do|does|did|can|could|should|would|"
+    r"will|have|has|may|shall)\b",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(
+    r"\b(?:maybe|perhaps|might|possibly|i think|i guess|i wonder|not sure|if (?:i|we|you|it)|would you|could you|"
+    r"can you|suppose|imagine|for example|e\.g\.)\b",
+    re.IGNORECASE,
+)
+_TASK = re.compile(
+    r"\b(?:want|need|like|asking|expect) you to\b|\bplease (?:fix|add|make|write|run|check|look|show|explain|update|"
+    r"create|implement|remove|change|try|continue|tell|give|help)\b",
+    re.IGNORECASE,
+)
+_POINTING = re.compile(r"\b(?:this|these|those|above|below|here)\b", re.IGNORECASE)
+
+_ADVERB = r"(?:(?:really|always|usually|generally|strongly|definitely|much|still|also|just) )*"
+_LIKING = r"prefer|love|hate|dislike|can't stand|don't like|do not like|like|enjoy|avoid|never use|never want"
+_CHOOSING = (
+    r"go with|going with|stick with|settled? on|decided|agreed|chose|switch(?:ed)? to|moved? to|standardi[sz]ed? on"
+)
+_BEING = r"a|an|allergic|from|based|vegetarian|vegan|left-handed|colou?r-?blind|responsible|on"
+#: (kind, confidence, pattern), the first that fits is the one.
+_RULES: tuple[tuple[str, float, re.Pattern[str]], ...] = tuple(
+    (kind, confidence, re.compile(pattern, re.IGNORECASE))
+    for kind, confidence, pattern in (
+        ("note", 0.9, r"^\W*(?:please )?(?:remember|note|keep in mind|don't forget|do not forget)(?: that|:|,)\s"),
+        ("note", 0.9, r"^\W*(?:for the record|fyi|for future reference|from now on)\b"),
+        ("correction", 0.7, r"^\W*(?:no|nope|actually|wrong|not quite|that's (?:wrong|incorrect))[,.:;—-]+ ?\w"),
+        ("correction", 0.7, r"\bi meant\b|\bshould (?:be|have been) .+ (?:not|instead of|rather than) "),
+        ("decision", 0.7, rf"\b(?:let's|we'll|we will|i'll|we|i)(?: have|'ve)? (?:{_CHOOSING})\b"),
+        ("decision", 0.7, r"^\W*(?:let's|we'll|we will) use\b|\bthe decision (?:is|was)\b"),
+        ("preference", 0.7, rf"\b(?:i|we) {_ADVERB}(?:{_LIKING})\b"),
+        ("preference", 0.7, r"^\W*(?:please )?(?:always|never|don't ever|do not ever)\s+\w+|\bmy favou?rite\b"),
+        ("fact", 0.6, rf"\b(?:i am|i'm) (?:{_BEING})\b"),
+        ("fact", 0.6, rf"\bi {_ADVERB}(?:work|live|moved|study|studied|use|own|speak|maintain)\b"),
+        ("fact", 0.6, r"\b(?:my|our) (?:[\w-]+ ){1,4}(?:is|are|was|lives?|runs?|uses?|has|have|starts?|ends?)\b"),
+        ("fact", 0.6, rf"\bwe {_ADVERB}(?:run|deploy|host|use|ship|release|support|target|store|log|test)\b"),
+    )
+)
+
+
+@dataclass(slots=True, frozen=True)
+class Proposal:
+    """Something to remember: the words as they were said, and the rule that found them."""
+
+    kind: str  # note, correction, decision, preference or fact
+    text: str
+    confidence: float
+    turn: Turn
+    answers: str = ""  # what was said just before, which a correction is about
+
+
+def proposals(turns: Sequence[Turn]) -> list[Proposal]:
+    """Of all that people said, in order; each wording once."""
+    found: dict[str, Proposal] = {}
+    before = ""
+    for turn in turns:
+        if turn.speaker == "user":
+            for sentence in sentences(turn.text):
+                kind, confidence = classify(sentence)
+                if kind and (key := _folded(sentence)) not in found:
+                    answers = before if kind == "correction" else ""
+                    found[key] = Proposal(kind, sentence, confidence, turn, answers)
+        else:
+            before = " ".join(turn.text.split())[:200]
+    return list(found.values())
+
+
+def sentences(text: str) -> list[str]:
+    """The prose of a message: no code, no quotes, no output, nothing in tags."""
+    plain = _TAGGED.sub("\n", _FENCE.sub("\n", text))
+    parts = (_BULLET.sub("", part).strip() for part in _SENTENCE.split(plain) if part and not _NOT_PROSE.match(part))
+    return [part for part in parts if _MIN_CHARS <= len(part) <= _MAX_CHARS]
+
+
+def classify(sentence: str) -> tuple[str, float]:
+    """Its kind and how sure that is; no kind where it is not to be kept."""
+    if _QUESTION.search(sentence):
+        return "", 0.0
+    for kind, confidence, pattern in _RULES:
+        if not pattern.search(sentence):
+            continue
+        if kind == "note":  # they said so themselves
+            return kind, confidence
+        vague = _UNSURE.search(sentence) or _TASK.search(sentence) or _POINTING.search(sentence)
+        return ("", 0.0) if vague else (kind, confidence)
+    return "", 0.0
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"\W+", " ", text.casefold()).strip()

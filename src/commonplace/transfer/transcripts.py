@@ -1,0 +1,130 @@
+"""Conversations as coding agents and chats keep them, turn by turn: Claude Code, Codex, ChatGPT exports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from commonplace.transfer.importers import chatgpt
+from commonplace.transfer.importers.source import Source, SourceMemory, milliseconds, text_of
+from commonplace.transfer.report import Broken, BrokenFile
+from commonplace.wire.errors import ValidationError
+
+FORMATS = ("claude-code", "codex", "chatgpt")
+_HEAD_LINES = 50
+_MAX_LINE = 64 << 20
+
+
+@dataclass(slots=True, frozen=True)
+class Turn:
+    speaker: Literal["user", "assistant"]
+    text: str
+    id: str
+    session: str = ""
+    at: int | None = None  # ms
+    folder: str = ""  # the one that was worked in
+
+
+def read_transcript(path: Path, format: str = "auto") -> tuple[str, list[Turn], list[Broken]]:
+    """Its format, what was said in it, and the lines that are none; refused where nothing in it is a turn."""
+    try:
+        found = detect(path) if format == "auto" else format
+        if found == "chatgpt":
+            turns, broken = list(_chatgpt(path)), list[Broken]()
+        else:
+            turns, broken = _lines(path, _claude_code if found == "claude-code" else _codex)
+    except BrokenFile as error:
+        raise ValidationError(f"{path.name}: {error}") from error
+    except OSError as error:
+        raise ValidationError(f"cannot read {path}: {error.strerror or error}") from error
+    if not turns:
+        raise ValidationError(f"{path.name} is no transcript of {found}: nobody says anything in it")
+    return found, turns, broken
+
+
+def detect(path: Path) -> str:
+    source = Source(path)
+    if chatgpt.matches(source):
+        return "chatgpt"
+    with path.open("rb") as file:
+        for _, line in zip(range(_HEAD_LINES), file, strict=False):
+            document = _document(line)
+            if "sessionId" in document or "leafUuid" in document or "parentUuid" in document:
+                return "claude-code"
+            if document.get("type") in ("session_meta", "response_item", "event_msg") or _is_codex_item(document):
+                return "codex"
+    raise ValidationError(f"{path.name} is no transcript; there are {', '.join(FORMATS)}", field="format")
+
+
+def _lines(path: Path, read: Any) -> tuple[list[Turn], list[Broken]]:
+    turns: list[Turn] = []
+    broken: list[Broken] = []
+    session, folder = path.stem, ""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            document = _document(line) if len(line) <= _MAX_LINE else {}
+            if not document:
+                broken.append(Broken(f"line {number}", "is not a JSON object"))
+                continue
+            if document.get("type") == "session_meta":
+                told = document.get("payload") or {}
+                session, folder = text_of(told.get("id")) or session, text_of(told.get("cwd"))
+            turn = read(document, number, session, folder)
+            if turn is not None and turn.text.strip():
+                turns.append(turn)
+    return turns, broken
+
+
+def _document(line: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _claude_code(line: dict[str, Any], number: int, session: str, folder: str) -> Turn | None:
+    kind, message = line.get("type"), line.get("message")
+    # What a person did not type: notes of the program, its summaries, and work of sub-agents.
+    aside = line.get("isMeta") or line.get("isSidechain") or line.get("isCompactSummary")
+    if kind not in ("user", "assistant") or aside or not isinstance(message, dict):
+        return None
+    return Turn(
+        kind, _text(message.get("content"), "text"), text_of(line.get("uuid")) or str(number),
+        text_of(line.get("sessionId")) or session, milliseconds(line.get("timestamp")), text_of(line.get("cwd")),
+    )  # fmt: skip
+
+
+def _is_codex_item(line: dict[str, Any]) -> bool:
+    return line.get("type") == "message" and line.get("role") in ("user", "assistant", "developer", "system")
+
+
+def _codex(line: dict[str, Any], number: int, session: str, folder: str) -> Turn | None:
+    item = line.get("payload") if line.get("type") == "response_item" else line
+    if not isinstance(item, dict) or not _is_codex_item(item) or item["role"] not in ("user", "assistant"):
+        return None
+    text = _text(item.get("content"), "input_text", "output_text", "text")
+    if text.lstrip().startswith(("<environment_context>", "<user_instructions>", "# AGENTS.md")):
+        return None  # which Codex says in the user's name
+    id = text_of(item.get("id")) or f"{session}/{number}"
+    return Turn(item["role"], text, id, session, milliseconds(line.get("timestamp")), folder)
+
+
+def _chatgpt(path: Path) -> Iterator[Turn]:
+    for item in chatgpt.read(Source(path)):
+        if isinstance(item, SourceMemory) and item.draft.speaker in ("user", "assistant"):
+            speaker: Any = item.draft.speaker
+            yield Turn(speaker, item.draft.content, item.id, item.draft.session_id or "", item.created_at)
+
+
+def _text(content: Any, *kinds: str) -> str:
+    """The words of a message, which is a text or a list of blocks; what tools say is none of it."""
+    if isinstance(content, str):
+        return content
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return "\n".join(text_of(block.get("text")) for block in blocks if block.get("type") in kinds)

@@ -1,0 +1,166 @@
+"""`capture` by hand and as Claude Code's hooks, with the JSON that its documentation shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    path = tmp_path / "s1.jsonl"
+    said = ["I prefer tabs over spaces.", "What is our port?", "We deploy on Mondays only."]
+    path.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "type": "user", "message": {"role": "user", "content": text}, "uuid": f"u{i}", "sessionId": "s1",
+                    "timestamp": "2026-03-01T10:00:00.000Z", "cwd": "/home/alice/atlas",
+                }
+            ) + "\n"
+            for i, text in enumerate(said)
+        )
+    )  # fmt: skip
+    return path
+
+
+def hook(event: str, transcript: Path, **more: Any) -> str:
+    told = {
+        "session_id": "s1",
+        "transcript_path": str(transcript),
+        "cwd": "/home/alice/atlas",
+        "hook_event_name": event,
+    }
+    return json.dumps({**told, **more})
+
+
+def reviews(cli: Cli) -> list[str]:
+    return [review["request"]["content"] for review in cli("review", "list", "--json").json["reviews"]]
+
+
+def test_by_hand(cli: Cli, transcript: Path) -> None:
+    foreseen = cli("capture", str(transcript), "--dry-run")
+    assert foreseen.out == "preference\tI prefer tabs over spaces.\nfact\tWe deploy on Mondays only.\n"
+    assert reviews(cli) == []
+    done = cli("capture", str(transcript), "--user", "alice", "--json").json
+    assert (done["staged"], done["written"]) == (2, 0)
+    assert reviews(cli) == ["I prefer tabs over spaces.", "We deploy on Mondays only."]
+    assert cli("capture", str(transcript), "--json").json["staged"] == 0
+
+
+def test_without_review(cli: Cli, transcript: Path) -> None:
+    assert cli("capture", str(transcript), "--no-review", "--json").json["written"] == 2
+    found = cli("list", "--where", "project=atlas", "--json").json["memories"]
+    assert {memory["metadata"]["kind"] for memory in found} == {"preference", "fact"}
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((), "name a transcript"),
+        (("x.jsonl", "--format", "word"), "--format takes auto, claude-code"),
+        (("/nowhere/x.jsonl",), "cannot read"),
+    ],
+)
+def test_what_is_wrong_is_said(cli: Cli, args: tuple[str, ...], says: str) -> None:
+    refused = cli("capture", *args)
+    assert refused.code == 1
+    assert says in refused.err
+
+
+def test_a_file_that_is_no_transcript(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("just a text\n")
+    refused = cli("capture", str(path))
+    assert refused.code == 1
+    assert "notes.txt is no transcript; there are claude-code, codex, chatgpt" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("event", "more", "staged"),
+    [
+        ("PreCompact", {"trigger": "auto", "custom_instructions": ""}, 2),
+        ("SessionEnd", {"reason": "exit"}, 2),
+        ("Stop", {"stop_hook_active": False}, 1),  # what was said last; all before it was looked at then
+    ],
+)
+def test_hooks_propose_what_was_learnt(
+    cli: Cli, transcript: Path, event: str, more: dict[str, Any], staged: int
+) -> None:
+    done = cli("capture", "--hook", stdin=hook(event, transcript, **more))
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert len(reviews(cli)) == staged
+    cli("capture", "--hook", stdin=hook(event, transcript, **more))
+    assert len(reviews(cli)) == staged
+
+
+def test_a_session_is_told_what_is_known_of_its_project(cli: Cli, transcript: Path) -> None:
+    start = hook("SessionStart", transcript, source="startup")
+    nothing = cli("capture", "--hook", stdin=start)
+    assert (nothing.code, nothing.out) == (0, "")
+    cli("remember", "deploys need two approvals", "--metadata", "project=atlas")
+    cli("remember", "of another project", "--metadata", "project=other")
+    said = json.loads(cli("capture", "--hook", stdin=start).out)["hookSpecificOutput"]
+    assert said["hookEventName"] == "SessionStart"
+    assert "- deploys need two approvals" in said["additionalContext"]
+    assert "of another project" not in said["additionalContext"]
+
+
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        "",
+        "{",
+        "[]",
+        '{"hook_event_name": "Dance"}',
+        '{"hook_event_name": "Stop", "transcript_path": "/nowhere/x.jsonl"}',
+    ],
+)
+def test_a_hook_never_stops_the_work(cli: Cli, stdin: str) -> None:
+    done = cli("capture", "--hook", stdin=stdin)
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("commonplace: ")
+
+
+SETTINGS = ['{"model": "opus"}', '{\r\n  "hooks": {"Stop": []} // mine\r\n}', "", None]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_hooks_are_installed_and_removed_to_the_byte(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str | None
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    path = tmp_path / "claude" / "settings.json"
+    path.parent.mkdir()
+    if settings is not None:
+        path.write_bytes(settings.encode())
+    done = cli("install", "--client", "claude-code", "--hooks", "--yes")
+    assert done.code == 0, done
+    assert path.read_text().count("capture --hook") == 4
+    again = cli("install", "--client", "claude-code", "--hooks", "--yes")
+    assert "nothing to do" in again.out
+    gone = cli("install", "--client", "claude-code", "--hooks", "--remove", "--yes")
+    assert gone.code == 0, gone
+    if settings:
+        assert path.read_bytes() == settings.encode()
+        assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
+    else:
+        assert not path.exists() or path.read_bytes() == b""
+
+
+def test_other_clients_have_no_hooks(cli: Cli) -> None:
+    refused = cli("install", "--client", "cursor", "--hooks")
+    assert refused.code == 1
+    assert "--hooks are of claude-code" in refused.err
+
+
+def test_what_to_add_is_printed(cli: Cli) -> None:
+    shown = json.loads(cli("install", "--client", "claude-code", "--hooks", "--print", "--agent", "coder").out)
+    command = shown["hooks"]["SessionStart"][0]["hooks"][0]["command"]
+    assert command.endswith("capture --hook --agent coder")

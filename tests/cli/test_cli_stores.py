@@ -1,0 +1,83 @@
+"""`commonplace stores`: what waits for each, and making one equal again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch, data: Path) -> Path:
+    copy = data.parent / "copy.db"
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db sqlite://{copy}?name=spare")
+    return copy
+
+
+def test_one_store_is_listed_and_has_nothing_to_resync(cli: Any, data: Path) -> None:
+    cli("remember", "Alice drinks tea")
+    (only,) = cli("stores", "--json").json["stores"]
+    assert (only["name"], only["role"], only["status"], only["waiting"]) == ("sqlite", "primary", "ok", 0)
+    assert "there is no store 'mem0' with copies" in cli("stores", "resync", "mem0", "--json").json["error"]["message"]
+    assert "stores resync NAME" in cli("stores", "resync", "--json").json["error"]["message"]
+
+
+def test_a_store_that_was_added_later_is_made_equal(cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("Alice drinks tea", "Bob drinks coffee"):
+        cli("remember", text)
+    monkeypatch.setenv(
+        "COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db sqlite://{data.parent}/copy.db?name=spare"
+    )
+    done = cli("stores", "resync", "spare", "--json").json
+    assert (done["equal"], done["sent"], done["memories"], done["copies"]) == (True, 2, 2, 2)
+    assert done["hash"] == done["copies_hash"]
+    assert "both have the same 2" in cli("stores", "resync", "spare").out
+    kept = cli("remember", "Carol drinks water", "--json").json
+    assert kept["stores"] == ["sqlite", "spare"]
+    assert [each["name"] for each in cli("stores", "--json").json["stores"]] == ["sqlite", "spare"]
+    assert cli("recall", "who drinks tea", "--json").json["stores_queried"] == ["sqlite", "spare"]
+
+
+def test_one_that_is_down_is_named_and_told_later(
+    cli: Any, data: Path, two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    down = "memorywire+http://127.0.0.1:9?name=other"
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db {down}")
+    kept = cli("remember", "Alice drinks tea", "--json").json
+    assert kept["stores"] == ["sqlite"]
+    assert [each["store"] for each in kept["errors"]] == ["other"]
+    assert "it is kept and tried again" in kept["errors"][0]["error"]
+    other = cli("stores", "--json").json["stores"][1]
+    assert (other["waiting"], other["failing"]) == (1, 1)
+    assert "could not be reached" in other["last_error"]
+    found = cli("recall", "tea", "--json").json
+    assert [hit["content"] for hit in found["results"]] == ["Alice drinks tea"]
+    assert found["errors"][0]["store"] == "other"
+    failed = cli("stores", "resync", "other", "--json")
+    assert (failed.code, "could not be reached" in failed.json["error"]["message"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense://x", "there is no store for nonsense://"),
+        ("plain words", "is not a store URL"),
+        ("mem0://x?timeout=soon", "timeout='soon' in a store's URL must be a number above 0"),
+        ("sqlite://x.db?types=tea", "types='tea' in a store's URL must be some of semantic"),
+        ("sqlite://x.db?name=a/b", "name='a/b' in a store's URL must be letters"),
+    ],
+)
+def test_a_wrong_url_opens_nothing(cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch, url: str, said: str) -> None:
+    data.mkdir()
+    (data / "commonplace.toml").write_text(f'stores = ["sqlite://{data}/new.db", "{url}"]', "utf-8")
+    refused = cli("remember", "words", "--json")
+    assert refused.code == 1
+    assert said in refused.json["error"]["message"]
+    assert not (data / "new.db").exists()
+
+
+def test_a_store_with_copies_cannot_be_the_first(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_STORES", "memorywire+http://127.0.0.1:9")
+    refused = cli("remember", "words", "--json")
+    assert "keeps copies and cannot be the first store" in refused.json["error"]["message"]

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from commonplace.engine.outbox.breaker import FAILURES, FIRST_PAUSE_MS, LONGEST_PAUSE_MS, CircuitBreaker
+from commonplace.testing.subject import FakeClock
+
+
+def test_it_opens_after_failures_in_a_row_alone() -> None:
+    breaker = CircuitBreaker(FakeClock())
+    for _ in range(10):
+        for _ in range(FAILURES - 1):
+            assert breaker.try_call()
+            breaker.failed("no")
+        breaker.succeeded()
+    assert breaker.try_call()
+    for _ in range(FAILURES):
+        breaker.failed("gone")
+    assert (breaker.is_open, breaker.try_call(), breaker.error) == (True, False, "gone")
+
+
+def test_after_a_pause_one_call_tries_and_decides() -> None:
+    clock = FakeClock()
+    breaker = CircuitBreaker(clock)
+    for _ in range(FAILURES):
+        breaker.failed("gone")
+    clock.advance(FIRST_PAUSE_MS - 1)
+    assert not breaker.try_call()
+    clock.advance(1)
+    assert breaker.try_call()
+    assert not breaker.try_call()  # the others wait for what becomes of it
+    breaker.succeeded()
+    assert breaker.try_call()
+    assert (breaker.failures, breaker.error, breaker.is_open) == (0, None, False)
+
+
+def test_pauses_grow_up_to_a_limit() -> None:
+    clock = FakeClock()
+    breaker = CircuitBreaker(clock)
+    pauses = []
+    for _ in range(20):
+        breaker.failed("gone")
+        if breaker.retry_at is not None:
+            pauses.append(breaker.retry_at - clock())
+            clock.advance(pauses[-1])
+            assert breaker.try_call()
+    assert pauses[:3] == [FIRST_PAUSE_MS, 2 * FIRST_PAUSE_MS, 4 * FIRST_PAUSE_MS]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE_MS

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from commonplace.engine.outbox import deliveries
+from commonplace.engine.outbox.deliveries import LAST_RETRY_MS, Change, DeliveryReport, retry_delay
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import FakeClock
+
+
+def transact(store: InMemory, work: Any) -> Any:
+    return asyncio.run(store.transact("local", work))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "least", "most"), [(1, 500, 1500), (2, 1000, 3000), (5, 8000, 24000), (50, 150_000, 450_000)]
+)
+def test_delays_double_and_are_spread(attempts: int, least: int, most: int) -> None:
+    delays = {retry_delay(attempts, random.Random(seed)) for seed in range(50)}
+    assert least <= min(delays) < max(delays) <= most
+    assert len(delays) > 20
+    assert max(delays) <= 1.5 * LAST_RETRY_MS
+
+
+def test_what_has_changed_since_it_was_delivered_stays() -> None:
+    store = InMemory(FakeClock())
+    change = Change("m", "agent", "semantic", 4, None)
+    assert transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "me", 10, 100))
+    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": 3})) == ["m"]
+    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": 4, "never": 1})) == []
+    assert asyncio.run(store.records("local", "outbox/copy")) == []
+
+
+def test_a_lease_keeps_others_away_until_it_runs_out() -> None:
+    store = InMemory(FakeClock())
+    change = Change("m", "agent", "semantic", 1, None)
+    transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "me", 10, 100))
+    assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "other", 50, 100)) == {}
+    assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m", "none"], "other", 110, 100)) == {"m": 1}
+    assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "me", 120, 100)) == {}
+
+
+def test_a_report_counts_by_store() -> None:
+    report = DeliveryReport()
+    report.add("copy", ["a", "b"], None)
+    report.add("copy", ["c"], "down")
+    assert report.of(["a", "c", "elsewhere"]) == {"copy": (1, "down")}
+    assert report.of(["a", "b"]) == {"copy": (2, None)}

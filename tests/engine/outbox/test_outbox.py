@@ -1,0 +1,308 @@
+"""Every change reaches every replica, at once or later, and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from replica_house import AGENT, Flaky, House, house, run
+
+from commonplace.engine import BatchItem, Decision, Draft, Expire, Fire, Forget, Merge, Query, Update
+from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.stores.base import Record, Store
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock
+
+# every way of changing a memory
+
+
+async def _approve(h: House) -> None:
+    staged = await h.engine.remember(WHO, Draft(AGENT, "semantic", "pending words"), approval={"content": "x"})
+    assert h.copies[0].down or await h.equal()  # what waits is nowhere else
+    await h.engine.reviews.decide(WHO, staged.review_id or "", Decision(True, "Alice"))
+
+
+async def _reject(h: House) -> None:
+    staged = await h.engine.remember(WHO, Draft(AGENT, "semantic", "pending words"), approval={"content": "x"})
+    await h.engine.reviews.decide(WHO, staged.review_id or "", Decision(False, "Alice"))
+
+
+async def _forget(h: House, hard: bool = False) -> None:
+    id = await h.remember("to be forgotten")
+    assert h.copies[0].down or await h.equal()
+    await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=hard))
+
+
+async def _undelete(h: House) -> None:
+    id = await h.remember("comes back")
+    await h.engine.forget(WHO, Forget(AGENT, [id]))
+    await h.engine.undelete(WHO, AGENT, id)
+
+
+async def _merge(h: House, undo: bool = False) -> None:
+    one, two = await h.remember("Alice lives in Rome"), await h.remember("Alice lives in Roma")
+    await h.engine.merge(WHO, Merge(AGENT, one, [two], "keep_canonical" if undo else "merge_content"))
+    if undo:
+        assert h.copies[0].down or await h.equal()
+        await h.engine.unmerge(WHO, AGENT, two)
+
+
+async def _expire(h: House, action: Any = "forget") -> None:
+    await h.remember("an old fact")
+    h.clock.advance(40 * DAY_MS)
+    await h.engine.expire(WHO, Expire(AGENT, older_than_days=30, action=action))
+
+
+async def _ttl(h: House) -> None:
+    await h.remember("brief", expires_at=h.clock() + DAY_MS)
+    h.clock.advance(2 * DAY_MS)
+    await h.engine.lifecycle.run(WHO, "expire")
+
+
+async def _retention(h: House) -> None:
+    await h.remember("promised to go", privacy={"retain": 1})
+    h.clock.advance(2 * DAY_MS)
+    await h.engine.lifecycle.run(WHO, "retain")
+
+
+async def _update(h: House) -> None:
+    id = await h.remember("the first text")
+    await h.engine.update(WHO, Update(AGENT, id, content="the second text", metadata={"n": 1}))
+
+
+async def _upsert(h: House) -> None:
+    await h.engine.upsert(WHO, Draft(AGENT, "semantic", "one"), "mine", AGENT)
+    await h.engine.upsert(WHO, Draft(AGENT, "semantic", "two"), "mine", AGENT)
+
+
+async def _redact(h: House) -> None:
+    await h.remember("the key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH")
+    assert not any("abcdefghijklmnop" in text for text in await h.copies[0].contents())
+
+
+async def _batch(h: House) -> None:
+    await h.engine.remember_many(WHO, [BatchItem(Draft(AGENT, "semantic", f"item {n}")) for n in range(70)])
+
+
+async def _procedure(h: House) -> None:
+    step = '{"trigger": "boil", "source": "cold", "dest": "hot"}'
+    text = f'{{"name": "tea", "states": ["cold", "hot"], "transitions": [{step}]}}'
+    id = await h.remember(text, type="procedural")
+    await h.engine.procedures.fire(WHO, Fire(id, "boil"))
+
+
+WAYS: dict[str, Callable[[House], Coroutine[Any, Any, None]]] = {
+    "remember": lambda h: _plain(h),
+    "remember a batch": _batch,
+    "approve": _approve,
+    "reject": _reject,
+    "update": _update,
+    "replace whole": _upsert,
+    "redact": _redact,
+    "forget": _forget,
+    "erase": lambda h: _forget(h, hard=True),
+    "undo forgetting": _undelete,
+    "merge": _merge,
+    "undo merging": lambda h: _merge(h, undo=True),
+    "expire by policy": _expire,
+    "archive by policy": lambda h: _expire(h, "archive"),
+    "demote by policy": lambda h: _expire(h, "demote"),
+    "time over": _ttl,
+    "retention over": _retention,
+    "fire a procedure": _procedure,
+}
+
+
+async def _plain(h: House) -> None:
+    await h.remember("words", user_id="alice", metadata={"a": {"b": [1]}}, tags=["x"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@run
+async def test_each_way_of_changing_a_memory_reaches_the_replicas(way: str) -> None:
+    async with house(copies=2) as h:
+        await h.remember("one that stays")
+        await WAYS[way](h)
+        await h.outbox.join()
+        assert await h.equal(0)
+        assert await h.equal(1)
+        assert await h.waiting(0) == await h.waiting(1) == {}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@run
+async def test_each_way_waits_in_the_outbox_while_a_store_is_down(way: str) -> None:
+    async with house() as h:
+        h.copies[0].down = "gone for now"
+        await h.remember("one that stays")
+        await WAYS[way](h)
+        assert await h.copies[0].contents() == set()
+        assert await h.waiting()
+        h.copies[0].down = None
+        h.clock.advance(DAY_MS if "time" not in way else 10 * 60_000)
+        await h.outbox.run_due()
+        assert await h.waiting() == {}
+        assert await h.equal()
+
+
+@run
+async def test_no_content_is_in_the_outbox() -> None:
+    async with house() as h:
+        h.copies[0].down = "gone"
+        id = await h.remember("a very particular sentence", user_id="alice")
+        assert "particular" not in repr(await h.waiting())
+        await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        assert set((await h.waiting())[id]) == {"agent", "seq", "at", "attempts", "due", "owner", "until", "error"}
+
+
+@run
+async def test_without_replicas_nothing_is_recorded() -> None:
+    async with house(copies=0) as h:
+        await h.remember("words")
+        assert not h.outbox
+        assert {kind for kind, _ in h.primary._tenants["local"].records if kind.startswith("outbox")} == set()
+
+
+# trying again
+
+
+@run
+async def test_what_failed_is_tried_again_later_each_time_and_after_a_restart(tmp_path: Path) -> None:
+    clock = FakeClock()
+    copy = Flaky(clock)
+    copy.down = "no route"
+    async with house(primary=SqliteStore(tmp_path / "p.db", clock), clock=clock, stores=[copy]) as h:
+        id = await h.remember("durable words")
+        await h.outbox.join()
+        first = (await h.waiting())[id]
+        assert (first["attempts"], first["error"], first["owner"]) == (1, "no route", None)
+        assert 500 <= first["due"] - clock() <= 1500
+        calls = copy.calls
+        await h.outbox.run_due()
+        assert copy.calls == calls  # not due yet
+        delays = []
+        for _ in range(6):
+            due = (await h.waiting())[id]["due"]
+            clock.advance(max(due, h.outbox.replicas.named("copy").breaker.retry_at or 0) - clock())
+            await h.outbox.run_due()
+            delays.append((await h.waiting())[id]["due"] - clock())
+        assert delays[-1] > 10 * delays[0]
+        assert (await h.waiting())[id]["attempts"] == 7
+    copy.down = None
+    async with house(primary=SqliteStore(tmp_path / "p.db", clock), clock=clock, stores=[copy]) as h:
+        await h.outbox.run_due()
+        assert await copy.contents() == set()
+        clock.advance(600_000)
+        assert await h.outbox.run_due() == 1
+        assert await copy.contents() == {"durable words"}
+        assert await h.waiting() == {}
+
+
+@run
+async def test_what_a_process_had_in_hand_when_it_died_is_taken_over() -> None:
+    async with house() as h:
+        h.copies[0].hangs = True
+        h.outbox.replicas.named("copy").timeout = 0.01
+        id = await h.remember("in hand")
+        held = (await h.waiting())[id]
+        assert "did not answer" in held["error"]
+        dead = "a process that died"
+        await h.primary.transact("local", lambda tx: tx.put_record(_owned(tx, id, dead, h.clock() + 60_000)))
+        h.copies[0].hangs = False
+        h.clock.advance(5_000)
+        assert await h.outbox.run_due() == 0
+        h.clock.advance(60_000)
+        assert await h.outbox.run_due() == 1
+        assert await h.copies[0].contents() == {"in hand"}
+
+
+def _owned(tx: Any, id: str, owner: str, until: int) -> Any:
+    there = tx.record(kind_of("copy"), id)
+    return replace(there, value={**there.value, "owner": owner, "until": until, "due": 0})
+
+
+@run
+async def test_another_process_that_delivers_a_memory_delivers_its_newer_state_too() -> None:
+    async with house() as h:
+        id = await h.remember("first")
+        await h.outbox.join()
+        await h.primary.transact("local", lambda tx: tx.put_record(_fresh(id, h.clock() + 60_000)))
+        with h.engine.reporting() as report:
+            await h.engine.update(WHO, Update(AGENT, id, content="second"))
+        assert report.outcomes[id]["copy"] == "another process is delivering it"
+        held = (await h.waiting())[id]
+        assert (held["owner"], held["seq"]) == ("other", 2)
+        assert await h.copies[0].contents() == {"first"}
+
+
+def _fresh(id: str, until: int) -> Any:
+    value = {"agent": AGENT, "seq": 1, "at": 0, "attempts": 0, "due": 0, "owner": "other", "until": until}
+    return Record(kind_of("copy"), id, value)
+
+
+@run
+async def test_one_that_a_store_cannot_take_does_not_hold_up_the_others() -> None:
+    async with house() as h:
+        h.copies[0].refuses = "poison"
+        with h.engine.reporting() as report:
+            texts = ["fine", "poison", "also fine"]
+            receipts = await h.engine.remember_many(WHO, [BatchItem(Draft(AGENT, "semantic", t)) for t in texts])
+        ids = [r.id for r in receipts if not isinstance(r, Exception)]
+        assert await h.copies[0].contents() == {"fine", "also fine"}
+        assert [report.outcomes[id]["copy"] is None for id in ids] == [True, False, True]
+        assert "RuntimeError: cannot take poison" in str(report.outcomes[ids[1]]["copy"])
+        await h.outbox.join()
+        assert set(await h.waiting()) == {ids[1]}
+
+
+@run
+async def test_a_store_that_hangs_keeps_a_writer_no_longer_than_its_timeout() -> None:
+    async with house(copies=2, timeout=0.05) as h:
+        h.copies[0].hangs = True
+        with h.engine.reporting() as report:
+            id = await h.remember("words")
+        assert report.outcomes[id]["copy"] == "it did not confirm within 0.05 s; it is kept and tried again"
+        assert report.outcomes[id]["copy1"] is None
+        assert await h.copies[1].contents() == {"words"}
+
+
+@run
+async def test_after_failures_in_a_row_nobody_asks_until_a_pause_is_over() -> None:
+    async with house() as h:
+        h.copies[0].down = "gone"
+        for n in range(5):
+            await h.remember(f"words {n}")
+            await h.outbox.join()
+        assert h.copies[0].calls == 3
+        found = await h.engine.recall(WHO, Query((AGENT,), "words"))
+        assert "not asked for" in found.errors["copy"]
+        assert "gone" in found.errors["copy"]
+        h.copies[0].down = None
+        h.clock.advance(20_000)
+        await h.outbox.run_due()
+        assert await h.equal()
+
+
+# by type
+
+
+@run
+async def test_a_store_gets_the_types_it_keeps_and_says_so_of_the_others() -> None:
+    clock = FakeClock()
+    copy = Flaky(clock)
+    copy.capabilities = copy.capabilities - {"procedural"}
+    async with house(clock=clock, stores=[copy]) as h:
+        with h.engine.reporting() as report:
+            id = await h.remember("how to make tea", type="procedural")
+            fact = await h.remember("tea is a drink")
+        assert report.outcomes[id]["copy"] == "it does not keep procedural memories"
+        assert report.outcomes[fact]["copy"] is None
+        assert await copy.contents() == {"tea is a drink"}
+        assert await h.waiting() == {}
+
+
+def test_a_store_is_a_store() -> None:
+    assert isinstance(Flaky(FakeClock()), Store)

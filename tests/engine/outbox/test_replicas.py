@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from replica_house import Flaky, run
+
+from commonplace.engine.outbox.replicas import Attachment, Replica, Replicas, StoreRefused, StoreSkipped
+from commonplace.stores.base import Reach, Search, Store
+from commonplace.testing.subject import FakeClock
+from commonplace.wire.errors import OperatorActionRequired, Unavailable
+
+SEARCH = Search(Reach("local", ("agent",)), "words")
+
+
+async def _ask(store: Store) -> int:
+    return len(await store.search(SEARCH))
+
+
+@run
+async def test_it_is_opened_when_it_is_first_needed_and_once() -> None:
+    opened: list[Flaky] = []
+
+    def open_it() -> Flaky:
+        opened.append(Flaky(FakeClock()))
+        return opened[-1]
+
+    replica = Replica(Attachment("copy", open_it), FakeClock())
+    assert opened == []
+    assert await asyncio.gather(*(replica.call(_ask) for _ in range(5))) == [0] * 5
+    assert len(opened) == 1
+    assert replica.state() == {"status": "ok"}
+    await replica.close()
+
+
+@run
+async def test_one_that_is_down_at_the_start_is_opened_when_it_is_back() -> None:
+    clock, there = FakeClock(), False
+
+    def open_it() -> Flaky:
+        if not there:
+            raise Unavailable("connection refused")
+        return Flaky(clock)
+
+    replica = Replica(Attachment("copy", open_it), clock)
+    with pytest.raises(Unavailable, match="connection refused"):
+        await replica.call(_ask)
+    assert replica.state() == {"status": "degraded", "error": "connection refused"}
+    assert replica.takes("procedural")  # nobody knows yet what it keeps
+    there = True
+    assert await replica.call(_ask) == 0
+    assert replica.state() == {"status": "ok"}
+
+
+@run
+async def test_one_whose_opening_hangs_costs_no_more_than_its_timeout() -> None:
+    forever = threading.Event()
+    replica = Replica(Attachment("copy", forever.wait, timeout=0.02), FakeClock())  # type: ignore[arg-type]
+    with pytest.raises(Unavailable, match=r"it is still starting within 0.02 s"):
+        await replica.call(_ask)
+    assert replica.state()["status"] == "starting"
+    await replica.close()
+    forever.set()
+
+
+@run
+async def test_whatever_a_product_raises_is_a_sentence() -> None:
+    store = Flaky(FakeClock())
+    replica = Replica(Attachment("copy", lambda: store), FakeClock())
+
+    async def broken(_: Store) -> None:
+        raise KeyError("vendor")
+
+    with pytest.raises(StoreRefused, match="KeyError: 'vendor'"):
+        await replica.call(broken)
+
+    async def refused(_: Store) -> None:
+        raise OperatorActionRequired("the disk is full")
+
+    with pytest.raises(Unavailable, match="the disk is full"):
+        await replica.call(refused)
+    assert replica.breaker.failures == 2
+
+
+@run
+async def test_an_operator_may_ask_while_the_breaker_is_open() -> None:
+    store = Flaky(FakeClock())
+    replica = Replica(Attachment("copy", lambda: store), FakeClock())
+    store.down = "gone"
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await replica.call(_ask)
+    store.down = None
+    with pytest.raises(StoreSkipped, match="not asked for 5 s more: it failed 3 times in a row, last: gone"):
+        await replica.call(_ask)
+    assert await replica.attempt(_ask) == 0
+    assert await replica.call(_ask) == 0
+
+
+def test_they_are_found_by_name() -> None:
+    replicas = Replicas([Attachment("a", Flaky), Attachment("b", Flaky)], FakeClock())  # type: ignore[arg-type]
+    assert [each.name for each in replicas] == ["a", "b"]
+    assert (replicas.named("b") is not None, replicas.named("c")) == (True, None)
+    assert not Replicas([], FakeClock())

@@ -1,0 +1,240 @@
+"""What stores beside the primary may do to an answer, and what they may not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from replica_house import AGENT, Flaky, House, house, run
+
+from commonplace.engine import Draft, Forget, Query
+from commonplace.engine.recall.fan_out import rank
+from commonplace.stores.base import Candidate, Entry
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock
+from commonplace.wire.filters import parse
+from commonplace.wire.record import Memory, Principal
+
+
+def _candidate(id: str, content: str = "words", **scores: Any) -> Candidate:
+    return Candidate(Memory(id, "local", AGENT, "semantic", content, created_at=1), **scores)
+
+
+# one store's list
+
+
+def test_a_list_without_scores_keeps_its_order() -> None:
+    assert [id for id, _ in rank([_candidate(x) for x in "cab"], 10)] == ["c", "a", "b"]
+
+
+def test_two_legs_are_one_list_by_their_ranks() -> None:
+    found = [
+        _candidate("a", dense=0.9, keyword=0.0),
+        _candidate("b", dense=0.8, keyword=5.0),
+        _candidate("c", dense=0.1),
+    ]
+    assert [id for id, _ in rank(found, 10)] == ["b", "a", "c"]
+
+
+def test_nothing_is_twice_in_a_list_and_no_score_shouts() -> None:
+    found = [
+        _candidate("a", score=math.inf),
+        _candidate("a", score=5.0),
+        _candidate("b", score=-3.0),
+        _candidate("c", score=math.nan),
+    ]
+    ranked = rank(found, 10)
+    assert [id for id, _ in ranked] == ["a", "b", "c"]
+    assert all(0.0 <= score <= 1.0 for _, score in ranked)
+
+
+# the whole answer
+
+
+async def ask(h: House, text: str = "tea", **query: Any) -> Any:
+    where = parse(query.pop("filter", None))
+    return await h.engine.recall(query.pop("who", WHO), Query((AGENT,), text, where=where, **query))
+
+
+@run
+async def test_what_every_store_has_is_answered_once() -> None:
+    async with house(copies=2) as h:
+        ids = {await h.remember(f"tea number {n}") for n in range(5)}
+        found = await ask(h, k=10, explain=True)
+        assert found.stores_queried == ["memory", "copy", "copy1"]
+        assert len(found.hits) == len({hit.memory.id for hit in found.hits}) == 5
+        assert {hit.memory.id for hit in found.hits} == ids
+        assert set(found.hits[0].explain["stores"]) == {"memory", "copy", "copy1"}
+        assert found.errors == {}
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "max", "weighted"])
+@run
+async def test_each_fusion_gives_every_memory_once(fusion: str) -> None:
+    async with house(copies=2) as h:
+        await h.remember("green tea")
+        await h.remember("black coffee")
+        found = await ask(h, "green tea", fusion=fusion)
+        assert found.hits[0].memory.content == "green tea"
+        assert len(found.hits) == 2
+
+
+@run
+async def test_a_quorum_leaves_out_what_too_few_stores_found() -> None:
+    async with house(copies=2) as h:
+        both = await h.remember("tea for two")
+        await h.outbox.join()
+        h.copies[0].down = h.copies[1].down = "a moment"
+        await h.remember("tea for one")
+        h.copies[0].down = h.copies[1].down = None
+        assert {hit.memory.content for hit in (await ask(h)).hits} == {"tea for two", "tea for one"}
+        assert [hit.memory.id for hit in (await ask(h, quorum=2)).hits] == [both]
+        assert [hit.memory.id for hit in (await ask(h, quorum=3)).hits] == [both]
+        assert (await ask(h, quorum=4)).hits == []
+
+
+class Rogue(Flaky):
+    """A store that says what it likes."""
+
+    lies: Sequence[Candidate] = ()
+
+    async def search(self, search: Any) -> Any:
+        return list(self.lies)
+
+
+@run
+async def test_nothing_is_invented_altered_or_shown_to_others() -> None:
+    clock = FakeClock()
+    rogue = Rogue(clock, "rogue")
+    async with house(clock=clock, stores=[rogue]) as h:
+        mine = await h.remember("Alice drinks tea")
+        neighbours = (await h.engine.remember(WHO, Draft("neighbour", "semantic", "a neighbour's secret tea"))).id
+        foreign = Principal(tenant="elsewhere")
+        other = (await h.engine.remember(foreign, Draft(AGENT, "semantic", "another tenant's tea"))).id
+        pending = (await h.engine.remember(WHO, Draft(AGENT, "semantic", "pending tea"), approval={"x": 1})).id
+        gone = await h.remember("forgotten tea")
+        await h.engine.forget(WHO, Forget(AGENT, [gone]))
+        brief = await h.remember("brief tea", expires_at=clock() + 1000)
+        clock.advance(DAY_MS)
+        rogue.lies = [
+            _candidate("0199-invented", "an invented tea", score=99.0),
+            _candidate(neighbours, "a neighbour's secret tea", score=98.0),
+            _candidate(other, "another tenant's tea", score=97.0),
+            _candidate(pending, "pending tea", score=96.0),
+            _candidate(gone, "forgotten tea", score=95.0),
+            _candidate(brief, "brief tea", score=94.0),
+            _candidate(mine, "Alice drinks poison", score=93.0),
+        ]  # fmt: skip
+        for fusion in ("rrf", "max", "weighted"):
+            found = await ask(h, k=50, fusion=fusion, explain=True, min_score=0.0)
+            assert [hit.memory.content for hit in found.hits] == ["Alice drinks tea"]
+            assert "another text for 1 of the memories" in found.errors["rogue"]
+            assert "stores resync rogue" in found.errors["rogue"]
+            assert found.explain["stores"]["rogue"] == {"found": 7, "unknown": 6, "behind": 0, "altered": 1}
+        assert (await h.engine.stores.list(WHO))[1]["altered"] == 3
+
+
+@run
+async def test_filters_hold_for_what_a_replica_names() -> None:
+    clock = FakeClock()
+    rogue = Rogue(clock, "rogue")
+    async with house(clock=clock, stores=[rogue]) as h:
+        mine = await h.remember("tea", user_id="alice")
+        bobs = await h.remember("tea", user_id="bob")
+        rogue.lies = [_candidate(bobs, "tea"), _candidate(mine, "tea")]
+        found = await ask(h, filter={"user_id": "alice"})
+        assert [hit.memory.id for hit in found.hits] == [mine]
+
+
+@run
+async def test_what_only_a_replica_found_is_the_primarys_row() -> None:
+    clock = FakeClock()
+    rogue = Rogue(clock, "rogue")
+    async with house(clock=clock, stores=[rogue]) as h:
+        for n in range(60):
+            await h.remember(f"tea number {n} with lemon")
+        far = await h.remember("an unrelated remark", metadata={"n": 1})
+        rogue.lies = [_candidate(far, "an unrelated remark")]
+        found = await ask(h, "tea with lemon", k=3, min_score=0.0, explain=True)
+        hit = next(hit for hit in found.hits if hit.memory.id == far)
+        assert (hit.source_store, hit.memory.metadata) == ("rogue", {"n": 1})
+
+
+@run
+async def test_an_older_text_that_waits_to_be_told_is_no_lie() -> None:
+    async with house() as h:
+        id = await h.remember("tea at four")
+        await h.outbox.join()
+        h.copies[0].down = "a moment"
+        await h.engine.update_with(WHO, AGENT, id, lambda m: replace(m, content="tea at five"))
+        h.copies[0].down = None
+        found = await ask(h, explain=True)
+        assert [hit.memory.content for hit in found.hits] == ["tea at five"]
+        assert found.errors == {}
+        assert found.explain["stores"]["copy"]["behind"] == 1
+
+
+@run
+async def test_a_store_that_hangs_delays_an_answer_by_no_more_than_its_timeout() -> None:
+    async with house(copies=2, timeout=0.05) as h:
+        await h.remember("tea")
+        h.copies[0].hangs = True
+        found = await ask(h)
+        assert [hit.memory.content for hit in found.hits] == ["tea"]
+        assert found.errors == {"copy": "it did not answer within 0.05 s"}
+        assert found.stores_queried == ["memory", "copy", "copy1"]
+
+
+@run
+async def test_a_store_that_cannot_is_skipped_and_named() -> None:
+    clock = FakeClock()
+    copy = Flaky(clock)
+    copy.capabilities = copy.capabilities - {"emotional"}
+    async with house(clock=clock, stores=[copy]) as h:
+        await h.remember("glad of tea", type="emotional")
+        calls = copy.calls
+        found = await ask(h, filter={"type": "emotional"})
+        assert [hit.memory.content for hit in found.hits] == ["glad of tea"]
+        assert (found.stores_queried, copy.calls) == (["memory"], calls)
+        assert "copy was not asked: it does not keep emotional memories" in (found.note or "")
+        then = await ask(h, as_of=clock())
+        assert "copy was not asked: it has the present only" in (then.note or "")
+
+
+@run
+async def test_the_primary_alone_answers_where_that_is_the_policy() -> None:
+    async with house() as h:
+        await h.remember("tea")
+        h.engine.settings.routing = replace(h.engine.settings.routing, recall="primary_only")
+        calls = h.copies[0].calls
+        found = await ask(h)
+        assert (found.stores_queried, h.copies[0].calls, len(found.hits)) == (["memory"], calls, 1)
+
+
+@run
+async def test_that_the_primary_fails_is_an_error_whatever_others_say() -> None:
+    async with house() as h:
+        await h.remember("tea")
+
+        async def broken(search: Any) -> Any:
+            from commonplace.wire.errors import Unavailable
+
+            raise Unavailable("the disk is gone")
+
+        h.primary.search = broken
+        with pytest.raises(Exception, match="the disk is gone"):
+            await ask(h)
+
+
+@run
+async def test_no_copy_is_left_of_what_is_forgotten_everywhere_at_once() -> None:
+    async with house(copies=3) as h:
+        id = await h.remember("a secret")
+        await h.remember("no secret")
+        await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        for copy in h.copies:
+            assert await copy.get("local", [id]) == []
+            assert await copy.contents() == {"no secret"}
+        assert isinstance(Entry, type)

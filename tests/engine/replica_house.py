@@ -1,0 +1,113 @@
+"""Stores beside a primary, for tests: real ones that can be taken away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import Attachment, Draft, Engine, Settings
+from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.outbox.resync import digest
+from commonplace.stores.base import Reach
+from commonplace.stores.copies import PrimaryCopy
+from commonplace.stores.memory import InMemory
+from commonplace.stores.mixins import scan_all
+from commonplace.testing.subject import WHO, FakeClock
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import Memory
+
+AGENT = "agent"
+EVERYTHING = Reach("local", (AGENT,), statuses=("live", "pending", "archived", "deleted"))
+
+
+class Flaky(PrimaryCopy):
+    """A real store that can be taken away, and counts what it is asked."""
+
+    def __init__(self, clock: FakeClock, name: str = "copy") -> None:
+        super().__init__(InMemory(clock))
+        self.name = name
+        self.down: str | None = None
+        self.hangs = False
+        self.refuses = ""
+        self.calls = 0
+
+    async def _gate(self) -> None:
+        self.calls += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.down:
+            raise Unavailable(self.down)
+
+    async def put(self, entries: Any) -> None:
+        await self._gate()
+        if self.refuses and any(self.refuses in e.memory.content for e in entries):
+            raise RuntimeError(f"cannot take {self.refuses}")
+        await super().put(entries)
+
+    async def delete(self, tenant: str, ids: Any) -> int:
+        await self._gate()
+        return await super().delete(tenant, ids)
+
+    async def search(self, search: Any) -> Any:
+        await self._gate()
+        return await super().search(search)
+
+    async def contents(self) -> set[str]:
+        return {m.content for m in await scan_all(self, EVERYTHING)}
+
+
+@dataclass
+class House:
+    engine: Engine
+    clock: FakeClock
+    primary: Any
+    copies: list[Flaky]
+
+    async def remember(self, content: str, **fields: Any) -> str:
+        return (await self.engine.remember(WHO, Draft(AGENT, fields.pop("type", "semantic"), content, **fields))).id
+
+    @property
+    def outbox(self) -> Any:
+        return self.engine._core.outbox
+
+    async def waiting(self, copy: int = 0) -> dict[str, dict[str, Any]]:
+        found = await self.primary.records("local", kind_of(self.copies[copy].name))
+        return {r.key: r.value for r in found}
+
+    async def live(self) -> list[Memory]:
+        return await scan_all(self.primary, Reach("local", (AGENT,), now=self.clock()))
+
+    async def equal(self, copy: int = 0) -> bool:
+        held = await scan_all(self.copies[copy], EVERYTHING)
+        return digest(held) == digest(await self.live())
+
+
+@asynccontextmanager
+async def house(
+    copies: int = 1, primary: Any = None, clock: FakeClock | None = None, timeout: float = 5.0, stores: Any = None
+) -> AsyncIterator[House]:
+    clock = clock or FakeClock()
+    held = stores or [Flaky(clock, f"copy{n or ''}") for n in range(copies)]
+    attached = [Attachment(each.name, lambda each=each: each, timeout) for each in held]  # type: ignore[misc]
+    primary = primary or InMemory(clock)
+    engine = await Engine.open(primary, HashingEmbedder(), clock=clock, replicas=attached, settings=Settings())
+    if engine._core.outbox._loop is not None:
+        engine._core.outbox._loop.cancel()  # tests say when something is tried again
+    await engine.stores.wait_until_open(5)
+    try:
+        yield House(engine, clock, primary, held)
+    finally:
+        await engine.close()
+
+
+def run(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @wraps(test)
+    def call(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return call

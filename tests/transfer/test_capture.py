@@ -1,0 +1,120 @@
+"""What was said becomes proposals: once, for a reviewer, and never a question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from transfer_scenarios import WHO
+
+from commonplace.engine import Decision
+from commonplace.testing.subject import Subject
+from commonplace.transfer.capture import CaptureTarget, capture
+from commonplace.transfer.transcripts import Turn
+from commonplace.wire.record import Principal
+
+TURNS = [
+    Turn("user", "What is my favourite editor?", "0", "s1"),
+    Turn("assistant", "Your favourite editor is Vim.", "1", "s1"),
+    Turn("user", "No, my favourite editor is Zed.", "2", "s1", 1_740_000_000_000, "/home/alice/atlas"),
+    Turn("user", "I prefer tabs over spaces. Can you reformat it?", "3", "s1"),
+]
+TARGET = CaptureTarget("agent", user="alice")
+
+
+def test_it_waits_for_a_reviewer(subject: Subject, run: Any) -> None:
+    report = run(capture(subject.engine, WHO, TURNS, "claude-code", TARGET))
+    assert (report.staged, report.written) == (2, 0)
+    assert run(subject.list()) == []
+    reviews = run(subject.engine.reviews.list(WHO))
+    assert [review["request"]["content"] for review in reviews] == [
+        "No, my favourite editor is Zed.",
+        "I prefer tabs over spaces.",
+    ]
+    assert reviews[0]["reasoning"] == "said in a conversation; taken for a correction"
+    run(subject.engine.reviews.decide(WHO, reviews[0]["id"], Decision(True)))
+    (kept,) = run(subject.list())
+    assert (kept.kind, kept.project, kept.user_id, kept.speaker) == ("correction", "atlas", "alice", "user")
+    assert kept.metadata["answers"] == "Your favourite editor is Vim."
+    assert kept.provenance["captured"] == {"session": "s1", "turn": "2", "rule": "correction"}
+    assert kept.event_time == 1_740_000_000_000
+
+
+def test_a_second_time_nothing_is_proposed(subject: Subject, run: Any) -> None:
+    run(capture(subject.engine, WHO, TURNS, "claude-code", TARGET))
+    before = run(subject.store.audit_head("local"))
+    again = run(capture(subject.engine, WHO, TURNS, "claude-code", TARGET))
+    assert (again.staged, again.proposed) == (0, [])
+    assert run(subject.store.audit_head("local")) == before
+
+
+def test_at_once_where_that_was_chosen_and_then_not_again(subject: Subject, run: Any) -> None:
+    target = CaptureTarget("agent", review=False)
+    assert run(capture(subject.engine, WHO, TURNS, "claude-code", target)).written == 2
+    again = run(capture(subject.engine, WHO, TURNS, "claude-code", target))
+    assert again.written == 0
+    assert again.left_out.counts["it is remembered already"] == 2
+
+
+def test_what_was_rejected_is_not_proposed_again(subject: Subject, run: Any) -> None:
+    run(capture(subject.engine, WHO, TURNS, "claude-code", TARGET))
+    for review in run(subject.engine.reviews.list(WHO)):
+        run(subject.engine.reviews.decide(WHO, review["id"], Decision(False)))
+    run(capture(subject.engine, WHO, TURNS, "claude-code", TARGET))
+    assert run(subject.engine.reviews.list(WHO)) == []
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "new"),
+    [
+        ("I prefer tabs over spaces.", "I prefer tabs over spaces!", False),
+        ("I prefer tabs over spaces.", "I really prefer tabs over spaces.", False),
+        ("I prefer tabs over spaces.", "We like long walks on the beach.", True),
+        ("We deploy at 9 on Mondays.", "We deploy at 10 on Mondays.", True),
+        ("Our tests are always quick.", "Our tests are not always quick.", True),
+    ],
+)
+def test_nearly_the_same_words_are_not_written_twice(
+    subject: Subject, run: Any, known: str, said: str, new: bool
+) -> None:
+    run(subject.remember(known))
+    report = run(capture(subject.engine, WHO, [Turn("user", said, "1")], "codex", TARGET))
+    assert bool(report.proposed) is new
+
+
+def test_said_twice_in_one_conversation_it_is_proposed_once(subject: Subject, run: Any) -> None:
+    turns = [Turn("user", "I prefer tabs over spaces.", "1"), Turn("user", "I really prefer tabs over spaces.", "2")]
+    report = run(capture(subject.engine, WHO, turns, "codex", TARGET))
+    assert report.staged == 1
+    assert report.left_out.counts["it was said twice"] == 1
+
+
+def test_a_question_is_never_kept_so_that_it_answers_nothing(subject: Subject, run: Any) -> None:
+    target = CaptureTarget("agent", review=False)
+    turns = [Turn("user", "Do I prefer tabs over spaces? Is our server in Oslo?", "1")]
+    assert run(capture(subject.engine, WHO, turns, "codex", target)).proposed == []
+    assert run(subject.recall("do I prefer tabs")) == []
+
+
+def test_a_dry_run_changes_nothing(subject: Subject, run: Any) -> None:
+    report = run(capture(subject.engine, WHO, TURNS, "codex", TARGET, dry_run=True))
+    assert len(report.proposed) == 2
+    assert run(subject.store.audit_head("local")) == (0, "")
+
+
+def test_secrets_are_taken_out_and_rules_hold(subject: Subject, run: Any) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    turns = [Turn("user", f"Remember that the token is {secret} for now.", "1"), Turn("user", "I prefer tea.", "2")]
+    rules = [{"name": "no-tea", "when": {"content": "tea"}, "action": "reject"}]
+    run(subject.engine.policies.replace(WHO, rules))
+    report = run(capture(subject.engine, WHO, turns, "codex", CaptureTarget("agent", review=False)))
+    assert report.written == 1
+    assert secret not in run(subject.list())[0].content
+    assert [reason for reason in report.left_out.counts if "'no-tea' refuses" in reason]
+
+
+def test_a_reader_may_not(subject: Subject, run: Any) -> None:
+    from commonplace.wire.errors import Forbidden
+
+    with pytest.raises(Forbidden):
+        run(capture(subject.engine, Principal("r", role="reader"), TURNS, "codex", TARGET))

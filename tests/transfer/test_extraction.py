@@ -1,0 +1,97 @@
+"""What is worth keeping, sentence by sentence, and what is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from commonplace.transfer.extraction import classify, proposals, sentences
+from commonplace.transfer.transcripts import Turn
+
+KEPT = [
+    ("Remember that the staging database is wiped on Sundays.", "note"),
+    ("Please note: deploys need two approvals.", "note"),
+    ("From now on write commit messages in the imperative.", "note"),
+    ("FYI the office moved to Bergen.", "note"),
+    ("No, the port is 8420, not 8080.", "correction"),
+    ("Actually, the invoice goes to Bob.", "correction"),
+    ("It should be called ledger rather than journal.", "correction"),
+    ("Let's go with PostgreSQL for the team server.", "decision"),
+    ("We decided to drop Windows support.", "decision"),
+    ("Let's use ruff for formatting.", "decision"),
+    ("I prefer tabs over spaces.", "preference"),
+    ("We really like short functions.", "preference"),
+    ("Never push to main on Fridays.", "preference"),
+    ("Always run the linter before committing.", "preference"),
+    ("My favourite editor is Zed.", "preference"),
+    ("I'm allergic to peanuts.", "fact"),
+    ("I work at a hospital in Oslo.", "fact"),
+    ("Our release branch is called stable.", "fact"),
+    ("We deploy from the release branch.", "fact"),
+]
+LEFT_ALONE = [
+    "Do I prefer tabs or spaces?",
+    "What should I not cook for Alice?",
+    "Is our release branch called stable?",
+    "remember when we decided to use Redis?",
+    "why do we use Redis",
+    "I think I prefer tabs.",
+    "Maybe we decided to use Redis.",
+    "If we decided to use Redis it would be slow.",
+    "I want you to fix the tests.",
+    "I would like you to add a test.",
+    "Please fix the build.",
+    "I like this.",
+    "We use this function in the tests.",
+    "Our tests above are broken.",
+    "ok thanks",
+    "Run the tests again and show me the output.",
+    "Looks good to me, continue.",
+]
+
+
+@pytest.mark.parametrize(("sentence", "kind"), KEPT)
+def test_what_is_kept(sentence: str, kind: str) -> None:
+    assert classify(sentence)[0] == kind
+
+
+@pytest.mark.parametrize("sentence", LEFT_ALONE)
+def test_what_is_left_alone(sentence: str) -> None:
+    assert classify(sentence) == ("", 0.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nI prefer tabs over spaces.\n```",
+        "> I prefer tabs over spaces.",
+        "<system-reminder>I prefer tabs over spaces.</system-reminder>",
+        "$ I prefer tabs over spaces.",
+        "I prefer " + "x" * 500,
+    ],
+)
+def test_what_is_no_prose_is_left_alone(text: str) -> None:
+    assert not [sentence for sentence in sentences(text) if classify(sentence)[0]]
+
+
+def test_a_message_is_read_sentence_by_sentence() -> None:
+    text = "Hi there! I prefer tabs over spaces. Could you fix the build?\n- We deploy on Mondays only."
+    assert [p.text for p in proposals([Turn("user", text, "1")])] == [
+        "I prefer tabs over spaces.",
+        "We deploy on Mondays only.",
+    ]
+
+
+def test_only_what_people_say_counts() -> None:
+    turns = [Turn("assistant", "I prefer tabs over spaces. We decided to use Redis.", "1")]
+    assert proposals(turns) == []
+
+
+def test_a_correction_knows_what_it_answers() -> None:
+    turns = [Turn("assistant", "The server listens on\nport 8080.", "1"), Turn("user", "No, the port is 8420.", "2")]
+    (found,) = proposals(turns)
+    assert (found.kind, found.answers) == ("correction", "The server listens on port 8080.")
+
+
+def test_the_same_words_count_once() -> None:
+    turns = [Turn("user", "I prefer tabs over spaces.", "1"), Turn("user", "I PREFER tabs, over spaces!", "2")]
+    assert len(proposals(turns)) == 1
