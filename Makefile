@@ -39,8 +39,19 @@ serve: setup
 	@$(BIN)/commonplace serve
 
 # On all cores; a worker keeps to neighbouring tests, which share servers and models, and takes over from others at the end.
+# STORE=postgresql: the engine, the dialects and every protocol with PostgreSQL as the primary.
 test: tools
+ifeq ($(STORE),postgresql)
+	@COMMONPLACE_TEST_STORE=postgresql $(BIN)/python -m pytest -n auto --dist worksteal tests/engine tests/dialects tests/serve
+else
 	@$(BIN)/python -m pytest -n auto --dist worksteal
+endif
+
+# The contract on every store there is, on the real products: prints the matrix and writes docs/conformance.md.
+.PHONY: test-backends
+test-backends: tools
+	@$(BIN)/python -m pytest -n auto --dist worksteal tests/backends
+	@$(BIN)/python tests/backends/conformance.py
 
 test-fast: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'

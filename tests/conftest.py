@@ -33,9 +33,17 @@ collected_key = pytest.StashKey[dict[str, bool]]()
 IN_MEMORY = Path("/dev/shm")
 ENOUGH_BYTES = 4 << 30
 
+#: What tests open where they open a store: the embedded one, or `postgresql` (see tests/backends/postgres_primary.py).
+STORE = os.environ.get("COMMONPLACE_TEST_STORE", "")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     watch_spawns()
+    if STORE == "postgresql":
+        import postgres_primary
+
+        postgres_primary.install()
+        config.pluginmanager.register(postgres_primary)
     judging.SECONDS = 3600.0  # how many a judge reads must not depend on how busy the machine is
     settings.load_profile("quick" if "not slow" in config.option.markexpr else "commonplace")
     if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ENOUGH_BYTES:
@@ -90,13 +98,17 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=[STORE] if STORE else ["memory", "sqlite"])
 def over(
     request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock
 ) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """(subject, run) over each kind of store."""
     if request.param == "memory":
         store: Any = InMemory(clock)
+    elif STORE:
+        from postgres_primary import FreshDatabase
+
+        store = FreshDatabase(clock)
     else:
         shutil.copytree(request.getfixturevalue("empty_store"), tmp_path, dirs_exist_ok=True)
         store = SqliteStore(tmp_path / "commonplace.db", clock)

@@ -52,6 +52,7 @@ def memory_folder() -> str | None:
 
 class PostgresServer:
     def __init__(self, settings: Sequence[str] = _FAST, folder: str | None = None) -> None:
+        programs()  # before there is anything to remove
         self.folder = Path(tempfile.mkdtemp(prefix="commonplace-postgres-", dir=folder or memory_folder()))
         self.data = self.folder / "data"
         self.port = free_port()
@@ -62,6 +63,7 @@ class PostgresServer:
             self.folder.chmod(0o755)
             os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
         self._bin = self._readable_programs()
+        self._reaper: subprocess.Popen[bytes] | None = None
         atexit.register(self.remove)
 
     def _readable_programs(self) -> Path:
@@ -105,6 +107,11 @@ class PostgresServer:
         started = self.run("pg_ctl", "-D", str(self.data), "-w", "-s", "-l", log, "-o", options, "start", check=False)
         if started.returncode:
             raise RuntimeError(f"PostgreSQL did not start: {(self.folder / 'log').read_text()[-2000:]}")
+        if self._reaper is None:
+            # Whoever is killed cannot clean up, and databases lie in memory: this reads until we are gone, then does.
+            clean = f"read line; '{self._bin}/pg_ctl' -D '{self.data}' -s -m immediate stop; rm -rf '{self.folder}'"
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+            self._reaper = subprocess.Popen(["sh", "-c", clean], stdin=subprocess.PIPE, **quiet, **self._as_user())
         return self
 
     def stop(self, *, mode: str = "fast") -> None:
@@ -122,6 +129,9 @@ class PostgresServer:
         with contextlib.suppress(Exception):
             self.stop(mode="immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
+        if self._reaper is not None and self._reaper.stdin is not None:
+            self._reaper.stdin.close()
+            self._reaper.wait(60)
 
     # databases
 

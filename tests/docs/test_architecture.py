@@ -27,6 +27,7 @@ from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing import FakeClock
 from commonplace.testing.subject import WHO
+from commonplace.wire.short_ids import shorten_id
 from commonplace.wire.times import iso
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +129,7 @@ async def recall_over_mcp(server: Server) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
     answer = await server.record("POST", "/mcp", message, **headers)
-    assert answer["result"]["structuredContent"]["results"][0]["id"] == id
+    assert answer["result"]["structuredContent"]["results"][0]["id"] == shorten_id(id)
 
 
 async def amp_delete(server: Server) -> None:

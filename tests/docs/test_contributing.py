@@ -117,6 +117,18 @@ def test_the_embedder_is_found_by_its_name(installed: Path, tmp_path: Path) -> N
         assert memory.status()["embedder"]["name"] == "letters"
 
 
+def test_the_replica_has_copies_and_is_asked(installed: Path, tmp_path: Path) -> None:
+    stores = [f"sqlite://{tmp_path}/memories.db", f"folder://{tmp_path}/copies"]
+    with SyncMemory("alice", stores=stores, data=tmp_path, embedder="hashing") as memory:
+        kept = memory.remember("Alice is allergic to peanuts")
+        assert kept.stores == ["sqlite", "folder"]
+        (copy,) = (tmp_path / "copies").rglob("*.json")
+        assert json.loads(copy.read_text())["content"] == "Alice is allergic to peanuts"
+        assert memory.recall("peanuts").stores_queried == ["sqlite", "folder"]
+        memory.forget(kept.id)
+        assert not copy.exists()
+
+
 def test_a_replica_is_no_more_than_sixty_lines() -> None:
     assert len(FILES["folder_store.py"].splitlines()) <= 60
 

@@ -106,17 +106,17 @@ def listed(at: Caller, kept: StoredMemory) -> Document | None:
     return _one(answer.json.get("memories"), kept, of_memorywire)
 
 
-def mcp_recall(at: Caller, kept: StoredMemory, path: str = "/mcp") -> Document | None:
+def mcp_recall(at: Caller, kept: StoredMemory, path: str = "/mcp/full") -> Document | None:
     return _one((at.tool(path, "recall", _recalling(at, kept)) or {}).get("results"), kept, of_memorywire)
 
 
-def mcp_get(at: Caller, kept: StoredMemory, path: str = "/mcp") -> Document | None:
+def mcp_get(at: Caller, kept: StoredMemory, path: str = "/mcp/full") -> Document | None:
     found = at.tool(path, "get", {"agent_id": at.agent, "id": kept.id})
     return None if found is None else of_memorywire(found)
 
 
 def mcp_list(at: Caller, kept: StoredMemory) -> Document | None:
-    found = at.tool("/mcp", "list", {"agent_id": at.agent, "limit": MANY})
+    found = at.tool("/mcp/full", "list", {"agent_id": at.agent, "limit": MANY})
     return _one((found or {}).get("memories"), kept, of_memorywire)
 
 

@@ -44,7 +44,7 @@ def memorywire_rpc(at: Caller, said: Document, **more: Any) -> StoredMemory:
 
 
 def mcp_http(at: Caller, said: Document, **more: Any) -> StoredMemory:
-    return StoredMemory(at.tool("/mcp", "remember", _request(at, said, **more))["id"], _memorywire(said))
+    return StoredMemory(at.tool("/mcp/full", "remember", _request(at, said, **more))["id"], _memorywire(said))
 
 
 def mcp_stdio(at: Caller, said: Document, **more: Any) -> StoredMemory:
@@ -191,7 +191,7 @@ def forget_rpc(at: Caller, kept: StoredMemory) -> None:
     assert at.rpc("forget", {"agent_id": at.agent, "ids": [kept.id]})["forgotten_ids"] == [kept.id]
 
 
-def forget_mcp(at: Caller, kept: StoredMemory, path: str = "/mcp") -> None:
+def forget_mcp(at: Caller, kept: StoredMemory, path: str = "/mcp/full") -> None:
     assert at.tool(path, "forget", {"agent_id": at.agent, "ids": [kept.id]})["forgotten_ids"] == [kept.id]
 
 

@@ -21,6 +21,7 @@ from commonplace.config import Config
 from commonplace.serve.protocols import http_protocols
 
 PROTOCOLS = http_protocols(Config(Path("nowhere")))  # what every server speaks
+STORE = os.environ.get("COMMONPLACE_TEST_STORE") or "sqlite"  # the name of the store that servers have
 SECONDS = 30.0  # for a process to start or to stop, on a busy machine
 _LISTENING = re.compile(r"listening on (http://\S+)")
 

@@ -39,7 +39,7 @@ def tool(name: str) -> Callable[[ServerProcess, str, Document], Document]:
     def send(server: ServerProcess, id: str, fields: Document) -> Document:
         arguments = {"id": id, **fields} if name == "update" else fields
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-        return server.post("/mcp", message, headers=_MCP).json["result"]["structuredContent"]
+        return server.post("/mcp/full", message, headers=_MCP).json["result"]["structuredContent"]
 
     return send
 

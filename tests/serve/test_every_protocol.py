@@ -380,7 +380,7 @@ def test_until_it_is_approved_nobody_finds_it(deployment: Deployment, writer: st
     for hard in (False, True):
         request = {"agent_id": at.agent, "ids": [kept.id], "hard_delete": hard}
         assert at.call("POST", "/v0/forget", request).json["forgotten_ids"] == []
-        assert at.tool("/mcp", "forget", request)["forgotten_ids"] == []
+        assert at.tool("/mcp/full", "forget", request)["forgotten_ids"] == []
     at.tool("/mcp/trusty", "memory_forget", {"palace": at.agent, "drawer_id": kept.id})  # which tells nobody
     assert at.call("DELETE", f"/amp/records/{kept.id}").json["deleted"] is False
     assert at.call("DELETE", f"/openwop/memory/{kept.id}?memoryRef={at.agent}").json["removed"] is False
@@ -517,7 +517,7 @@ def test_who_may_not_read_it_cannot_take_it_away(deployment: Deployment, remover
 ERASING_A_PERSON = {
     "HTTP": lambda at, request: at.call("POST", "/v0/forget", request).json,
     "JSON-RPC": lambda at, request: at.rpc("forget", request),
-    "MCP": lambda at, request: at.tool("/mcp", "forget", request),
+    "MCP": lambda at, request: at.tool("/mcp/full", "forget", request),
     "MCP on stdio": lambda at, request: at.tool("stdio", "forget", request),
     "SDK": lambda at, request: _erase_by_sdk(at, **request),
 }

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 import rfc8785
-from server_process import PROTOCOLS, Answer, ServerProcess
+from server_process import PROTOCOLS, STORE, Answer, ServerProcess
 
 from commonplace.engine.ledger.merkle import is_consistent, leaf_hash, root_by_inclusion
 from commonplace.wire import keys
@@ -107,7 +107,7 @@ def test_each_item_of_a_batch_has_its_own_outcome(open_server: ServerProcess) ->
     ]
     answer = ok(open_server.post("/v0/remember/batch", {"items": items}), OPERATIONS + "remember.batch.response")
     first, second, third = answer["results"]
-    assert first["stores"] == ["sqlite"]
+    assert first["stores"] == [STORE]
     assert second["error"]["code"] == "validation_error"
     assert third["pending_approval"] is True
     refused = open_server.post("/v0/remember/batch", {"items": [items[0]] * 1001})
@@ -152,7 +152,7 @@ def test_an_approval_may_merge_or_supersede(open_server: ServerProcess) -> None:
     refused = open_server.post(path, {"approved": True, "apply": {"forget": [new["id"]]}})
     assert refused.status == 404
     decided = ok(open_server.post(path, {"approved": True, "apply": {"forget": [old]}}), OPERATIONS + "decide.response")
-    assert decided["outcome"] == {"id": new["id"], "stores": ["sqlite"], "forgotten_ids": [old]}
+    assert decided["outcome"] == {"id": new["id"], "stores": [STORE], "forgotten_ids": [old]}
     left = open_server.get("/v0/memories?agent_id=apply").json["memories"]
     assert [m["content"] for m in left] == ["Dan moved to Faro"]
 
@@ -315,9 +315,9 @@ def test_the_server_tells_how_it_is(open_server: ServerProcess) -> None:
     remember(open_server, "counted", "metrics")
     ok(open_server.post("/v0/recall", {"agent_id": "metrics", "query": "counted"}), OPERATIONS + "recall.response")
     page = open_server.get("/metrics").body.decode()
-    assert 'commonplace_requests_total{operation="remember",status="200",store="sqlite"}' in page
-    assert 'commonplace_request_seconds_bucket{le="0.001",operation="recall",store="sqlite"}' in page
-    for name in ('commonplace_queue_depth{queue="writes"}', 'commonplace_index_bytes{store="sqlite"}'):
+    assert f'commonplace_requests_total{{operation="remember",status="200",store="{STORE}"}}' in page
+    assert f'commonplace_request_seconds_bucket{{le="0.001",operation="recall",store="{STORE}"}}' in page
+    for name in ('commonplace_queue_depth{queue="writes"}', f'commonplace_index_bytes{{store="{STORE}"}}'):
         assert name in page
 
 
@@ -364,3 +364,21 @@ def test_a_review_of_what_has_moved_on_is_a_conflict_and_shows_it_afresh(open_se
     fresh = open_server.get(f"/v0/reviews/{review['id']}").json
     assert (fresh["status"], fresh["diff"]["removed"][0]["content"]) == ("pending", "new words")
     assert open_server.post(f"/v0/reviews/{review['id']}", {"approved": True}).status == 200
+
+
+def test_what_came_from_a_bad_source_is_put_back_and_taken_back(open_server: ServerProcess) -> None:
+    good = remember(open_server, "Alice plays the violin", "poisoned")["id"]
+    bad = remember(open_server, "Bob is the admin", "poisoned", source="https://evil.example")["id"]
+    request = {"source": "https://evil.example", "agent_id": "poisoned"}
+    looked = ok(open_server.post("/v0/recover", {**request, "dry_run": True}), OPERATIONS + "recover.response")
+    assert ([each["id"] for each in looked["affected"]], "recovery_id" in looked) == ([bad], False)
+    done = ok(open_server.post("/v0/recover", request), OPERATIONS + "recover.response")
+    listed = open_server.get("/v0/memories?agent_id=poisoned").json["memories"]
+    assert [memory["id"] for memory in listed] == [good]
+    undo = {"recovery_id": done["recovery_id"]}
+    back = ok(open_server.post("/v0/undo", undo), OPERATIONS + "undo.response")
+    assert back["restored_ids"] == [bad]
+    assert len(open_server.get("/v0/memories?agent_id=poisoned").json["memories"]) == 2
+    for wrong, status in ((undo, 409), ({"recovery_id": "nothing"}, 404), ({**undo, "ids": [bad]}, 400)):
+        assert open_server.post("/v0/undo", wrong).status == status
+    assert open_server.post("/v0/recover", {"agent_id": "poisoned"}).status == 400

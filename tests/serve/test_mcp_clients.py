@@ -41,7 +41,8 @@ def over_http(server: ServerProcess, mode: str, use: Callable[[Any], Awaitable[N
 async def _our_day(client: Any) -> None:
     tools = await client.list_tools()
     assert [tool.name for tool in tools.tools][:3] == ["remember", "recall", "forget"]
-    assert all(tool.annotations is not None and tool.output_schema is not None for tool in tools.tools)
+    assert all(tool.annotations is not None for tool in tools.tools)
+    assert all(tool.output_schema is None for tool in tools.tools), "it costs room, and answers explain themselves"
     kept = await client.call_tool("remember", {"content": "Alice is allergic to peanuts"})
     assert not kept.is_error
     id = kept.structured_content["id"]

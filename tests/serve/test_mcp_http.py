@@ -148,6 +148,7 @@ def _beyond_the_wall(id: str) -> dict[str, dict[str, Any]]:
         "get": theirs, "list": cid, "update": {"content": "x", **theirs}, "history": theirs,
         "procedure_show": theirs, "procedure_draw": theirs, "procedure_reset": theirs,
         "procedure_fire": {"trigger": "push", **theirs},
+        "undo": {"ids": [id]},
         "graph_assert": {**fact, **cid}, "graph_query": {"subject": "auth", **cid}, "review_pending": cid,
         "amp_store": {"record": {"type": "lesson", "title": "x", "content": "x", "agent": "cid"}},
         "amp_search": {"query": "rain", "agent": "cid"}, "amp_get": {"id": id}, "amp_delete": {"id": id},

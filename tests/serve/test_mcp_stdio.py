@@ -65,7 +65,7 @@ def test_an_unknown_version_is_offered_the_newest_with_a_handshake(tmp_path: Pat
     ],
 )
 def test_each_era_is_shown_only_what_it_knows(tmp_path: Path, era: str, has: set[str]) -> None:
-    with run_mcp(tmp_path) as one:
+    with run_mcp(tmp_path, "--tools", "full") as one:
         one.greet(era)
         for tool in one.result("tools/list")["tools"]:
             assert set(tool) == {"name", "description", "inputSchema"} | has

@@ -14,7 +14,9 @@ from server_process import ServerProcess, run_server
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.protocols import tool_set_names
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID = re.compile(  # long or short
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b1[1-9A-HJ-NP-Za-km-z]{21}\b"
+)
 _TIME = re.compile(r"\b1[789]\d{11}\b|\d{4}-\d\d-\d\dT[\d:.]+Z")
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _LATENCY = re.compile(r'("latency_ms\\*":\s*)\d+')

@@ -105,7 +105,7 @@ def _harmless(at: Place, agent: str) -> str:
 
 
 def _stdio(at: Place, agent: str, text: str) -> str:
-    with run_mcp(at.data) as process:
+    with run_mcp(at.data, "--tools", "full") as process:
         process.greet()
         return json.dumps(process.ask("tools/call", {"name": "remember", "arguments": _said(agent, text)}))
 
@@ -170,12 +170,12 @@ WAYS: dict[str, Callable[[Place, str, str], str]] = {
     "statement": lambda at, agent, text: at.post(
         "/v0/kg/assert", {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
     ),
-    "MCP": lambda at, agent, text: at.tool("/mcp", "remember", _said(agent, text)),
+    "MCP": lambda at, agent, text: at.tool("/mcp/full", "remember", _said(agent, text)),
     "MCP update": lambda at, agent, text: at.tool(
-        "/mcp", "update", {"agent_id": agent, "id": _harmless(at, agent), "content": text}
+        "/mcp/full", "update", {"agent_id": agent, "id": _harmless(at, agent), "content": text}
     ),
     "MCP statement": lambda at, agent, text: at.tool(
-        "/mcp", "graph_assert", {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
+        "/mcp/full", "graph_assert", {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
     ),
     "MCP on stdio": _stdio,
     "AMP": lambda at, agent, text: at.post(
@@ -213,7 +213,7 @@ def everything(at: Place, agent: str) -> str:
             at.server.get(f"/openwop/memory?memoryRef={agent}").body.decode(),
             at.tool("/mcp/trusty", "memory_list", {"palace": agent}),
             at.tool("/mcp/trusty", "memory_recall", {"palace": agent, "query": "what is it"}),
-            at.tool("/mcp", "recall", recall),
+            at.tool("/mcp/full", "recall", recall),
             at.post(f"/mrp/request?agent={agent}", request),
         )
     )
@@ -251,7 +251,7 @@ FORGETS: dict[str, Callable[[Place, str, str], str]] = {
     "memorywire, by filter": lambda at, agent, id: at.post(
         "/v0/forget", {"agent_id": agent, "filter": {"type": "semantic"}}
     ),
-    "MCP": lambda at, agent, id: at.tool("/mcp", "forget", {"agent_id": agent, "ids": [id]}),
+    "MCP": lambda at, agent, id: at.tool("/mcp/full", "forget", {"agent_id": agent, "ids": [id]}),
     "AMP": lambda at, agent, id: at.server.call("DELETE", f"/amp/records/{id}").body.decode(),
     "AMP tool": lambda at, agent, id: at.tool("/mcp/amp", "amp_delete", {"id": id, "agent": agent}),
     "OpenWOP": lambda at, agent, id: at.server.call("DELETE", f"/openwop/memory/{id}?memoryRef={agent}").body.decode(),

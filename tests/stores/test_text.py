@@ -125,3 +125,13 @@ def test_idf_is_positive_and_falls() -> None:
     values = [text.idf(100, n) for n in (1, 10, 50, 100)]
     assert values == sorted(values, reverse=True)
     assert values[-1] > 0
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.lists(st.sampled_from(["run", "Läufe", "foo_bar.baz", "1,000", "東京", "c++", "I'll"])).map(" ".join),
+    )
+)
+def test_distinct_terms_are_those_that_are_packed(any_text: str) -> None:
+    assert text.distinct_terms(any_text) == set(text.decode(text.terms(any_text))[0].tolist())

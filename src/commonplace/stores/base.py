@@ -449,6 +449,25 @@ class Reindexable(Protocol):
         """Search by that generation from now on, unless a memory still lacks its vector: then False."""
 
 
+class ReadView(Protocol):
+    """What a recall reads, all of it as of one instant; the methods are those of `Primary`, without waiting."""
+
+    def context(self, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext: ...
+
+    def search(self, search: Search) -> list[Candidate]: ...
+
+    def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]: ...
+
+
+@runtime_checkable
+class Viewable(Protocol):
+    """A store that has all the reads of one recall done together, instead of being waited for at each."""
+
+    async def view(self, reach: Reach, work: Callable[[ReadView], T], *, second: bool = False) -> T:
+        """Run `work`, which reads what is in reach and must not keep the view, perhaps in another thread. `second`:
+        whether it searches by the second embedder, too."""
+
+
 @runtime_checkable
 class LateVectors(Reindexable, Protocol):
     """A store that takes the vectors of a memory after the memory itself."""

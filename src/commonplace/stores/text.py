@@ -91,6 +91,14 @@ def terms(text: str) -> bytes:
     return packed + bytes([min(counts[term], 255) for term in hashes])
 
 
+def distinct_terms(text: str) -> set[int]:
+    """The terms that `terms` would pack, for whoever only asks which there are."""
+    found: set[int] = set()
+    for token in _tokens(text):
+        found.update(_cache.get(token) or _token_terms(token))
+    return found
+
+
 def query_terms(text: str) -> list[int]:
     """The distinct terms of a question, in its order, without stop-words unless it has nothing else."""
     words = list(dict.fromkeys(word for token in _tokens(text) for word in _words(token)))

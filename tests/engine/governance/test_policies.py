@@ -467,3 +467,18 @@ def test_a_dry_run_says_what_rules_would_have_caught(subject: Subject, run: Any,
     assert run(subject.engine.policies.get(WHO))["rules"] == [], "nothing changes by it"
     with pytest.raises(ValidationError):
         run(subject.engine.policies.dry_run(WHO, [{"name": "x"}], 30))
+
+
+def test_no_number_tells_of_what_is_withheld(subject: Subject, run: Any) -> None:
+    for text in ("Alice plays chess", "the salary of Bob", "the salary of Carol"):
+        run(subject.remember(text))
+    rule = {"name": "salaries", "when": {"operation": ["recall"], "content": "salary"}, "action": "reject"}
+    run(subject.engine.policies.replace(WHO, [rule]))
+    assert run(subject.engine.count(WHO, ("agent",))) == 1
+    page = run(subject.engine.page(WHO, ("agent",), limit=10))
+    assert (len(page.memories), page.total) == (1, 1)
+    assert run(subject.engine.page(WHO, ("agent",), limit=10, offset=2)).total == 1
+    status = run(subject.engine.upkeep.status(WHO))
+    assert (status["memories"], status["agents"]) == (1, {"agent": 1})
+    run(subject.engine.policies.replace(WHO, []))
+    assert run(subject.engine.count(WHO, ("agent",))) == run(subject.engine.upkeep.status(WHO))["memories"] == 3

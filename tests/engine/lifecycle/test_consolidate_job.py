@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from crash import gone_after
 
+from commonplace.engine.lifecycle import consolidate_job
 from commonplace.engine.lifecycle.consolidate_job import (
     COLD_MS,
     SETTLED_MS,
@@ -144,11 +145,11 @@ def test_another_consolidator_can_decide(subject: Subject, run: Any) -> None:
 @pytest.mark.parametrize(
     ("age", "mentions", "recalls", "fields", "parts", "total"),
     [
-        (0, 0, 0, {}, (1.0, 0.0, 1.0, 0.0), 0.55),
-        (DAY_MS, 1, 2, {}, (0.5, 1.0, 1.0, 0.0), 0.675),
-        (2 * DAY_MS, 9, 9, {"confidence": 0.5}, (0.25, 1.0, 0.5, 0.0), 0.4875),
-        (0, 0, 0, {"metadata": {"keep": True}}, (1.0, 0.0, 1.0, 1.0), 0.7),
-        (0, 0, 0, {"metadata": {"keep": "yes"}}, (1.0, 0.0, 1.0, 0.0), 0.55),
+        (0, 0, 0, {}, (1.0, 0.0, 1.0, 0.0), 0.6),
+        (DAY_MS, 1, 2, {}, (0.5, 1.0, 1.0, 0.0), 0.7),
+        (2 * DAY_MS, 9, 9, {"confidence": 0.5}, (0.25, 1.0, 0.5, 0.0), 0.475),
+        (0, 0, 0, {"metadata": {"keep": True}}, (1.0, 0.0, 1.0, 1.0), 0.75),
+        (0, 0, 0, {"metadata": {"keep": "yes"}}, (1.0, 0.0, 1.0, 0.0), 0.6),
     ],
 )
 def test_the_score_and_its_parts(
@@ -160,7 +161,7 @@ def test_the_score_and_its_parts(
     assert scored.total == pytest.approx(total)
 
 
-def test_an_item_is_mentioned_by_those_that_have_half_of_its_words() -> None:
+def test_an_item_is_mentioned_by_those_that_have_most_of_its_words() -> None:
     texts = (TEXT, "peanuts: Alice got ill, allergic", "Bob keeps bees", "Peanuts for Alice? Allergic!")
     window = [Memory(str(i), "local", "agent", "episodic", text, created_at=START) for i, text in enumerate(texts)]
     plan = ScoreConsolidator().plan(window, START + SETTLED_MS)
@@ -193,6 +194,32 @@ def test_what_a_rule_redacts_is_redacted_when_it_becomes_long_term(subject: Subj
     assert consolidate(subject, run)["promoted"] == 1
     (promoted,) = live(subject, run)
     assert promoted.content == "Alice is allergic to <REDACTED:food>"
+
+
+def test_what_is_sure_is_never_put_away_for_want_of_a_question(subject: Subject, run: Any) -> None:
+    sure = note(subject, run, "Bob's train leaves at 7:42", confidence=0.8)
+    unsure = note(subject, run, "the soup was cold", confidence=0.5)
+    subject.clock.advance(COLD_MS - 1)
+    assert consolidate(subject, run) == {**NOTHING, "waiting": 2}
+    subject.clock.advance(1)
+    assert consolidate(subject, run) == {**NOTHING, "promoted": 1, "archived": 1}
+    assert [memory.content for memory in live(subject, run)] == ["Bob's train leaves at 7:42"]
+    assert [run(subject.get(id)).status for id in (sure, unsure)] == ["archived"] * 2
+
+
+def test_words_of_grammar_make_no_mention() -> None:
+    texts = ["it was in the kitchen", "it was in the garden", "it was in the attic"]
+    window = [Memory(str(i), "local", "agent", "episodic", text, created_at=START) for i, text in enumerate(texts)]
+    plan = ScoreConsolidator().plan(window, START + SETTLED_MS)
+    assert (plan.promoted, plan.cold) == ([], [])
+
+
+def test_a_window_of_thousands_is_planned_in_parts(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consolidate_job, "WINDOW", 2)
+    for i in range(5):
+        note(subject, run, f"statement {i}", metadata={"keep": True})
+    subject.clock.advance(SETTLED_MS)
+    assert consolidate(subject, run) == {**NOTHING, "promoted": 5}
 
 
 @pytest.mark.parametrize("dry_run", [False, True])

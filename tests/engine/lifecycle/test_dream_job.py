@@ -188,3 +188,21 @@ def test_what_a_rule_holds_back_is_neither_merged_nor_put_away(subject: Subject,
     assert {*held, faded} <= {*live(subject, run)}
     assert len(live(subject, run)) == 4
     assert others
+
+
+def test_what_consolidation_made_again_and_again_is_made_one(subject: Subject, run: Any) -> None:
+    for day in range(3):
+        noted = {"short_term": True, "keep": True, "session_id": f"s{day}"}
+        run(subject.remember("Alice lives in Lisbon", type="episodic", metadata=noted, session_id=f"s{day}"))
+        subject.clock.advance(DAY_MS)
+        run(subject.engine.lifecycle.run(WHO, "consolidate"))
+    assert len(live(subject, run)) == 3
+    assert dream(subject, run)["merged"] == 2
+    assert len(live(subject, run)) == 1
+    run(subject.remember("Alice lives in Lisbon", kind="drawer"))
+    assert dream(subject, run)["merged"] == 0, "a drawer is its author's"
+
+
+def test_what_says_the_same_in_another_spelling_is_made_one(subject: Subject, run: Any) -> None:
+    put(subject, run, "Alice does not have 2 old grey cats"), put(subject, run, "Alice does not have two old grey cats")
+    assert dream(subject, run)["merged"] == 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from replica_house import AGENT, Flaky, House, house, run
 
+import commonplace.engine
 from commonplace.engine import BatchItem, Decision, Draft, Expire, Fire, Forget, Merge, Query, Update
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.stores.base import Record, Store
@@ -306,3 +307,18 @@ async def test_a_store_gets_the_types_it_keeps_and_says_so_of_the_others() -> No
 
 def test_a_store_is_a_store() -> None:
     assert isinstance(Flaky(FakeClock()), Store)
+
+
+def test_the_engine_changes_memories_by_the_one_door_alone() -> None:
+    """What goes to the primary past `Core.transact` is told to nobody: only records may."""
+    engine = Path(commonplace.engine.__file__).parent
+    past = {
+        path.relative_to(engine).as_posix()
+        for path in engine.rglob("*.py")
+        if "primary.transact(" in path.read_text("utf-8")
+    }
+    assert past == {"core.py", "governance/policies.py", "outbox/outbox.py", "outbox/resync.py"}
+    for name in past - {"core.py", "outbox/outbox.py"}:
+        text = (engine / name).read_text("utf-8")
+        assert "tx.put(" not in text
+        assert "tx.erase(" not in text

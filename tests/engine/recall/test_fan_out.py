@@ -134,6 +134,9 @@ async def test_nothing_is_invented_altered_or_shown_to_others() -> None:
             assert "stores resync rogue" in found.errors["rogue"]
             assert found.explain["stores"]["rogue"] == {"found": 7, "unknown": 6, "behind": 0, "altered": 1}
         assert (await h.engine.stores.list(WHO))[1]["altered"] == 3
+        assert (await ask(h, quorum=2)).hits == []  # whose text it has altered it has not found
+        rogue.lies = [_candidate(mine, "Alice drinks tea")]
+        assert len((await ask(h, quorum=2)).hits) == 1
 
 
 @run

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.languages import language, likely_language
+from commonplace.engine.recall.languages import language, likely_language, says_english
 
 
 @pytest.mark.parametrize(
@@ -77,3 +79,13 @@ def test_a_guess_is_two_letters_or_none(text: str) -> None:
 )
 def test_where_no_word_tells_letters_do(text: str, expected: str | None) -> None:
     assert likely_language(text) == expected
+
+
+_WORDS = ["the", "der", "is", "isle", "other", "the_", "2the", "THE", "le", "what's", "Über", "-", "_", "ключ", "\n"]
+
+
+@given(st.lists(st.one_of(st.sampled_from(_WORDS), st.text(max_size=5))), st.sampled_from(["", " ", ", "]))
+def test_english_is_seen_in_a_text_as_it_is_in_its_words(parts: list[str], joint: str) -> None:
+    folded = joint.join(parts).casefold()
+    words = re.findall(r"[^\W_]+", folded)
+    assert says_english(folded) == (language("plain", words) == "en")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -322,3 +323,46 @@ def test_what_replaced_a_memory_stands_before_it_whatever_a_judge_says() -> None
 def test_what_says_the_same_again_stays_behind_whatever_a_judge_says() -> None:
     twins = [*THREE, Candidate(memory("d", "Text: a!"), 0.48)]
     assert judged_order(twins, {"d": 9.0}) == ["a", "b", "c", "d"]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=12),
+            st.lists(
+                st.sampled_from(
+                    [
+                        "The",
+                        "a",
+                        "an",
+                        "tea",
+                        "Straße",
+                        "STRASSE",
+                        "5",
+                        "-5",
+                        "1.5",
+                        "15",
+                        ",",
+                        "…",
+                        "\u2003",
+                        "%",
+                        "yes?",
+                        "_",
+                    ]
+                ),
+                max_size=4,
+            ).map(" ".join),
+        ),
+        max_size=10,
+    )
+)
+def test_whoever_has_a_key_in_common_with_another_is_compared(texts: list[str]) -> None:
+    found = [RankedCandidate(memory(str(n), text), 0.5, None, None) for n, text in enumerate(texts)]
+    keys = [text_key(r.memory) for r in found]
+    alike = {r.memory.id for r, key in zip(found, keys, strict=True) if keys.count(key) > 1}
+    assert alike <= {r.memory.id for r in ranking._maybe_alike(found)}
+
+
+def test_every_blank_is_indifferent() -> None:
+    blanks = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
+    assert not "".join(blanks).translate(ranking._INDIFFERENT)

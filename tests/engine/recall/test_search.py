@@ -10,11 +10,12 @@ from token_embedder import HashingTokens
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.engine import Engine
+from commonplace.engine.recall import search as searching
 from commonplace.engine.recall.ranking import Blend
 from commonplace.engine.recall.search import SearchOutcome, search
 from commonplace.engine.recall.understanding import ALL, RecallParts
 from commonplace.engine.types import Draft, Query, Snapshot
-from commonplace.stores.base import Reach, Search
+from commonplace.stores.base import Reach, Search, Viewable
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.times import DAY_MS
@@ -123,20 +124,45 @@ def test_around_gives_runs_in_the_order_written(subject: Subject, run: Any) -> N
     run(work())
 
 
+def watch(store: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Any, ...]]]:
+    """What recalls read of the store from now on: `view` if in one look at it, and each read."""
+    put: list[tuple[str, tuple[Any, ...]]] = []
+
+    def noted(plain: Any, read: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            put.append((read, arguments))
+            return plain(*arguments)
+
+        return call
+
+    class WatchedView:
+        def __init__(self, view: Any) -> None:
+            self._view = view
+
+        def __getattr__(self, read: str) -> Any:
+            return noted(getattr(self._view, read), read)
+
+    if not isinstance(store, Viewable):
+        for read in ("context", "search", "neighbours_in_session"):
+            monkeypatch.setattr(store, read, noted(getattr(store, read), read))
+        return put
+    plain = store.view
+
+    async def view(reach: Reach, work: Any, **options: Any) -> Any:
+        put.append(("view", ()))
+        return await plain(reach, lambda seen: work(WatchedView(seen)), **options)
+
+    monkeypatch.setattr(store, "view", view)
+    return put
+
+
 @pytest.mark.parametrize(("k", "limit"), [(1, 20), (5, 20), (10, 20), (11, 22), (50, 100)])
 def test_each_leg_gives_twice_what_is_wanted_and_never_few(
     subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, k: int, limit: int
 ) -> None:
-    put: list[Search] = []
-    plain = subject.store.search
-
-    async def watched(wanted: Search) -> Any:
-        put.append(wanted)
-        return await plain(wanted)
-
-    monkeypatch.setattr(subject.store, "search", watched)
+    put = watch(subject.store, monkeypatch)
     find(subject, run, "blue harbour", k=k)
-    assert [wanted.limit for wanted in put] == [limit]
+    assert [arguments[0].limit for read, arguments in put if read == "search"] == [limit]
 
 
 def test_an_outcome_says_which_embedder_made_the_vector(subject: Subject, run: Any) -> None:
@@ -205,13 +231,11 @@ def test_the_past_knows_neither_replacements_nor_surroundings(
     run(subject.remember("Staging moved to port 6543", supersedes=[old], session_id="s"))
     past = Reach("local", ("agent",), as_of=run(subject.store.sequence("local")))
 
-    async def never(*_: Any) -> Any:
-        raise AssertionError("sessions of the past are not indexed")
-
-    monkeypatch.setattr(subject.store, "neighbours_in_session", never)
+    put = watch(subject.store, monkeypatch)
     features = {r.memory.id: r.features for r in find(subject, run, "staging port", past).ranked}
     assert set(features) == {m.id for m in run(subject.list())}
     assert not any("replaced" in each for each in features.values())
+    assert "neighbours_in_session" not in dict(put), "sessions of the past are not indexed"
 
 
 def test_what_was_said_around_the_best_becomes_a_candidate_unless_left_out(subject: Subject, run: Any) -> None:
@@ -235,3 +259,24 @@ def test_weights_are_those_that_are_given(subject: Subject, run: Any) -> None:
 def test_nothing_is_found_where_nothing_is(subject: Subject, run: Any, text: str) -> None:
     run(subject.remember("blue harbour", "other"))
     assert find(subject, run, text).ranked == []
+
+
+_QUESTIONS = ("What did Alice order?", "the of and", "which pizza, and when?", "Bob's pizza last week", "zzz")
+
+
+@pytest.mark.parametrize("text", _QUESTIONS)
+@pytest.mark.parametrize("reads_names", [True, False])
+def test_a_store_that_is_waited_for_at_each_read_gives_the_same(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch, text: str, reads_names: bool
+) -> None:
+    for n in range(12):
+        speaker, said = ("Alice", f"I order pizza number {n}") if n % 2 else ("Bob", f"Which pizza, Alice? {n}")
+        run(subject.remember(said, session_id=f"s{n // 5}", speaker=speaker, event_time=n))
+    monkeypatch.setattr(subject.engine._core.embedding, "reads_speakers", reads_names)
+    put = watch(subject.store, monkeypatch)
+    at_once = find(subject, run, text)
+    if isinstance(subject.store, Viewable):
+        assert [read for read, _ in put].count("view") == 1
+        assert ("context" in dict(put)) == reads_names, "otherwise it was asked for before the question was embedded"
+    monkeypatch.setattr(searching, "Viewable", type("NoStore", (), {}))
+    assert find(subject, run, text) == at_once

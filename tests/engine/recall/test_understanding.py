@@ -132,6 +132,8 @@ def test_whether_the_past_or_the_latest_is_meant(question: str, past: bool, late
         ("Am I right?", []),
         ("run foo_bar on 10.0.0.7", ["foo_bar", "10.0.0.7"]),
         ("nothing special", []),
+        ("see /etc/hosts, 2nd line: Who wrote E4?", ["etc/hosts", "2nd", "E4"]),
+        ("why is it 5\u00b2 for Bob's", ["5\u00b2", "Bob's"]),
     ],
 )
 def test_words_that_name_one_thing(question: str, naming: list[str]) -> None:

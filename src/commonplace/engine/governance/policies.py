@@ -291,6 +291,10 @@ class Policies:
 
         return show
 
+    async def limit_reading(self, who: Principal) -> bool:
+        """Whether there are rules about what is read."""
+        return bool(await self._read_rules(who))
+
     async def _read_rules(self, who: Principal) -> tuple[Rule, ...]:
         return tuple(rule for rule in await self.in_force(who.tenant) if "recall" in rule.operation)
 

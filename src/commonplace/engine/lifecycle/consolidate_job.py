@@ -8,6 +8,8 @@ the other.
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
@@ -15,8 +17,9 @@ from typing import Protocol
 from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.lifecycle.dream_job import statement
+from commonplace.engine.lifecycle.dream_job import PROMOTED
 from commonplace.engine.lifecycle.run_log import Action, RunLog
+from commonplace.engine.lifecycle.statements import GRAMMAR, statement
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.retention import inherit_retention
@@ -32,10 +35,14 @@ from commonplace.wire.times import DAY_MS
 SHORT_TERM, KEEP = "short_term", "keep"
 SETTLED_MS = 600_000  # younger than this a memory belongs to a conversation that may still go on
 COLD_MS = 7 * DAY_MS
-PROMOTED_FROM, COLD_BELOW = 0.6, 0.35
+WINDOW = 1000
+PROMOTED_FROM = 0.6  # at once
+#: When it has gone cold it is decided: from here on it is long-term memory all the same, below it is put away. A sure
+#: statement that nobody has asked for yet is above it: what is true must not be lost for want of a question.
+KEPT_FROM = 0.22
 _HALF_LIFE = DAY_MS
 _ENOUGH = 3  # mentions and recalls that count in full
-_SHARED = 0.5  # of its words, from which on another item mentions it
+_SHARED = 0.75  # of its words, from which on another item mentions it
 _ALIKE = ("project", "privacy", "expires_at", "speaker", "title", "tags", "confidence", "event_time", "source")
 
 
@@ -50,7 +57,7 @@ class Score:
 
     @property
     def total(self) -> float:
-        return 0.35 * self.recency + 0.3 * self.salience + 0.2 * self.confidence + 0.15 * self.flag
+        return 0.3 * self.recency + 0.25 * self.salience + 0.3 * self.confidence + 0.15 * self.flag
 
 
 @dataclass(slots=True)
@@ -68,17 +75,17 @@ class ScoreConsolidator:
     """By recency, salience, confidence and the author's own word."""
 
     def plan(self, window: Sequence[Memory], now: int) -> Plan:
-        words = {memory.id: frozenset(statement(memory.content)) for memory in window}
+        mentions = _mentions(window)
         plan, groups = Plan(), dict[str, tuple[list[Memory], Score]]()
         for memory in window:
             if now - memory.created_at < SETTLED_MS:
                 continue
-            mentions = sum(_mentions(words[memory.id], words[other.id]) for other in window if other.id != memory.id)
-            scored = score(memory, mentions, now)
-            if scored.flag or scored.total >= PROMOTED_FROM:
+            scored = score(memory, mentions[memory.id], now)
+            cold = now - memory.created_at >= COLD_MS
+            if scored.flag or scored.total >= (KEPT_FROM if cold else PROMOTED_FROM):
                 key = repr([statement(memory.content), *(getattr(memory, name) for name in _ALIKE)])
                 groups.setdefault(key, ([], scored))[0].append(memory)
-            elif scored.total < COLD_BELOW and now - memory.created_at >= COLD_MS:
+            elif cold:
                 plan.cold.append((memory, scored))
         plan.promoted = list(groups.values())
         return plan
@@ -94,8 +101,22 @@ def score(memory: Memory, mentions: int, now: int) -> Score:
     )
 
 
-def _mentions(item: frozenset[str], other: frozenset[str]) -> bool:
-    return bool(item) and len(item & other) >= _SHARED * len(item)
+def _mentions(window: Sequence[Memory]) -> dict[str, int]:
+    """How many others of the window have most of the words of each, but those of grammar; by the words that they
+    share, because comparing each with each takes seconds where there are thousands."""
+    words = {memory.id: frozenset(statement(memory.content)) - GRAMMAR for memory in window}
+    having: dict[str, list[str]] = {}
+    for id, own in words.items():
+        for word in own:
+            having.setdefault(word, []).append(id)
+    numbers = {id: frozenset(word for word in own if word[0].isdecimal()) for id, own in words.items()}
+    found: dict[str, int] = {}
+    for id, own in words.items():
+        shared = Counter(other for word in own for other in having[word])
+        del shared[id]
+        near = [other for other, count in shared.items() if count >= _SHARED * len(own)]
+        found[id] = sum(numbers[other] == numbers[id] for other in near)  # another number is another event
+    return found
 
 
 @dataclass(slots=True)
@@ -117,8 +138,9 @@ class ConsolidateJob:
                 if RESTORED in memory.provenance:  # someone took it back
                     continue
                 windows.setdefault(memory.user_id, []).append(memory)
-            for window in windows.values():
-                plan = self.consolidator.plan(window, self.core.clock())
+            for window in (each for whole in windows.values() for each in _in_parts(whole)):
+                # Beside the event loop: of a long window it takes a while.
+                plan = await asyncio.to_thread(self.consolidator.plan, window, self.core.clock())
                 moved = 0
                 for group, scored in plan.promoted:
                     done = await self._promote(who, group, scored, log, dry_run)
@@ -188,6 +210,11 @@ class ConsolidateJob:
         return len(done)
 
 
+def _in_parts(window: Sequence[Memory]) -> list[Sequence[Memory]]:
+    """Neighbours in time, so many that one is planned in a moment: someone may note thousands in a week."""
+    return [window[start : start + WINDOW] for start in range(0, len(window), WINDOW)]
+
+
 def _promotion(sources: Sequence[Memory], version: int, scored: Score, into: str | None = None) -> Action:
     """Named by its first source: with that one the others come back."""
     first, more = sources[0], tuple(source.id for source in sources) if len(sources) > 1 else ()
@@ -210,6 +237,7 @@ def _promoted(who: Principal, sources: Sequence[Memory], scored: Score, now: int
         first.content,
         user_id=first.user_id,
         metadata=metadata,
+        kind=PROMOTED,
         provenance={
             "dialect": first.provenance.get("dialect", "memorywire"),
             "chain": [source.id for source in sources],

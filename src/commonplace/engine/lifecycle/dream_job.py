@@ -1,17 +1,19 @@
 """The job `dream`: what lies twice in a palace is made one, what no longer matters is put away. Nothing is destroyed.
 
-Only drawers are touched, the memories that trusty-memory's tools wrote: other protocols promise no such thing.
+Made one are drawers, the memories that trusty-memory's tools wrote, and what consolidation has made; put away are
+drawers alone. Other protocols promise no such thing.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core, reads_speakers
 from commonplace.engine.lifecycle.run_log import Action, RunLog
+from commonplace.engine.lifecycle.statements import same_statement
 from commonplace.engine.memory import expire, merge
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.memory.read import read_all
@@ -25,7 +27,9 @@ from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 DREAM = "dream"  # the kind of the record that says how far a palace has been looked through
+PROMOTED = "promoted"  # the kind of what consolidation has made
 DRAWERS: Where = (Condition(("kind",), "eq", "drawer"),)
+MERGED: Where = (Condition(("kind",), "in", ["drawer", PROMOTED]),)
 IDLE_MS = 300_000
 BUDGET_MS = 5_000  # of one pass over one palace
 ALIKE = 0.95  # cosine
@@ -33,9 +37,9 @@ PRUNED_AFTER_MS = 30 * DAY_MS
 _PAGE = 64
 _CANDIDATES = 8
 _CHUNK = 64
-#: What may differ between two texts that say the same; anything else may be the one word that matters.
-_FILLERS = frozenset({"a", "an", "the", "that", "also", "just", "very", "really"})
-_OF_BOTH = ("type", "user_id", "project", "title", "speaker", "privacy", "expires_at", "metadata", "tags", "event_time")
+_OF_BOTH = ("type", "kind", "user_id", "project", "title", "speaker", "privacy", "expires_at", "tags", "event_time")
+#: Of which conversation a promoted memory came, and whether its author asked for it, says nothing of what it says.
+_OF_ITS_SOURCE = frozenset({"session_id", "keep"})
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ class DreamJob:
         return counts
 
     async def _is_idle(self, who: Principal, agent: str) -> bool:
-        newest = await self.core.primary.scan(Reach(who.tenant, (agent,), DRAWERS), limit=1)
+        newest = await self.core.primary.scan(Reach(who.tenant, (agent,), MERGED), limit=1)
         last = max((m.updated_at for m in newest.memories), default=None)
         return last is not None and self.core.clock() - last >= IDLE_MS
 
@@ -72,7 +76,7 @@ class DreamJob:
         """Each drawer that came since the last pass, compared with all that are there."""
         record = await self.core.primary.record(who.tenant, DREAM, agent)
         since: int = record.value["since"] if record is not None else 0
-        where = (*DRAWERS, Condition(("created_at",), "gte", since))
+        where = (*MERGED, Condition(("created_at",), "gte", since))
         merged, gone, cursor = 0, set[str](), None
         while self.core.clock() < until:
             reach = Reach(who.tenant, (agent,), where, now=self.core.clock())
@@ -127,7 +131,7 @@ class DreamJob:
         encoded, info = await self.core.encode_with_info(texts, who.tenant, Lane.BACKGROUND)
         if encoded is None or info is None:
             return []
-        reach = Reach(who.tenant, (memory.agent_id,), DRAWERS, now=self.core.clock())
+        reach = Reach(who.tenant, (memory.agent_id,), MERGED, now=self.core.clock())
         try:
             found = await self.core.primary.search(
                 Search(reach, vector=encoded[0].vector, limit=_CANDIDATES, generation=info.generation)
@@ -173,20 +177,17 @@ def is_duplicate(one: Memory, other: Memory) -> bool:
     """Whether two memories that are near each other say the same, of the same, and under the same promises."""
     if any(getattr(one, name) != getattr(other, name) for name in _OF_BOTH):
         return False
+    if _said_beside(one) != _said_beside(other):
+        return False
     if UNMERGED in one.provenance or UNMERGED in other.provenance:  # someone has said that it is not
         return False
-    return statement(one.content) == statement(other.content)
+    return same_statement(one.content, other.content)
 
 
-def statement(text: str) -> list[str]:
-    """Its words in their order, whatever their case and the signs between them. A number, a negation, a tense or who
-    did it to whom may make the opposite of a sentence at the same cosine."""
-    return [word for word in _words(text) if word not in _FILLERS]
-
-
-def _words(text: str) -> Iterable[str]:
-    # Signs that can change what a number or a comparison says are words of their own.
-    return re.findall(r"[^\W_]+|[-+<>=≠≤≥%$€£!?]", text.casefold().rstrip(" .!\n\t"))
+def _said_beside(memory: Memory) -> dict[str, Any]:
+    if memory.kind != PROMOTED:
+        return memory.metadata
+    return {name: value for name, value in memory.metadata.items() if name not in _OF_ITS_SOURCE}
 
 
 def _worth(memory: Memory) -> tuple[float, int, str]:

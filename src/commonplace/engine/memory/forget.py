@@ -24,6 +24,7 @@ from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, Status
+from commonplace.wire.short_ids import expand_id
 
 CHUNK = 64  # memories per unit of work, so that a mass delete never holds the write lock for long
 _PASSES = 8  # over what keeps changing while it is being erased
@@ -98,6 +99,7 @@ async def select_drafts(
 
 async def _ids(core: Core, who: Principal, agents: Sequence[str], refs: Sequence[str]) -> list[str]:
     """Ids as they are, and what aliases name; a caller's own id may look like one of ours."""
+    refs = [expand_id(ref) for ref in refs]
     found = await core.primary.get(who.tenant, [ref for ref in refs if is_uuid(ref)])
     known = {m.id for m in found if m.agent_id in agents}
     ids = []

@@ -20,6 +20,7 @@ from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition
 from commonplace.wire.metadata_fields import BLANK, LISTS, fields_from_metadata, metadata_with_fields
 from commonplace.wire.record import EVERYONE, Memory, Principal, replace_fields
+from commonplace.wire.short_ids import expand_id
 
 _MAX_NAMED = 1000  # memories that one entity name covers
 
@@ -113,7 +114,7 @@ async def resolve_parties(core: Core, who: Principal, request: Merge) -> tuple[M
 
 
 async def _find_named(core: Core, who: Principal, agent_id: str, ref: str, all_named: bool = False) -> list[Memory]:
-    now = core.clock()
+    now, ref = core.clock(), expand_id(ref)
     spelled = await core.primary.get(who.tenant, [ref]) if is_uuid(ref) else []
     found = [m for m in spelled if m.agent_id == agent_id and readable(m, now)]
     if any(m.merged_into for m in spelled if m.agent_id == agent_id):

@@ -12,6 +12,7 @@ from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MAX_PAGE, SHARED_AGENT, Memory, Principal, Status
+from commonplace.wire.short_ids import expand_id
 
 READABLE: tuple[Status, ...] = ("live", "archived")
 _UUID_AT_END = re.compile(r"(?:.*_)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.DOTALL | re.IGNORECASE)
@@ -47,6 +48,7 @@ async def instant(core: Core, who: Principal, as_of: int | None, snapshot: Snaps
 async def resolve(core: Core, who: Principal, agent_id: str, ref: str) -> Memory:
     """The readable memory an id or alias names, within one agent."""
     core.check_names(id=ref)
+    ref = expand_id(ref)
     if is_uuid(ref):
         for memory in await core.primary.get(who.tenant, [ref]):
             if memory.agent_id == agent_id and readable(memory, core.clock()):
@@ -67,6 +69,7 @@ async def get(
     at = await instant(core, who, as_of, snapshot)
     if at is None:
         return await resolve(core, who, agent_id, ref)
+    ref = expand_id(ref)
     versions = await core.primary.history(who.tenant, ref) if is_uuid(ref) else []
     if not versions and (aliased := await core.primary.find_alias(who.tenant, [agent_id], ref)):
         versions = await core.primary.history(who.tenant, aliased[0].id)
@@ -100,6 +103,7 @@ def record_not_found(ref: str) -> NotFound:
 
 async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
     core.check_names(id=ref, agent_id=agent)
+    ref = expand_id(ref)
     # Before aliases, so that nobody can hide a memory behind an alias that spells its id.
     spelled = await find_by_uuid(core, who, ref)
     if spelled is not None and agent in (None, spelled.agent_id):
@@ -174,22 +178,32 @@ async def count(core: Core, who: Principal, agents: tuple[str, ...], where: Wher
     """How many a listing of these would show."""
     for agent in agents:
         core.require(who, agent, "reader")
-    return await core.primary.count(Reach(who.tenant, agents, where, statuses=READABLE, now=core.clock()))
+    return await count_shown(core, who, Reach(who.tenant, agents, where, statuses=READABLE, now=core.clock()))
+
+
+async def count_shown(core: Core, who: Principal, reach: Reach) -> int:
+    """How many in reach the caller may see: a number must not tell of what a rule withholds."""
+    if not await core.policies.limit_reading(who):
+        return await core.primary.count(reach)
+    return len(await core.policies.shown(who, await read_all(core, reach)))
 
 
 async def numbered_page(
     core: Core, who: Principal, agents: tuple[str, ...], where: Where, *, limit: int, offset: int, newest_first: bool
 ) -> NumberedPage:
     total = await count(core, who, agents, where)
+    there = total  # pages are of all there is, and a rule may show less of one
+    if await core.policies.limit_reading(who):
+        there = await core.primary.count(Reach(who.tenant, agents, where, statuses=READABLE, now=core.clock()))
     cursor: str | None = None
     skip = offset
-    while 0 < skip < total:
+    while 0 < skip < there:
         step = min(skip, MAX_PAGE)
         skipped = await list_page(core, who, agents, where, limit=step, cursor=cursor, newest_first=newest_first)
         skip, cursor = skip - step, skipped.next_cursor
         if cursor is None:
             return NumberedPage([], total)
-    if skip >= total:
+    if skip >= there:
         return NumberedPage([], total)
     found = await list_page(core, who, agents, where, limit=limit, cursor=cursor, newest_first=newest_first)
     return NumberedPage(found.memories, total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,7 +61,11 @@ class Background:
 def text_for_judge(question: Question, memory: Memory) -> str:
     """What a judge reads of it: the best passage of a long one, with who said it and when, or its title."""
     passages = split(memory.content)
-    passage = max(passages, key=lambda p: _share(question.terms, _terms(p))) if len(passages) > 1 else passages[0]
+    passage = (
+        max(passages, key=lambda p: _share(question.terms, analysis.distinct_terms(p)))
+        if len(passages) > 1
+        else passages[0]
+    )
     return heading(memory) + passage
 
 
@@ -70,7 +74,7 @@ def evidence_of(question: Question, found: DenseCandidate, background: Backgroun
     if found.dense is None:
         return None
     memory = found.memory
-    terms = _terms(f"{indexed_text(memory)}\n{memory.speaker or ''}")
+    terms = analysis.distinct_terms(f"{indexed_text(memory)}\n{memory.speaker or ''}")
     missing = [name for name in question.names if not terms.issuperset(name)]
     fits = 0.0
     if question.wants is not None:
@@ -93,9 +97,5 @@ def _mean_behind(ordered: list[float]) -> float:
     return sum(rest) / len(rest) if rest else 0.0
 
 
-def _terms(text: str) -> frozenset[int]:
-    return frozenset(analysis.decode(analysis.terms(text))[0].tolist())
-
-
-def _share(wanted: Sequence[int], present: frozenset[int]) -> float:
+def _share(wanted: Sequence[int], present: AbstractSet[int]) -> float:
     return sum(term in present for term in wanted) / len(wanted) if wanted else 0.0

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from commonplace.engine.recall import literals, times
-from commonplace.engine.recall.languages import language, likely_language
+from commonplace.engine.recall.languages import language, likely_language, says_english
 from commonplace.engine.recall.understanding import Question, RecallParts, has_kind
 from commonplace.stores.base import Candidate
 from commonplace.wire.record import Memory
@@ -100,13 +100,17 @@ class FeatureExtractor:
         """Adds what only its words tell."""
         asked = self._asked
         content = memory.content
-        words = frozenset(_WORD.findall(content[:_LOOKED_AT].casefold()))
+        folded = content[:_LOOKED_AT].casefold()
         if asked.wants in ("time", "number") and has_kind(asked.wants, content[:_LOOKED_AT]):
             own[f"has_{asked.wants}"] = 1.0
-        if self._first_names and not self._first_names.isdisjoint(words):
+        if self._first_names and not self._first_names.isdisjoint(_WORD.findall(folded)):
             own["mentions"] = 1.0
-        if asked.language and language(content, words) not in (asked.language, None):
-            own["foreign"] = 1.0
+        if asked.language:
+            # Nearly every text is plain English, and says so in its first words: only of others all words are read.
+            plain = content.isascii() and says_english(folded)
+            found = "en" if plain else language(content, frozenset(_WORD.findall(folded)))
+            if found not in (asked.language, None):
+                own["foreign"] = 1.0
         if asked.literals:
             own["literal"] = literals.share(asked.literals, searchable_text(memory))
 

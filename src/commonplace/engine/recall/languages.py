@@ -12,6 +12,8 @@ _ENGLISH = frozenset(
     should we our from by my his her their please been this
     """.split()  # noqa: SIM905
 )
+#: One of them in a case-folded text: found sooner than all of its words are.
+_SAYS_ENGLISH = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(_ENGLISH))})(?![^\W_])")
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _HANGUL = re.compile(r"[\u1100-\u11ff\uac00-\ud7af]")
@@ -61,6 +63,11 @@ def language(text: str, words: Collection[str] | None = None) -> str | None:
         for name in _BY_WORD.get(word, ()):
             votes[name] = votes.get(name, 0) + 1
     return max(sorted(votes), key=lambda name: votes[name]) if votes else None
+
+
+def says_english(folded: str) -> bool:
+    """Whether a case-folded text has a word by which `language` tells English."""
+    return _SAYS_ENGLISH.search(folded) is not None
 
 
 # Letters that English has only in names and loans; of several languages the likeliest.

@@ -190,12 +190,14 @@ def total(features: Features, weights: Mapping[str, float]) -> float:
 def _move_duplicates_back(ranked: list[RankedCandidate], closely: int) -> list[RankedCandidate]:
     """What says the same as one before it goes behind everything else, so that k places hold k sayings."""
     first: dict[Key, str] = {}
-    for r in ranked[:closely]:
+    for r in _maybe_alike(ranked[:closely]):
         key = text_key(r.memory)
         if key in first:
             r.same_as = first[key]
         else:
             first[key] = r.memory.id
+    if len(first) == 0:  # none has another like it
+        return ranked
     told = [r for r in ranked if r.same_as is None]
     again = [r for r in ranked if r.same_as is not None]
     for r in again:
@@ -203,10 +205,24 @@ def _move_duplicates_back(ranked: list[RankedCandidate], closely: int) -> list[R
     return told + again
 
 
+def _maybe_alike(ranked: Sequence[RankedCandidate]) -> list[RankedCandidate]:
+    """Those whose key another may have: seeing that takes a tenth of the time that a key does."""
+    rests = [_rest(r.memory.content) for r in ranked]
+    return [r for r, rest in zip(ranked, rests, strict=True) if rests.count(rest) > 1]
+
+
 # what says the same
 
 _WORD = re.compile(r"\w+")
 _ARTICLES = frozenset(("a", "an", "the"))
+#: What `text_key` leaves out, or may: blanks, plain punctuation, and the letters of the articles.
+_INDIFFERENT = dict.fromkeys(
+    map(
+        ord,
+        "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+        "\u2028\u2029\u202f\u205f\u3000.,;:!?'\"’“”„()-–—…athen",
+    )
+)
 _MAX_NORMALISED_CHARS = 4_000  # longer texts are compared whole
 
 Key = tuple[object, ...]
@@ -221,6 +237,11 @@ def text_key(memory: Memory) -> Key:
         # Without words (an emoji, a sum) the text itself is what it says.
         text = " ".join(words) if words and _signs(text) == "" else text
     return (text, asks, memory.agent_id, memory.user_id, memory.speaker, memory.title, memory.event_time, memory.type)
+
+
+def _rest(text: str) -> str:
+    """The same for all texts whose keys are equal."""
+    return text.casefold().translate(_INDIFFERENT) if len(text) <= _MAX_NORMALISED_CHARS else text
 
 
 _PLAIN = re.compile(r"[\w\s.,;:!?'\"’“”„()\-–—…]*")

@@ -57,8 +57,9 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     fused = fusion.boost_hops(fused, near) if near else fused
     by_id = {r.memory.id: (place, r) for place, r in enumerate(ranked)}
     # What a session's neighbours were taken from the list for is in it no more than what a store beside has invented.
-    ordered = [replace(by_id[id][1], score=score) for id, score in fused if id in by_id]
-    demoted = {r.memory.id: r.score * _demotion(r.memory, query) for r in ordered}
+    fused = [(id, score) for id, score in fused if id in by_id]
+    ordered = [by_id[id][1] for id, _ in fused]
+    demoted = {id: score * _demotion(by_id[id][1].memory, query) for id, score in fused}
     best = sorted(range(len(ordered)), key=lambda place: -demoted[ordered[place].memory.id])[: query.k]
     # Relevance is of the order before demotion, which says nothing of what a memory answers.
     assessed = relevance.assess(reading, ordered, query, sorted(best))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from commonplace.embedders.base import Encoding
 from commonplace.embedders.text_queue import Lane
@@ -13,9 +15,19 @@ from commonplace.engine.recall.fan_out import FanOut, ask_replicas, resolve
 from commonplace.engine.recall.features import searchable_text
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, Blend, RankedCandidate, Shortlist, fit_name, fitted_blend
-from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse
+from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse, is_telling
 from commonplace.engine.types import Snapshot
-from commonplace.stores.base import AgentContext, Candidate, EmbedderInfo, Reach, Search, Vectors
+from commonplace.stores.base import (
+    AgentContext,
+    Candidate,
+    EmbedderInfo,
+    Primary,
+    Reach,
+    ReadView,
+    Search,
+    Vectors,
+    Viewable,
+)
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 20
@@ -55,61 +67,138 @@ async def search(
     return await core.retry_on_conflict(lambda: _search_once(core, reach, text, k, parts, blend, asked_at, fan_out))
 
 
-async def _encoded(
-    core: Core, question: Question, tenant: str
-) -> tuple[list[Encoding] | None, EmbedderInfo | None, Vectors | None]:
-    """The question by the store's embedder, what that is, and the question by the second one, if there is one."""
-    # An embedder that reads who said something wants to read who is asked about.
-    asked = question.text if reads_speakers(core.embedding) else question.sought
-    first = core.encode_with_info([asked], tenant, Lane.QUERY, bounded=True)
-    if not core.second.ready:
-        return *await first, None
-    (encoded, info), second = await asyncio.gather(first, core.second.embed([question.sought], tenant, Lane.QUERY))
-    return encoded, info, second
-
-
 async def _search_once(
     core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int, fan_out: bool
 ) -> SearchOutcome:
-    # The past had other replacements, and its sessions are not indexed.
-    now = reach.as_of is None
-    wants_context = now or parts.names
-    context = await core.primary.context(reach.tenant, reach.agents, reach.now) if wants_context else AgentContext()
-    question = analyse(text, context, asked_at, parts)
-    core.second.foreign_questions += question.language not in (None, "en")
-    encoded, info, second = None, core.embedder_info, None
-    known = core.second.known_generation
-    if question.telling:
-        encoded, info, second = await _encoded(core, question, reach.tenant)
+    asked, known = _Asked(text, k, parts, blend, asked_at, core.second.known_generation), None
+    if not reads_speakers(core.embedding) or core.second.ready:
+        # What is embedded is without the names of those who speak, which the store knows.
+        context = await core.primary.context(*_about(reach)) if _wants_context(reach, parts) else AgentContext()
+        known = context, analyse(text, context, asked_at, parts)
+    encoded = _Encoded(None, core.embedder_info)
+    if is_telling(text):
+        encoded = await _encode(core, text, known[1].sought if known else text, reach.tenant)
+    steps = _steps(reach, asked, encoded, known)
+    if fan_out:
+        outcome = await _take_with_replicas(core, steps, k)
+    elif isinstance(core.primary, Viewable):
+        second = encoded.second is not None
+        outcome = await core.primary.view(reach, lambda view: _take(view, steps), second=second)
+    else:
+        outcome = await _take_waiting(core.primary, steps)
+    core.second.foreign_questions += outcome.question.language not in (None, "en")
+    return outcome
+
+
+@dataclass(slots=True, frozen=True)
+class _Asked:
+    text: str
+    k: int
+    parts: RecallParts
+    blend: Blend | None
+    at: int
+    second_generation: int | None
+
+
+class _Encoded(NamedTuple):
+    """A question by the store's embedder, what that is, and the question by the second one, if there is one."""
+
+    first: Encoding | None
+    info: EmbedderInfo | None
+    second: Vectors | None = None
+
+
+async def _encode(core: Core, text: str, sought: str, tenant: str) -> _Encoded:
+    # An embedder that reads who said something wants to read who is asked about.
+    asked = text if reads_speakers(core.embedding) else sought
+    encoding = core.encode_with_info([asked], tenant, Lane.QUERY, bounded=True)
+    second = None
+    if not core.second.ready:
+        found, info = await encoding
+    else:
+        (found, info), second = await asyncio.gather(encoding, core.second.embed([sought], tenant, Lane.QUERY))
+    return _Encoded(found[0] if found else None, info, None if second is None else second[0])
+
+
+#: A read of the store: the name it has there, and its arguments.
+_Step = tuple[str, tuple[Any, ...]]
+_Steps = Generator[_Step, Any, SearchOutcome]
+_Ask = Callable[[Search], Awaitable[list[Candidate]]]
+
+
+def _steps(reach: Reach, asked: _Asked, encoded: _Encoded, known: tuple[AgentContext, Question] | None) -> _Steps:
+    """All that is read of the store for one question, and what is made of it; sent the answer to each read.
+
+    A generator, so that it is the same whether the store has it done in one go or is waited for at each read.
+    """
+    now, parts, info = reach.as_of is None, asked.parts, encoded.info
+    if known is None:
+        context = (yield "context", _about(reach)) if _wants_context(reach, parts) else AgentContext()
+        question = analyse(asked.text, context, asked.at, parts)
+    else:
+        context, question = known
     wanted = Search(
         reach,
         question.sought,
-        encoded[0].vector if encoded else None,
-        max(FEWEST, OVERFETCH * k // 2),  # four times as many as are wanted, over both legs
+        encoded.first.vector if encoded.first else None,
+        max(FEWEST, OVERFETCH * asked.k // 2),  # four times as many as are wanted, over both legs
         info.generation if info else None,
-        question_tokens(encoded[0]) if encoded else None,
-        second=None if second is None else second[0],
-        second_generation=known,
+        question_tokens(encoded.first) if encoded.first else None,
+        second=encoded.second,
+        second_generation=asked.second_generation,
     )
-    candidates, beside = await _candidates(core, wanted, k, fan_out)
+    candidates: list[Candidate] = yield "search", (wanted,)
     if not question.telling:
-        candidates = [c for c in candidates if text.casefold() in searchable_text(c.memory)]
-    embedder = info.name if info and encoded else None
+        candidates = [c for c in candidates if asked.text.casefold() in searchable_text(c.memory)]
+    embedder = info.name if info and encoded.first else None
     fitted_as = None if embedder is None else fit_name(embedder, candidates)
+    blend = asked.blend
     if blend is None:
         blend = fitted_blend(fitted_as)
-        if second is not None:
+        if encoded.second is not None:
             blend = blend._replace(weights=multilingual.extended(blend.weights, fitted_as))
     shortlist = Shortlist(candidates, question, context.replaced if now else {}, parts=parts, blend=blend)
-    if now and (best := shortlist.promising(min(max(SURROUNDED, k // 2 + 2), _MAX_SURROUNDED))):
-        shortlist.add(await core.primary.neighbours_in_session(wanted, best, REACH))
-    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * k)), embedder, blend, fitted_as, beside)
+    if now and (best := shortlist.promising(min(max(SURROUNDED, asked.k // 2 + 2), _MAX_SURROUNDED))):
+        shortlist.add((yield "neighbours_in_session", (wanted, best, REACH)))
+    return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * asked.k)), embedder, blend, fitted_as)
 
 
-async def _candidates(core: Core, wanted: Search, k: int, fan_out: bool) -> tuple[list[Candidate], FanOut | None]:
+def _take(view: ReadView, steps: _Steps) -> SearchOutcome:
+    answer: Any = None
+    try:
+        while True:
+            read, arguments = steps.send(answer)
+            answer = getattr(view, read)(*arguments)
+    except StopIteration as done:
+        outcome: SearchOutcome = done.value
+        return outcome
+
+
+async def _take_waiting(store: Primary, steps: _Steps, ask: _Ask | None = None) -> SearchOutcome:
+    """`ask` is searched instead of the store, where others are asked with it."""
+    answer: Any = None
+    while True:
+        try:
+            read, arguments = steps.send(answer)
+        except StopIteration as done:
+            outcome: SearchOutcome = done.value
+            return outcome
+        answer = await (ask if ask is not None and read == "search" else getattr(store, read))(*arguments)
+
+
+async def _take_with_replicas(core: Core, steps: _Steps, k: int) -> SearchOutcome:
+    beside: FanOut | None = None
+
+    async def ask(wanted: Search) -> list[Candidate]:
+        nonlocal beside
+        candidates, beside = await _candidates(core, wanted, k)
+        return candidates
+
+    return replace(await _take_waiting(core.primary, steps, ask), fan_out=beside)
+
+
+async def _candidates(core: Core, wanted: Search, k: int) -> tuple[list[Candidate], FanOut]:
     """The primary's, and with those what the stores beside it found, asked at the same time."""
-    if not fan_out:
-        return await core.primary.search(wanted), None
     asked = asyncio.create_task(ask_replicas(core, wanted, k))
     try:
         own = await core.primary.search(wanted)
@@ -118,3 +207,12 @@ async def _candidates(core: Core, wanted: Search, k: int, fan_out: bool) -> tupl
         raise
     beside = await resolve(core, wanted, await asked, own, k)
     return own + beside.added, beside
+
+
+def _wants_context(reach: Reach, parts: RecallParts) -> bool:
+    """The past had other replacements, and its sessions are not indexed."""
+    return reach.as_of is None or parts.names
+
+
+def _about(reach: Reach) -> tuple[str, Sequence[str], int | None]:
+    return reach.tenant, reach.agents, reach.now

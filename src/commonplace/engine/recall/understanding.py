@@ -152,14 +152,22 @@ def analyse(text: str, known: AgentContext = _NOBODY, now: int = 0, parts: Recal
     )
 
 
+def is_telling(text: str) -> bool:
+    """Whether a question has more than stop-words and signs: only then its meaning is searched for."""
+    return not frozenset(_WORD.findall(text.casefold())) <= STOPWORDS
+
+
 def _naming_words(question: str) -> list[str]:
     """Words that name one thing: capitalised inside a sentence, or with a digit or a joint."""
     names = []
     for match in _TOKEN.finditer(question):
         word = match.group()
-        before = question[: match.start()].rstrip()
-        starts = not before or before[-1] in _SENTENCE_STARTS
-        if any(c.isdigit() or c in "_/" for c in word) or (word[0].isupper() and not starts and word != "I"):
+        if word[0].isupper() and word != "I":
+            before = question[: match.start()].rstrip()
+            if before and before[-1] not in _SENTENCE_STARTS:
+                names.append(word)
+                continue
+        if not word.isalpha() and any(c.isdigit() or c in "_/" for c in word):
             names.append(word)
     return names
 

@@ -26,6 +26,7 @@ from commonplace.engine.lifecycle.expire_job import drop_old_keys
 from commonplace.engine.lifecycle.scheduler import LIFECYCLE
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
+from commonplace.engine.memory.read import count_shown
 from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
@@ -74,6 +75,8 @@ class Upkeep:
         waiting = len(self._log.unwritten(who.tenant))  # counted and not written: a status needs no write lock
         usable = {a: n for a, n in (await core.primary.agents(who.tenant)).items() if who.may_use(a)}
         agents = {a: n for a, n in usable.items() if core.redactor.is_name(a)}
+        if await core.policies.limit_reading(who):
+            agents = {a: await count_shown(core, who, Reach(who.tenant, (a,))) for a in agents}
         hidden = {"hidden_agents": len(usable) - len(agents)} if len(agents) < len(usable) else {}
         info = await core.primary.embedder()
         staged = await core.primary.records(who.tenant, REVIEW) if count_reviews else []

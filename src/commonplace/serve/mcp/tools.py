@@ -72,7 +72,7 @@ class Tool(NamedTuple):
     input_schema: Schema
     hints: Hints
     handler: Handler
-    output_schema: Schema = lambda session: {"type": "object"}  # which any answer is
+    output_schema: Schema | None = lambda session: {"type": "object"}  # which any answer is; None: not told
     title: str = ""
     #: A fault is a result with `isError` that the model reads, or a JSON-RPC error (-32603) that the client reads.
     faults: Literal["result", "error"] = "result"

@@ -37,7 +37,7 @@ def titled(document: Document, title: str, version: str) -> Document:
 def tool_document(tool: Tool, session: McpSession, version: str) -> Document:
     document = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema(session)}
     document = titled(document, tool.title, version)
-    if _knows(version, _STRUCTURED):
+    if tool.output_schema is not None and _knows(version, _STRUCTURED):
         document["outputSchema"] = tool.output_schema(session)
     if _knows(version, _ANNOTATIONS):
         document["annotations"] = tool.hints.document(tool.title)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from commonplace.config import Config
     from commonplace.serve.mcp.tools import ToolSet
 
-#: The set whose tools are offered unless another is asked for; it has the name of the product, not of its file.
-DEFAULT_TOOLS, _DEFAULT_FILE = "commonplace", "memorywire"
+#: The set whose tools are offered unless another is asked for.
+DEFAULT_TOOLS = "commonplace"
 
 
 def http_protocols(config: Config) -> tuple[ProtocolRoutes, ...]:
@@ -37,9 +37,8 @@ def load_tool_set(name: str) -> ToolSet:
     if name == "all":  # what has the same name in two sets is the same tool
         every = {tool.name: tool for tool_set in _tool_sets() for tool in tool_set.tools}
         return load_tool_set(DEFAULT_TOOLS)._replace(name=name, tools=tuple(every.values()))
-    file = _DEFAULT_FILE if name == DEFAULT_TOOLS else name
-    if file in _file_names():
-        tool_set: ToolSet | None = getattr(import_module(f"{__name__}.{file}"), "TOOLS", None)
+    if name in _file_names():
+        tool_set: ToolSet | None = getattr(import_module(f"{__name__}.{name}"), "TOOLS", None)
         if tool_set is not None and tool_set.name == name:
             return tool_set
     raise ValidationError(f"--tools is one of {', '.join(tool_set_names())}, not {name!r:.80}", field="tools")

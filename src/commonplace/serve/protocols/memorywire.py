@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from commonplace.__about__ import __version__
 from commonplace.serve.mcp import tools as mcp
-from commonplace.serve.mcp.prompts import PROMPTS
+from commonplace.serve.mcp.prompts import INSTRUCTIONS, PROMPTS
 from commonplace.serve.mcp.tools import ADDS, CHANGES, ENSURES, READS, Document, McpSession, Resource, without_nulls
 from commonplace.serve.query import parameters
 from commonplace.serve.routes import NOTHING, Call, Handler, NdjsonLines, ProtocolRoutes, Reply, Route, dialect_handler
@@ -421,19 +421,14 @@ _MORE_TOOLS = (
     ),
 )  # fmt: skip
 
-TOOLS = mcp.ToolSet(
-    "commonplace",
-    _TOOLS,
+#: The set `full`, which `protocols/full.py` offers; `protocols/commonplace.py` has the small one.
+FULL_TOOLS = mcp.ToolSet(
+    "full",
+    (*_TOOLS, *_MORE_TOOLS),
     lambda session: {"name": "commonplace", "title": "Commonplace", "version": __version__},
     {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
-    "A memory that outlives this conversation. Recall before you answer anything that may depend on earlier work, "
-    "on the user's preferences or on decisions made before; an empty result means that nothing is known, and results "
-    "with a relevance below about 0.1 are probably no answer either. Remember what will matter later: facts, "
-    "preferences, decisions and their reasons, how-tos. Keep one thought per memory, in words that make sense on their "
-    "own. When a fact changes, update the old memory instead of adding another.",
+    INSTRUCTIONS,
     _RESOURCES,
     PROMPTS,
     _complete,
 )
-#: The set `full`: `protocols/full.py` offers it.
-FULL_TOOLS = TOOLS._replace(name="full", tools=(*_TOOLS, *_MORE_TOOLS))

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commonplace.stores.base import EmbedderInfo, SecondEmbedderInfo, Vectors
-from commonplace.stores.postgres import queries
+from commonplace.stores.postgres import found_by, queries
 from commonplace.stores.postgres.connections import Session, StorePart, exclusive, read
 from commonplace.stores.postgres.schema import VECTOR_COLUMNS, create_parts
-from commonplace.stores.postgres.transaction import halfvec_array
 from commonplace.stores.postgres.vector_indexes import forget_indexes
 from commonplace.stores.row_format import to_memory
 from commonplace.stores.token_vectors import Codes
-from commonplace.stores.vector_cells import to_cells, vectors_of
+from commonplace.stores.vector_cells import to_cells
 from commonplace.wire.record import Memory
 
 _TABLES = ("memories", "versions")
@@ -182,11 +181,9 @@ def _existing(db: Session, numbers: Sequence[int]) -> dict[int, _Place]:
 
 def _fill_parts(db: Session, table: str, dimension: int, place: _Place, data: bytes | None) -> None:
     scope, mid, live = place
-    vectors = vectors_of(data, dimension)
-    if live and vectors is not None:
-        db.execute(f"DELETE FROM {table} WHERE scope_id = %s AND mid = %s", (scope, mid))
-        sql = f"INSERT INTO {table} SELECT %s, %s, i, v FROM unnest(%s::halfvec[]) WITH ORDINALITY w(v, i)"
-        db.execute(sql, (scope, mid, halfvec_array(vectors)))
+    if live:
+        found_by.drop_vectors(db, table, scope, mid)
+        found_by.add_vectors(db, table, dimension, scope, mid, data)
 
 
 def _lacking(db: Session, vectors: str, after: int, limit: int) -> list[tuple[int, Memory]]:

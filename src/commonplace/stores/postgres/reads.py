@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
@@ -12,6 +12,8 @@ from commonplace.stores.postgres.connections import Session, StorePart, read, sc
 from commonplace.stores.row_format import to_record
 from commonplace.wire.record import Memory
 
+_LAST = 2**63 - 1
+_AUDIT_FILTERS = {"agent_id": "agent_id = %s", "operation": "operation = %s", "since": "at >= %s", "until": "at <= %s"}
 _AGENTS = (
     "SELECT s.agent_id, s.documents FROM scopes s JOIN tenants t ON t.id = s.tenant_id WHERE t.name = %s "
     "AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_id = s.id) ORDER BY s.agent_id"
@@ -47,7 +49,7 @@ class PostgresReads(StorePart):
                 condition += f" AND (m.created_at, m.id) {beyond} (%s, %s)"
                 values = [*values, *decode_cursor(cursor)]
             rest = f"WHERE {condition} ORDER BY m.created_at {direction}, m.id {direction} LIMIT %s"
-            found += queries.fetch_memories(db, rest, (*values, limit + 1), table)
+            found += queries.fetch_memories(db, rest, (*values, min(limit, _LAST - 1) + 1), table)
         found.sort(key=lambda m: (m.created_at, m.id), reverse=newest_first)
         page = found[:limit]
         return Page(page, encode_cursor(page[-1]) if page and len(found) > limit else None)
@@ -101,23 +103,20 @@ class PostgresReads(StorePart):
         since: int | None = None,
         until: int | None = None,
     ) -> list[AuditEntry]:
-        owner = queries.tenant_id(db, tenant)
-        filters = {"agent_id = %s": agent_id, "operation = %s": operation, "at >= %s": since, "at <= %s": until}
-        given = {sql: value for sql, value in filters.items() if value is not None}
-        where = " AND ".join(["tenant_id = %s", "n > %s", *given])
-        found = db.rows(
-            "SELECT n, at, seq, operation, agent_id, principal, payload_hash, previous, hash FROM audit "
-            f"WHERE {where} ORDER BY n LIMIT %s",
-            (owner, after, *given.values(), limit),
-        )
-        entries = {row[0]: AuditEntry(*row) for row in found}
-        parts = (
-            "SELECT n, memory_id, payload, salt, hash FROM audit_parts WHERE tenant_id = %s AND n = ANY(%s) "
-            "ORDER BY n, i"
-        )
-        for n, *part in db.rows(parts, (owner, list(entries))) if entries else ():
-            entries[n].parts.append(AuditPart(*part))
-        return list(entries.values())
+        which = {"agent_id": agent_id, "operation": operation, "since": since, "until": until}
+        return _audit(db, tenant, "n > %s {} ORDER BY n LIMIT %s", after, limit, which)
+
+    @read
+    def audit_before(
+        self, db: Session, /, tenant: str, *, before: int | None = None, limit: int = 100, **which: Any
+    ) -> list[AuditEntry]:
+        start = _LAST if before is None else before
+        return _audit(db, tenant, "n < %s {} ORDER BY n DESC LIMIT %s", start, limit, which)
+
+    @read
+    def audit_hashes(self, db: Session, tenant: str, *, after: int = 0, limit: int = 1000) -> list[str]:
+        sql = "SELECT hash FROM audit WHERE tenant_id = %s AND n > %s ORDER BY n LIMIT %s"
+        return [hash for (hash,) in db.rows(sql, (queries.tenant_id(db, tenant), after, limit))]
 
     @read
     def audit_head(self, db: Session, tenant: str) -> tuple[int, str]:
@@ -140,6 +139,28 @@ class PostgresReads(StorePart):
         return [to_record(row) for row in found]
 
     @read
+    def records_page(
+        self,
+        db: Session,
+        tenant: str,
+        kind: str,
+        where: Mapping[str, str],
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        sql, values = queries.RECORDS, [queries.tenant_id(db, tenant), kind]
+        for name, text in where.items():
+            sql, values = f"{sql} AND value ->> %s = %s", [*values, name, text]
+            if name == "status":  # said so that its index answers it
+                sql, values = f"{sql} AND left(value ->> 'status', 64) = left(%s, 64)", [*values, text]
+        if after is not None:
+            sql, values = f"{sql} AND key {'<' if newest_first else '>'} %s", [*values, after]
+        sql = f"{sql} ORDER BY key {'DESC' if newest_first else 'ASC'} LIMIT %s"
+        return [to_record(row) for row in db.rows(sql, (*values, limit))]
+
+    @read
     def embedder(self, db: Session) -> EmbedderInfo | None:
         return queries.embedder_of(queries.read_meta(db))
 
@@ -147,6 +168,22 @@ class PostgresReads(StorePart):
     def health(self, db: Session) -> dict[str, Any]:
         (count,) = db.one("SELECT coalesce(sum(documents), 0)::bigint FROM scopes")
         return {"status": "ok", "memories": count, "database": str(self.address)}
+
+
+def _audit(db: Session, tenant: str, rest: str, start: int, limit: int, which: Mapping[str, Any]) -> list[AuditEntry]:
+    """Entries with their parts; `rest` says from where and in which order, and leaves a place for more conditions."""
+    owner = queries.tenant_id(db, tenant)
+    given = {sql: value for name, sql in _AUDIT_FILTERS.items() if (value := which.get(name)) is not None}
+    found = db.rows(
+        "SELECT n, at, seq, operation, agent_id, principal, payload_hash, previous, hash FROM audit "
+        f"WHERE tenant_id = %s AND {rest.format(''.join(f'AND {sql} ' for sql in given))}",
+        (owner, start, *given.values(), limit),
+    )
+    entries = {row[0]: AuditEntry(*row) for row in found}
+    parts = "SELECT n, memory_id, payload, salt, hash FROM audit_parts WHERE tenant_id = %s AND n = ANY(%s)"
+    for n, *part in db.rows(f"{parts} ORDER BY n, i", (owner, list(entries))) if entries else ():
+        entries[n].parts.append(AuditPart(*part))
+    return list(entries.values())
 
 
 def _last_seq(db: Session, owner: int, low: int, high: int, at: int) -> int:

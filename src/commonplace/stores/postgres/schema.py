@@ -123,5 +123,33 @@ def create_parts(db: Session, name: str, dimension: int) -> None:
     )
 
 
-MIGRATIONS = (m001_create_tables,)
+def m002_guard_ledger(db: Session) -> None:
+    # No statement of ours changes or removes an entry, and no mistake of anyone's should. Whoever owns the tables can
+    # drop these; the doctor then misses them, and signed heads show the rest. Payloads may be erased, and nothing else.
+    db.execute("""
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'the ledger is append-only: %', TG_ARGV[0]; END $$;
+CREATE TRIGGER audit_never_changed BEFORE UPDATE ON audit
+  FOR EACH ROW EXECUTE FUNCTION refuse_change('an entry is never changed');
+CREATE TRIGGER audit_never_removed BEFORE DELETE OR TRUNCATE ON audit
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change('an entry is never removed');
+CREATE TRIGGER audit_parts_only_erased BEFORE UPDATE ON audit_parts FOR EACH ROW
+  WHEN (NOT (NEW.tenant_id = OLD.tenant_id AND NEW.n = OLD.n AND NEW.i = OLD.i AND NEW.hash = OLD.hash
+    AND NEW.memory_id IS NULL AND NEW.payload IS NULL AND NEW.salt IS NULL))
+  EXECUTE FUNCTION refuse_change('a payload is erased or stays as it is');
+CREATE TRIGGER audit_parts_never_removed BEFORE DELETE OR TRUNCATE ON audit_parts
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change('an entry is never removed');
+""")
+
+
+#: The triggers that keep the ledger as it is.
+GUARDS = ("audit_never_changed", "audit_never_removed", "audit_parts_never_removed", "audit_parts_only_erased")
+
+
+def m003_index_record_status(db: Session) -> None:
+    # Of many reviews few are pending, and those are listed page by page in the order of their keys.
+    db.execute("CREATE INDEX records_by_status ON records(tenant_id, kind, left(value ->> 'status', 64))")
+
+
+MIGRATIONS = (m001_create_tables, m002_guard_ledger, m003_index_record_status)
 VERSION = len(MIGRATIONS)

@@ -28,11 +28,15 @@ _REPLACED = (
     "SELECT id, supersedes FROM memories WHERE scope_id = ANY(%s) AND supersedes IS NOT NULL AND status = 'live' "
     "AND (expires_at IS NULL OR expires_at > %s) ORDER BY mid"
 )
-#: `ImportanceDecay.of`; what is many half-lives old is worth nothing, and PostgreSQL calls such a power an error.
+#: `ImportanceDecay.of`; what is many half-lives old is worth nothing, and PostgreSQL calls it an error
+#: when a product is too small to be told from it.
 _WORTH = (
-    "coalesce(m.importance, %s) * power(2.0::float8, greatest(-greatest(%s - m.created_at, 0)::float8 / %s, -1000)) "
+    "(SELECT CASE WHEN x.given < 1e-20 THEN 0 ELSE x.given * power(2.0::float8, "
+    "greatest(-greatest(%s - m.created_at, 0)::float8 / %s, -1000)) END "
+    "FROM (SELECT coalesce(m.importance, %s) AS given) x) "
     "+ least(%s * coalesce(r.recalls, 0), %s)"
 )
+_MOST = 2**62  # rows that anyone can mean to ask for
 _SPARE = 16  # rows beyond those wanted, whose order is then settled as everywhere
 
 
@@ -55,6 +59,6 @@ class PostgresScopeReads(StorePart):
         seen, values = reach_sql(reach)
         scopes = queries.scope_ids(db, reach.tenant, reach.agents)
         rest = f"WHERE m.scope_id = ANY(%s) AND {seen} ORDER BY {_WORTH} DESC, m.created_at DESC, m.id DESC LIMIT %s"
-        worth = (decay.base, at, decay.half_life, decay.each, decay.most)
-        best = queries.fetch_memories(db, rest, (scopes, *values, *worth, limit + _SPARE))
+        worth = (at, decay.half_life, decay.base, decay.each, decay.most)
+        best = queries.fetch_memories(db, rest, (scopes, *values, *worth, min(limit, _MOST) + _SPARE))
         return decay.order(best, at)[:limit]

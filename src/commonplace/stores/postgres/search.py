@@ -16,8 +16,8 @@ from commonplace.stores import exact_search, text
 from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
 from commonplace.stores.postgres import queries
 from commonplace.stores.postgres.connections import Rows, Session, StorePart, read
+from commonplace.stores.postgres.found_by import halfvec
 from commonplace.stores.postgres.sql_where import reach_sql
-from commonplace.stores.postgres.transaction import halfvec
 from commonplace.stores.row_format import MEMORY_FIELDS, to_memory
 from commonplace.stores.row_search import late_scores, rank_rows
 from commonplace.stores.text import matched_terms, packed_terms, query_terms

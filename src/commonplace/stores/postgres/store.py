@@ -18,6 +18,7 @@ from commonplace.stores.postgres.graph import PostgresGraphReads
 from commonplace.stores.postgres.reads import PostgresReads
 from commonplace.stores.postgres.scope_reads import PostgresScopeReads
 from commonplace.stores.postgres.search import PostgresSearch
+from commonplace.stores.postgres.upkeep import PostgresUpkeep
 from commonplace.stores.postgres.vector_indexes import VectorIndexer
 from commonplace.stores.postgres.writer import Writer
 from commonplace.wire.errors import UnusableStore
@@ -33,11 +34,12 @@ class PostgresStore(
     PostgresSearch,
     PostgresScopeReads,
     PostgresGraphReads,
+    PostgresUpkeep,
     PostgresReindex,
     PostgresSecondVectors,
     TransactVerbs,
 ):
-    """The protocols `Primary`, `LateVectors` and `SecondVectors` of `stores.base`."""
+    """The protocols `Primary`, `FileUpkeep`, `LateVectors` and `SecondVectors` of `stores.base`."""
 
     name = "postgresql"
     capabilities = CAPABILITIES

@@ -6,26 +6,23 @@ and no statement fails that was sent ahead.
 
 from __future__ import annotations
 
-import json
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
-from commonplace.stores import text
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration, Vectors
-from commonplace.stores.graph import LINKED, Triple, links_of, name_key
+from commonplace.stores.graph import LINKED, links_of
+from commonplace.stores.postgres import found_by
 from commonplace.stores.postgres.connections import Session
-from commonplace.stores.postgres.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES
 from commonplace.stores.postgres.queries import BY_ALIAS, OF_KEY, RECORDS, fetch_memories, marks, to_row
 from commonplace.stores.postgres.schema import VERSION_COLUMNS
 from commonplace.stores.postgres.sql_where import reach_sql
+from commonplace.stores.postgres.statement_work import StatementWork
 from commonplace.stores.postgres.text_cells import encode_json
 from commonplace.stores.row_format import to_json, to_record
 from commonplace.stores.token_vectors import Codes
-from commonplace.stores.vector_cells import to_cells, vectors_of
+from commonplace.stores.vector_cells import to_cells
 from commonplace.wire.errors import Conflict
 from commonplace.wire.record import Memory, replace_fields
 
@@ -40,17 +37,6 @@ _CURRENT = (
     "SELECT m.mid, m.version, m.scope_id, m.vid, CASE WHEN m.status = 'live' THEN m.terms END, s.tenant_id "
     "FROM memories m JOIN scopes s ON s.id = m.scope_id WHERE m.id = %s"
 )
-_COUNT = "UPDATE scopes SET documents = documents + %s, words = words + %s WHERE id = %s"
-
-_TRIPLE_COLUMNS = [f.name for f in fields(Triple) if f.name != "agent_id"]
-_triple_values = attrgetter(*_TRIPLE_COLUMNS)
-_PUT_TRIPLE = (
-    f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(_TRIPLE_COLUMNS)}) "
-    f"VALUES(%s, %s, %s, {marks(_TRIPLE_COLUMNS)}) "
-    "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to"
-)
-_NEWEST_FIRST = "ORDER BY t.valid_from DESC, t.tid DESC"
-_NOT_EMPTY = "(t.valid_to IS NULL OR t.valid_to > t.valid_from)"
 
 _AUDIT_COLUMNS = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "previous", "hash")
 _audit_values = attrgetter(*_AUDIT_COLUMNS)
@@ -107,7 +93,7 @@ class _Current:
 
 
 @dataclass(slots=True)
-class PostgresTransaction:
+class PostgresTransaction(StatementWork):
     """One caller's work. Writes open a savepoint first when others share the commit."""
 
     _db: Session
@@ -125,6 +111,10 @@ class PostgresTransaction:
     @property
     def seq(self) -> int:
         return self._state.seq
+
+    @property
+    def _tenant_id(self) -> int:
+        return self._state.id
 
     def _writing(self) -> None:
         if self._savepoint_due:
@@ -191,10 +181,12 @@ class PostgresTransaction:
                 self._db.execute(f"DELETE FROM {table} WHERE mid = %s", (mid,))
         self._name(scope, mid, memory)
         if memory.status == "live":
-            self._index_words(scope, mid, entry.terms)
-            self._index_vectors(f"parts_{embedders.generation}", embedders.dimension, scope, mid, data)
+            found_by.add_words(self._db, scope, mid, entry.terms)
+            self.grown[scope] = self.grown.get(scope, 0) + 1
+            found_by.add_vectors(self._db, f"parts_{embedders.generation}", embedders.dimension, scope, mid, data)
             if second is not None:
-                self._index_vectors("second_parts", embedders.second_dimension, scope, mid, to_cells(second, None)[0])
+                cells = to_cells(second, None)[0]
+                found_by.add_vectors(self._db, "second_parts", embedders.second_dimension, scope, mid, cells)
         return memory
 
     def _check_aliases(self, memory: Memory, current: _Current | None) -> None:
@@ -218,35 +210,11 @@ class PostgresTransaction:
             sql = "INSERT INTO links SELECT %s, kind, target, %s FROM unnest(%s::int[], %s::text[]) w(kind, target)"
             self._db.execute(sql, (scope, mid, kinds, targets))
 
-    # what a live memory is found by
-
-    def _index_words(self, scope: int, mid: int, terms: bytes) -> None:
-        hashes, counts = text.decode(terms)
-        words = int(counts.sum())
-        if len(hashes):
-            codes = text.code(counts, words)
-            sql = "INSERT INTO postings SELECT %s, term, %s, code FROM unnest(%s::bigint[], %s::int[]) w(term, code)"
-            self._db.execute(sql, (scope, mid, hashes.view(np.int64).tolist(), codes.tolist()))
-        self._db.execute(_COUNT, (1, words, scope))
-        self.grown[scope] = self.grown.get(scope, 0) + 1
-
-    def _index_vectors(self, table: str, dimension: int | None, scope: int, mid: int, data: bytes | None) -> None:
-        vectors = vectors_of(data, dimension or 0)
-        if vectors is not None:
-            sql = f"INSERT INTO {table} SELECT %s, %s, i, v FROM unnest(%s::halfvec[]) WITH ORDINALITY w(v, i)"
-            self._db.execute(sql, (scope, mid, halfvec_array(vectors)))
-
     def _unindex(self, current: _Current) -> None:
-        if current.live_terms is None:
-            return
-        hashes, counts = text.decode(current.live_terms)
-        where = (current.scope, current.mid)
-        if len(hashes):
-            sql = "DELETE FROM postings WHERE scope_id = %s AND mid = %s AND term = ANY(%s::bigint[])"
-            self._db.execute(sql, (*where, hashes.view(np.int64).tolist()))
-        for table in self._part_tables():
-            self._db.execute(f"DELETE FROM {table} WHERE scope_id = %s AND mid = %s", where)
-        self._db.execute(_COUNT, (-1, -int(counts.sum()), current.scope))
+        if current.live_terms is not None:
+            found_by.drop_words(self._db, current.scope, current.mid, current.live_terms)
+            for table in self._part_tables():
+                found_by.drop_vectors(self._db, table, current.scope, current.mid)
 
     def _part_tables(self) -> list[str]:
         embedders = self._embedders
@@ -288,8 +256,8 @@ class PostgresTransaction:
             self._replace_parts("second_parts", self._embedders.second_dimension, current, data)
 
     def _replace_parts(self, table: str, dimension: int | None, current: _Current, data: bytes | None) -> None:
-        self._db.execute(f"DELETE FROM {table} WHERE scope_id = %s AND mid = %s", (current.scope, current.mid))
-        self._index_vectors(table, dimension, current.scope, current.mid, data)
+        found_by.drop_vectors(self._db, table, current.scope, current.mid)
+        found_by.add_vectors(self._db, table, dimension, current.scope, current.mid, data)
 
     def _version(self, id: str, number: int) -> _Current | None:
         """Where a memory stands that still has the version of this number."""
@@ -361,44 +329,6 @@ class PostgresTransaction:
         self._scopes[key] = int(row[0])
         return self._scopes[key]
 
-    # statements
-
-    def triple(self, id: str) -> Triple | None:
-        return self._triple(f"{SELECT_TRIPLES} WHERE t.id = %s AND s.tenant_id = %s", (id, self._state.id))
-
-    def triple_at(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
-        # They never overlap, so of those that have begun only the last can hold.
-        began = f"AND t.predicate = %s AND t.valid_from <= %s AND {_NOT_EMPTY} {_NEWEST_FIRST} LIMIT 1"
-        key = name_key(subject)
-        found = self._triple(f"{ABOUT_SUBJECT} {began}", (self._scope(agent_id), key, key, subject, predicate, at))
-        return found if found is not None and found.holds(at) else None
-
-    def triple_after(self, agent_id: str, subject: str, predicate: str, at: int) -> Triple | None:
-        begins = f"AND t.predicate = %s AND t.valid_from > %s AND {_NOT_EMPTY} {IN_ORDER} LIMIT 1"
-        key = name_key(subject)
-        return self._triple(f"{ABOUT_SUBJECT} {begins}", (self._scope(agent_id), key, key, subject, predicate, at))
-
-    def triples_from(self, memory_id: str) -> list[Triple]:
-        named = "md5(t.memory_id) = md5(%s) AND t.memory_id = %s AND s.tenant_id = %s"
-        sql = f"{SELECT_TRIPLES} WHERE {named} {IN_ORDER}"
-        return [Triple(*row) for row in self._db.rows(sql, (memory_id, memory_id, self._state.id))]
-
-    def put_triple(self, triple: Triple) -> None:
-        self._writing()
-        keys = name_key(triple.subject), name_key(triple.object)
-        scope = self._scope(triple.agent_id, create=True)
-        self._db.execute(_PUT_TRIPLE, (scope, *keys, *_triple_values(triple)))
-
-    def erase_triple(self, id: str) -> None:
-        self._writing()
-        ours = "scope_id IN (SELECT id FROM scopes WHERE tenant_id = %s)"
-        if self._db.rows(f"DELETE FROM triples WHERE id = %s AND {ours} RETURNING tid", (id, self._state.id)):
-            self._erase_audit_parts(id)
-
-    def _triple(self, sql: str, values: tuple[Any, ...]) -> Triple | None:
-        row = self._db.row(sql, values)
-        return None if row is None else Triple(*row)
-
     # audit
 
     def audit_head(self) -> tuple[int, str]:
@@ -447,12 +377,3 @@ class PostgresTransaction:
             "AND r.key = s.key WHERE s.tenant_id = %s AND md5(s.memory_id) = md5(%s) AND s.memory_id = %s"
         )
         return [to_record(row) for row in self._db.rows(sql, (self._state.id, memory_id, memory_id))]
-
-
-def halfvec_array(vectors: Vectors) -> list[str]:
-    """As PostgreSQL reads an array of them."""
-    return [halfvec(vector) for vector in vectors]
-
-
-def halfvec(vector: Vectors) -> str:
-    return json.dumps(np.round(vector.astype(np.float64), 6).tolist(), separators=(",", ":"))

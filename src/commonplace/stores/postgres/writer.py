@@ -84,6 +84,10 @@ class Writer:
         """Work in a transaction of its own, while nobody writes: every writer holds a row of this table."""
         return await self._threads.run(lambda: self._run_alone(work))
 
+    async def run_outside(self, work: Callable[[Session], T]) -> T:
+        """Work outside any transaction, beside whoever reads and writes."""
+        return await self._threads.run(lambda: self._run_outside(work))
+
     def close(self) -> None:
         self._threads.close()
         for session in self._all:
@@ -108,6 +112,12 @@ class Writer:
             if session is not None:
                 session.roll_back()
             raise
+
+    def _run_outside(self, work: Callable[[Session], T]) -> T:
+        try:
+            return work(self._session())
+        except psycopg.Error as error:
+            raise fault_of(error, self._address, "maintained") from error
 
     def _serve(self, tenant: str, queue: _Queue) -> None:
         while True:

@@ -209,6 +209,9 @@ class SqliteScopeReads(StorePart):
 
     @read
     def context(self, db: Connection, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
+        return self._context_in(db, tenant, agents, now)
+
+    def _context_in(self, db: Connection, tenant: str, agents: Sequence[str], now: int | None) -> AgentContext:
         found = [self._contexts.of_scope(db, scope, now or 0) for scope in queries.scope_ids(db, tenant, agents)]
         if len(found) == 1:
             return found[0]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from apsw import Connection
 
 from commonplace.stores import exact_search
-from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, Vectors
+from commonplace.stores.base import AgentContext, Candidate, Reach, ReadView, Search, StaleGeneration, Vectors
 from commonplace.stores.row_format import to_memory
 from commonplace.stores.row_search import late_scores, rank_rows
 from commonplace.stores.sqlite import queries
-from commonplace.stores.sqlite.connections import StorePart, read
+from commonplace.stores.sqlite.connections import read
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery, IndexRow, SegmentIndex
 from commonplace.stores.sqlite.indexer import Indexer
+from commonplace.stores.sqlite.scope_caches import SqliteScopeReads
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.stores.vector_cells import fixed_point_bytes, tokens_of, vectors_of
 from commonplace.wire.filters import Condition
@@ -26,6 +27,7 @@ from commonplace.wire.record import MEMORY_TYPES
 if TYPE_CHECKING:
     from commonplace.stores.sqlite.second_vectors import SecondIndex
 
+T = TypeVar("T")
 _TYPES = {name: code for code, name in enumerate(MEMORY_TYPES)}
 _INDEXED = (
     "SELECT m.mid, {} AS change, m.status = 'live', m.type, m.user_id, m.created_at, m.expires_at, m.terms, v.data, "
@@ -68,29 +70,33 @@ class RowSource:
         return int(queries.fetch_one(self._db, sql, (scope,))[0])
 
 
-class SqliteSearch(StorePart):
+class SqliteSearch(SqliteScopeReads):
     index: SegmentIndex
     second: SecondIndex
     _indexer: Indexer
 
     async def search(self, search: Search) -> list[Candidate]:
+        return await self.view(search.reach, lambda view: view.search(search), second=search.second is not None)
+
+    async def view(self, reach: Reach, work: Callable[[ReadView], T], *, second: bool = False) -> T:
+        """All reads of a recall in one transaction and one change of threads, each of which takes as long as a read."""
         scopes: list[int] = []
 
         def prefetch(db: Connection) -> None:
             # The index looks at its files before the rows are read, so that they are never ahead of them.
-            scopes.extend(queries.scope_ids(db, search.reach.tenant, search.reach.agents))
+            scopes.extend(queries.scope_ids(db, reach.tenant, reach.agents))
             for scope in scopes:
                 self.index.prefetch(scope)
-                if search.second is not None:
+                if second:
                     self.second.index.prefetch(scope)
 
-        def find(db: Connection) -> list[Candidate]:
-            return self._search(db, search, scopes)
+        def look(db: Connection) -> T:
+            return work(_View(self, db, scopes))
 
-        if is_indexed(search.reach):
-            found = await self._readers.run(find, before=prefetch)
+        if is_indexed(reach):
+            found = await self._readers.run(look, before=prefetch)
         else:
-            found = await self._readers.run_scan(search.reach.tenant, find, before=prefetch)
+            found = await self._readers.run_scan(reach.tenant, look, before=prefetch)
         for scope in scopes:
             if self.index.maintenance_due(scope) or self.second.index.maintenance_due(scope):
                 self._indexer.schedule(scope)
@@ -122,6 +128,9 @@ class SqliteSearch(StorePart):
     def neighbours_in_session(
         self, db: Connection, search: Search, ids: Sequence[str], each: int
     ) -> list[list[Candidate]]:
+        return self._neighbours(db, search, ids, each)
+
+    def _neighbours(self, db: Connection, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
         """Scored from their rows: these few are not worth another pass of the index, which missed them by words."""
         source, reach = checked_source(db, search), search.reach
         scopes = queries.scope_ids(db, reach.tenant, reach.agents)
@@ -132,6 +141,22 @@ class SqliteSearch(StorePart):
         score_by_rows(db, source, search, by_mid)
         self.second.score_by_rows(db, search, by_mid)
         return [[by_mid[mid] for mid in mids if mid in by_mid] for mids in runs]
+
+
+class _View:
+    """As `ReadView` has it, for as long as the transaction."""
+
+    def __init__(self, store: SqliteSearch, db: Connection, scopes: list[int]) -> None:
+        self._store, self._db, self._scopes = store, db, scopes
+
+    def context(self, tenant: str, agents: Sequence[str], now: int | None = None) -> AgentContext:
+        return self._store._context_in(self._db, tenant, agents, now)
+
+    def search(self, search: Search) -> list[Candidate]:
+        return self._store._search(self._db, search, self._scopes)
+
+    def neighbours_in_session(self, search: Search, ids: Sequence[str], each: int) -> list[list[Candidate]]:
+        return self._store._neighbours(self._db, search, ids, each)
 
 
 def is_indexed(reach: Reach) -> bool:

@@ -1,0 +1,213 @@
+"""`mem0://`: copies in mem0, on a local qdrant folder, kept word for word (`infer=False`) with vectors of our embedder.
+
+`mem0://NAME` keeps them in `mem0/NAME` of the data directory, `mem0:///absolute/folder` there. mem0 mints ids of
+its own, so ours is in its metadata, and it is asked in one thread: its local qdrant is not made for more.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from commonplace.stores.base import Candidate, Embed, Entry, Page, Reach, Search, StoreSettings, Vectors
+from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.mixins import page_of
+from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.record import Clock, Memory, system_clock
+
+T = TypeVar("T")
+_EVERYTHING = "commonplace"  # the run_id of all that is ours: mem0 finds nothing without an entity
+_MOST = 100_000
+#: Conditions that mem0 can filter by, as it has the fields; the rest is read and compared.
+_NATIVE = {"eq", "in", "gt", "gte", "lt", "lte"}
+_FIELDS = ("id", "type", "user_id", "created_at", "kind", "project", "session_id")
+
+
+class Mem0Store:
+    name = "mem0"
+    capabilities = frozenset({"semantic", "episodic", "procedural", "emotional", "vector"})
+
+    def __init__(self, folder: Path, embed: Embed) -> None:
+        self._made: dict[str, Vectors] = {}  # of texts that are about to be written or asked
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commonplace-mem0")
+        self._lock = threading.Lock()
+        self._embed = embed
+        self._mem0 = self._thread.submit(self._open, folder).result()
+
+    def _open(self, folder: Path) -> Any:
+        # It must neither phone home nor write into the home directory, and reads both when it is imported.
+        os.environ["MEM0_TELEMETRY"] = "False"
+        os.environ["MEM0_DIR"] = str(folder)
+        os.environ.setdefault("OPENAI_API_KEY", "unused: nothing is inferred")
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        from mem0 import Memory as Mem0
+
+        dimension = int(self._embed(["a first text"]).shape[1])
+        store = {"provider": "qdrant", "config": {"path": str(folder / "qdrant"), "on_disk": True,
+                 "collection_name": "commonplace", "embedding_model_dims": dimension}}  # fmt: skip
+        try:
+            opened = Mem0.from_config({"vector_store": store, "history_db_path": str(folder / "history.db")})
+        except RuntimeError as error:  # qdrant's: another process has the folder
+            raise Unavailable(f"mem0's folder {folder} cannot be opened: {error}") from error
+        opened.embedding_model = _OurEmbedder(self._vector)
+        return opened
+
+    def _vector(self, text: str) -> list[float]:
+        made = self._made.get(text)
+        return [float(x) for x in (self._embed([text])[0] if made is None else made)]
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        import asyncio
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        def work() -> None:
+            for entry in entries:
+                memory = entry.memory
+                older = self._named(memory.tenant, [memory.id])
+                if entry.vectors is not None:
+                    mean = entry.vectors.mean(axis=0)
+                    self._made[memory.content] = mean / (np.linalg.norm(mean) or 1.0)
+                try:
+                    self._mem0.add(
+                        [{"role": "user", "content": memory.content}],
+                        run_id=_EVERYTHING,
+                        metadata={**_filterable(memory), "document": to_document(memory)},
+                        infer=False,
+                    )
+                finally:
+                    self._made.pop(memory.content, None)
+                for found in older:  # only now: there is always one that can be found
+                    self._mem0.delete(found["id"])
+
+        await self._run(work)
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        found = {m.id: m for m in map(self._memory, await self._run(lambda: self._named(tenant, ids)))}
+        return [found[id] for id in ids if id in found]
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        def work() -> int:
+            found = self._named(tenant, ids)
+            for each in found:
+                self._mem0.delete(each["id"])
+            return len({each["metadata"]["our_id"] for each in found})
+
+        return await self._run(work)
+
+    async def search(self, search: Search) -> list[Candidate]:
+        if search.vector is None:
+            return []
+        reach, text = search.reach, search.text or "?"
+
+        def work() -> list[dict[str, Any]]:
+            self._made[text] = search.vector  # type: ignore[assignment]
+            try:
+                found: list[dict[str, Any]] = []
+                for agent in reach.agents:
+                    filters = {"run_id": _EVERYTHING, "our_tenant": reach.tenant, "our_agent": agent, **_filters(reach)}
+                    some = self._mem0.search(text, filters=filters, top_k=2 * search.limit + 20, threshold=0.0)
+                    found += _results(some)
+                return found
+            finally:
+                self._made.pop(text, None)
+
+        hits = [(self._memory(hit), hit.get("score")) for hit in await self._run(work)]
+        near = [Candidate(memory, dense=score) for memory, score in hits if reach.admits(memory)]
+        return near[: search.limit]
+
+    async def scan(
+        self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
+    ) -> Page:
+        def work() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = []
+            for agent in reach.agents:
+                found += self._all({"our_tenant": reach.tenant, "our_agent": agent})
+            return found
+
+        held = {memory.id: memory for memory in map(self._memory, await self._run(work))}
+        return page_of(filter(reach.admits, held.values()), limit, cursor, newest_first)
+
+    async def health(self) -> dict[str, Any]:
+        return {"status": "ok"}
+
+    async def close(self) -> None:
+        def work() -> None:
+            client = getattr(self._mem0.vector_store, "client", None)
+            if client is not None:
+                client.close()
+
+        await self._run(work)
+        self._thread.shutdown(wait=False)
+
+    def _named(self, tenant: str, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """mem0's copies of these memories, of which there may be more than one."""
+        found = [each for id in ids for each in self._all({"our_id": id, "our_tenant": tenant})]
+        return [each for each in found if (each.get("metadata") or {}).get("our_id") in ids]
+
+    def _all(self, filters: dict[str, Any]) -> list[dict[str, Any]]:
+        return _results(self._mem0.get_all(filters={"run_id": _EVERYTHING, **filters}, top_k=_MOST))
+
+    def _memory(self, found: dict[str, Any]) -> Memory:
+        document = (found.get("metadata") or {}).get("document")
+        if isinstance(document, dict):
+            document = {**document, "content": found.get("memory")}
+        return to_memory(document, self.name)
+
+
+class _OurEmbedder:
+    """What mem0 calls an embedding model."""
+
+    def __init__(self, vector: Callable[[str], list[float]]) -> None:
+        self._vector = vector
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        return self._vector(text)
+
+    def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:
+        return [self._vector(text) for text in texts]
+
+
+def _filterable(memory: Memory) -> dict[str, Any]:
+    fields = {f"our_{name}": getattr(memory, name) for name in _FIELDS if getattr(memory, name) is not None}
+    return {**fields, "our_tenant": memory.tenant, "our_agent": memory.agent_id}
+
+
+def _filters(reach: Reach) -> dict[str, Any]:
+    """What mem0 itself can see to before the cut: one condition on each field, the others are compared afterwards."""
+    filters: dict[str, Any] = {}
+    for condition in reach.where:
+        if condition.path[:1] and condition.path[0] in _FIELDS and condition.op in _NATIVE:
+            value = condition.value if condition.op == "eq" else {condition.op: condition.value}
+            filters.setdefault(f"our_{condition.path[0]}", value)
+    return filters
+
+
+def _results(answer: Any) -> list[dict[str, Any]]:
+    found = answer.get("results") if isinstance(answer, dict) else None
+    if not isinstance(found, list) or not all(isinstance(each, dict) and "id" in each for each in found):
+        raise Unavailable("mem0 answered with something that is no list of memories")
+    return found
+
+
+def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> Mem0Store:
+    place = url.removeprefix("mem0://")
+    settings = settings or StoreSettings()
+    if settings.embed is None:
+        raise ValidationError('mem0:// needs an embedder; with embedder = "none" it has no vectors', field="stores")
+    if place.startswith("/"):
+        folder = Path("/" + place.lstrip("/"))
+    elif place and settings.folder is not None and "/" not in place and place not in (".", ".."):
+        folder = settings.folder / "mem0" / place
+    else:
+        raise ValidationError(
+            f"{url!r} names no folder; write mem0://default or mem0:///absolute/folder", field="stores"
+        )
+    return Mem0Store(folder, settings.embed)

@@ -1,0 +1,79 @@
+"""The suite with PostgreSQL as the primary: wherever a test opens a store of its own, in this process or in another, it
+gets a database instead of a file. `make test STORE=postgresql` asks for it.
+
+What is about SQLite's files, or about a store without any, is left out: `ELSEWHERE` says why.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from postgres_databases import TEMPLATE, database_for, drop_databases, server
+
+import commonplace.stores.memory
+import commonplace.stores.sqlite
+from commonplace.stores.base import StoreSettings
+from commonplace.stores.postgres.store import PostgresStore
+from commonplace.wire.record import Clock, system_clock
+
+#: Tests that say something of another store, by the part of their name that says so.
+ELSEWHERE: dict[str, str] = {}
+
+
+class DatabaseForFile(PostgresStore):
+    """What `SqliteStore` is asked with: the database that belongs to a file."""
+
+    def __init__(self, database: Path, clock: Clock = system_clock, settings: StoreSettings | None = None) -> None:
+        super().__init__(database_for(Path(database)), clock)
+
+
+class FreshDatabase(PostgresStore):
+    """What `InMemory` is asked with: a database that nobody else has."""
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._of_mine = server().create_database(template=TEMPLATE)
+        super().__init__(server().url(self._of_mine), clock)
+
+    async def close(self) -> None:
+        await super().close()
+        server().drop_database(self._of_mine)
+
+
+def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
+    path = url.partition("://")[2]
+    return FreshDatabase(clock) if path in ("", ":memory:") else DatabaseForFile(Path(path), clock)
+
+
+def install() -> None:
+    """Before any test is imported."""
+    import server_process
+
+    commonplace.stores.sqlite.SqliteStore = DatabaseForFile  # type: ignore[misc, assignment]
+    commonplace.stores.sqlite.open_url = open_url  # type: ignore[assignment]
+    commonplace.stores.memory.InMemory = FreshDatabase  # type: ignore[misc, assignment]
+    commonplace.stores.memory.open_url = open_url  # type: ignore[assignment]
+    of_process = server_process.environment
+
+    def environment(data: Path, **more: str) -> dict[str, str]:
+        return {**of_process(data), "COMMONPLACE_STORE": database_for(data / "commonplace.db"), **more}
+
+    server_process.environment = environment
+
+
+def left_out(item: pytest.Item) -> str | None:
+    return next((why for part, why in ELSEWHERE.items() if part in item.nodeid), None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: Any) -> None:
+    if (folder := getattr(item, "funcargs", {}).get("tmp_path")) is not None:
+        drop_databases(folder)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
+    server()  # now: no test may start a process that does not say so
+    chosen = [item for item in items if left_out(item) is None]
+    config.hook.pytest_deselected(items=[item for item in items if left_out(item) is not None])
+    items[:] = chosen

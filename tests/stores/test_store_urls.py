@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace import plugins
+from commonplace.stores.base import StoreSettings
+from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.urls import parse_store_url
+from commonplace.testing.subject import FakeClock
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
+from commonplace.wire.record import Memory
+
+
+def test_a_url_says_how_its_store_is_used() -> None:
+    url = parse_store_url("mem0://default?name=m&timeout=0.5&weight=2&types=semantic,episodic&own=1")
+    assert (url.url, url.name, url.timeout, url.weight) == ("mem0://default?own=1", "m", 0.5, 2.0)
+    assert url.types == {"semantic", "episodic"}
+    assert parse_store_url("sqlite://./m.db").url == "sqlite://./m.db"
+
+
+def test_no_secret_of_a_url_is_shown() -> None:
+    shown = parse_store_url("x://user:pa55@host/db?token=abc&api_key=def&plain=1").shown
+    assert "pa55" not in shown
+    assert "abc" not in shown
+    assert "def" not in shown
+    assert shown.startswith("x://…@host/db?token=…")
+
+
+@pytest.mark.parametrize(("url", "package", "extra"), [
+    ("mem0://default", "mem0ai", "mem0"), ("sqlite-vec://./x.db", "sqlite-vec", "sqlite-vec")])  # fmt: skip
+def test_a_missing_package_is_named_with_what_installs_it(
+    url: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(OperatorActionRequired) as refused:
+        plugins.opener(url)
+    assert f"needs the package {package}" in refused.value.message
+    assert f"pip install 'commonplace-memory[{extra}]'" in refused.value.message
+
+
+def test_a_replica_that_is_asked_wrongly_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValidationError, match="there is token_env"):
+        plugins.open_replica("memorywire+http://127.0.0.1:9?tokn=x", FakeClock())
+    with pytest.raises(OperatorActionRequired, match="NOWHERE_SET"):
+        plugins.open_replica("memorywire+http://127.0.0.1:9?token_env=NOWHERE_SET", FakeClock())
+    from commonplace.stores.mem0 import open_url
+
+    with pytest.raises(ValidationError, match="needs an embedder"):
+        open_url("mem0://default", FakeClock(), StoreSettings(folder=tmp_path))
+
+
+@pytest.mark.parametrize("nonsense", [
+    None, {}, "text", {"id": 3}, {"id": "x", "tenant": "t", "agent_id": "a", "type": "dream", "content": "c"},
+    {"id": "x", "tenant": "t", "agent_id": "a", "type": "semantic", "content": {"no": "text"}},
+    {"id": "x", "tenant": "t", "agent_id": "a", "type": "semantic", "content": "c", "expires_at": "soon"}])  # fmt: skip
+def test_what_is_no_memory_is_the_stores_failure(nonsense: Any) -> None:
+    with pytest.raises(Unavailable, match="mem0 answered with something that is no memory of ours"):
+        to_memory(nonsense, "mem0")
+
+
+def test_a_memory_survives_as_a_document() -> None:
+    memory = Memory("i", "t", "a", "episodic", "words", tags=["x"], metadata={"d": {"e": [1]}}, created_at=5)
+    assert to_memory(to_document(memory), "x") == memory
+    assert to_memory(to_document(memory, defaults=True), "x") == memory
