@@ -56,6 +56,11 @@ test-backends: tools
 test-fast: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
 
+# Every page, light, dark and on a phone, into site/screenshots; in Chromium, which is installed where it is missing.
+.PHONY: screenshots
+screenshots: tools
+	@$(BIN)/python tests/browser/screenshots.py
+
 # Hundreds of damaged stores and generated requests: what the suite tries a few dozen of. Half an hour.
 sweep: tools
 	@$(BIN)/python -m pytest -n auto -m sweep

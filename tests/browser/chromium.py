@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, BrowserContext
+    from server_process import ServerProcess
 
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -53,3 +54,18 @@ def launched(**options: Any) -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+class Requests:
+    """Everything that a browser asked for, and what its console said."""
+
+    def __init__(self) -> None:
+        self.urls: list[str] = []
+        self.console: list[str] = []
+
+    def watch(self, context: BrowserContext) -> None:
+        context.on("request", lambda request: self.urls.append(request.url))
+        context.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
+
+    def elsewhere(self, server: ServerProcess) -> list[str]:
+        return [url for url in self.urls if not url.startswith((f"{server.url}/ui", "data:", "about:"))]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chromium import NoChromium, launched
+from chromium import NoChromium, Requests, launched
 from server_process import ServerProcess, run_server, token
 
 if TYPE_CHECKING:
@@ -34,21 +34,6 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProce
     made["agent"] = token(data, "--role", "writer", "--name", "agent")
     with run_server(data) as server:
         yield server, made
-
-
-class Requests:
-    """Everything that a browser asked for, and what its console said."""
-
-    def __init__(self) -> None:
-        self.urls: list[str] = []
-        self.console: list[str] = []
-
-    def watch(self, context: BrowserContext) -> None:
-        context.on("request", lambda request: self.urls.append(request.url))
-        context.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
-
-    def elsewhere(self, server: ServerProcess) -> list[str]:
-        return [url for url in self.urls if not url.startswith((f"{server.url}/ui", "data:", "about:"))]
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_of_two_who_decide_one_wins_and_the_other_is_told(team: Team, visit: Any
         page.route(f"**/ui/inbox/{id}", lambda route: waiting.append(route))
         page.get_by_role("button", name=name, exact=True).click(no_wait_after=True)
     while len(waiting) < 2:
-        alice.evaluate("0")
+        alice.wait_for_timeout(20)  # lets the requests come in
     for route in waiting:
         route.continue_()
     for page in pages:

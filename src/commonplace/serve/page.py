@@ -56,6 +56,7 @@ class PageEndpoint:
     def __init__(self, context: AppContext) -> None:
         self._context = context
         self._sessions = Sessions(context.engine.clock)
+        self._kept: dict[str, Any] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         visit = Visit(scope, self._sessions)
@@ -115,7 +116,7 @@ class PageEndpoint:
         route, named = found
         latencies = self._context.metrics.latencies if who.is_operator else dict
         call = PageRequest(
-            self._context.engine, who, named, visit.query, visit.form, visit.base, visit.fragment, latencies
+            self._context.engine, who, named, visit.query, visit.form, visit.base, visit.fragment, latencies, self._kept
         )
         return await self._send(visit, call, await route.handler(call))
 

@@ -24,6 +24,7 @@ class PageRequest:
     base: str = "/ui"  # what every address of the page begins with
     fragment: bool = False  # asked for by htmx, which puts a part of a page into one that is there
     latencies: Callable[[], Mapping[str, Sequence[LatencyPoint]]] = dict
+    kept: dict[str, Any] = field(default_factory=dict)  # what pages remember from one request to the next
 
     def may(self, role: Role) -> bool:
         """Whether to offer what needs this role; the engine decides who may."""

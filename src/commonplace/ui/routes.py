@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from commonplace.ui import inbox
+from commonplace.ui import audit, graph, health, inbox, memories, policies, tokens
 from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect
 from commonplace.wire.record import Role
 
@@ -15,7 +15,16 @@ async def home(call: PageRequest) -> Answer:
     return Redirect(call.link("inbox"))
 
 
-ROUTES: tuple[PageRoute, ...] = (PageRoute("GET", "", home, "page_home"), *inbox.ROUTES)
+ROUTES: tuple[PageRoute, ...] = (
+    PageRoute("GET", "", home, "page_home"),
+    *inbox.ROUTES,
+    *memories.ROUTES,
+    *graph.ROUTES,
+    *audit.ROUTES,
+    *health.ROUTES,
+    *policies.ROUTES,
+    *tokens.ROUTES,
+)
 
 
 class Tab(NamedTuple):
@@ -26,7 +35,15 @@ class Tab(NamedTuple):
     operator: bool = False
 
 
-TABS = (Tab("inbox", "Inbox", "i"),)
+TABS = (
+    Tab("inbox", "Inbox", "i"),
+    Tab("memories", "Memories", "m"),
+    Tab("graph", "Graph", "g"),
+    Tab("audit", "Audit", "a", "reviewer"),
+    Tab("health", "Health", "h"),
+    Tab("policies", "Policies", "p", "reviewer"),
+    Tab("tokens", "Tokens", "t", operator=True),
+)
 
 
 def tabs(call: PageRequest) -> list[Tab]:

@@ -15,6 +15,7 @@ from commonplace.stores.base import Primary
 from commonplace.wire.canonical import canonical, sha256_hex
 
 REVIEW, REVOKED = "review", "policy_revoked"
+_ALL = 2**31 - 1
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,7 +56,10 @@ def pattern_id(pattern: Pattern) -> str:
 async def learned(primary: Primary, tenant: str) -> dict[str, Learned]:
     """What the decisions so far add up to, by the pattern's id."""
     revoked = {record.key: record.value["at"] for record in await primary.records(tenant, REVOKED)}
-    reviews = [record.value for record in await primary.records(tenant, REVIEW)]
+    reviews: list[dict[str, Any]] = []
+    for status in ("approved", "rejected"):  # and not the thousands that may be waiting
+        decided = await primary.records_page(tenant, REVIEW, {"status": status}, limit=_ALL)
+        reviews += [record.value for record in decided]
     return count(reviews, revoked)
 
 

@@ -11,6 +11,7 @@ and hops compare names without regard to case.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +32,7 @@ from commonplace.wire.times import LAST_INSTANT
 MAX_HOPS = 3  # of neighbours, as in recall
 MAX_PATH = 6
 _MAX_NEIGHBOURS = 1000
+_MAX_SUBJECTS = 2000  # statements that are looked at to list what they are about
 _LONG_CHARS = 16 * 1024  # beyond which looking for secrets takes long enough for others to notice
 _CHUNK = 64  # statements erased per unit of work, so that the write lock is never held for long
 
@@ -112,6 +114,22 @@ class Graph:
         predicate = None if predicate is None else self._name("predicate", predicate)
         found = await self._core.primary.triples(who.tenant, agent_id, subject=named, predicate=predicate)
         return await self._core.policies.shown_triples(who, found)
+
+    async def around(self, who: Principal, agent_id: str, name: str, *, limit: int = 50) -> Sequence[Triple]:
+        """What holds now and names this thing, as subject or as object; the latest first."""
+        self._core.require(who, agent_id, "reader")
+        named = self._name("name", name)
+        found = await self._core.primary.triples_about(who.tenant, agent_id, named, mentions=True)
+        now = self._core.clock()
+        holding = sorted((t for t in found if t.holds(now)), key=lambda t: (-t.valid_from, t.id))
+        return (await self._core.policies.shown_triples(who, holding))[:limit]
+
+    async def subjects(self, who: Principal, agent_id: str, limit: int = 100) -> list[tuple[str, int]]:
+        """Things that something is stated about now, and how many such statements there are, of the first thousands."""
+        self._core.require(who, agent_id, "reader")
+        found = await self._core.primary.triples(who.tenant, agent_id, at=self._at(None), limit=_MAX_SUBJECTS)
+        seen = await self._core.policies.shown_triples(who, found)
+        return Counter(triple.subject for triple in seen).most_common(limit)
 
     async def counts(self, who: Principal, agent_id: str) -> dict[str, int]:
         """How many statements there are of all times, how many hold now, and about how many subjects."""

@@ -97,6 +97,12 @@ class Ledger:
         shown = found[:limit]
         return shown, str(shown[-1].n) if len(found) > limit else None
 
+    def require_verify(self, who: Principal) -> None:
+        """Refuses who may not verify, before anything is begun."""
+        require_role(who, "reviewer")
+        if not who.uses_all_agents:
+            raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
+
     async def export(self, who: Principal, path: Path) -> int:
         """Append what a file does not have yet of the ledger's headers, and a signed head; how many entries."""
         require_role(who, "reviewer")
@@ -116,9 +122,7 @@ class Ledger:
         `evidence` are signed heads and exported entries that were kept elsewhere, which this must still be the ledger
         of; `key` is the one that heads must be signed with, by default any that this installation ever had.
         """
-        require_role(who, "reviewer")
-        if not who.uses_all_agents:
-            raise Forbidden(f"{who.name} may not use every agent, and the audit chain is about all of them")
+        self.require_verify(who)
         known = [keys.check_public(key)] if key is not None else self.heads.public_keys() if evidence else []
         return await self.verify_tenant(who.tenant, progress, Evidence(who.tenant, evidence, known))
 

@@ -69,7 +69,8 @@ class Upkeep:
             raise Unavailable(f"the store {self._core.primary.name} has no files to maintain")
         return self._core.primary
 
-    async def status(self, who: Principal) -> dict[str, Any]:
+    async def status(self, who: Principal, *, count_reviews: bool = True) -> dict[str, Any]:
+        """What there is; of thousands of reviews that wait, counting takes longer than all the rest."""
         core = self._core
         waiting = len(self._log.unwritten(who.tenant))  # counted and not written: a status needs no write lock
         usable = {a: n for a, n in (await core.primary.agents(who.tenant)).items() if who.may_use(a)}
@@ -78,7 +79,7 @@ class Upkeep:
             agents = {a: await count_shown(core, who, Reach(who.tenant, (a,))) for a in agents}
         hidden = {"hidden_agents": len(usable) - len(agents)} if len(agents) < len(usable) else {}
         info = await core.primary.embedder()
-        staged = await core.primary.records(who.tenant, REVIEW)
+        staged = await core.primary.records(who.tenant, REVIEW) if count_reviews else []
         found: dict[str, Any] = {
             "agents": agents,
             "memories": sum(agents.values()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from apsw import Connection
@@ -17,6 +17,7 @@ from commonplace.stores.sqlite.schema import RECORD_STATUS
 from commonplace.wire.record import Memory
 
 _LAST = 2**63 - 1
+_SCANNED_APART = 50  # agents; of more, a page each would be more rows than sorting is worth
 _AGENTS = (
     "SELECT s.agent_id{} FROM scopes s WHERE s.tenant_id = ? "
     "AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_id = s.id) ORDER BY s.agent_id"
@@ -52,7 +53,10 @@ class SqliteReads(StorePart):
     ) -> Page:
         direction, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
         found: list[Memory] = []
-        for table, condition, values in queries.versions_in_reach(db, reach):
+        # The index by time is in order within one scope alone: over several at once all of their rows would be sorted.
+        apart = 1 < len(reach.agents) <= _SCANNED_APART
+        reaches = [replace(reach, agents=(agent,)) for agent in dict.fromkeys(reach.agents)] if apart else [reach]
+        for table, condition, values in (part for one in reaches for part in queries.versions_in_reach(db, one)):
             if cursor is not None:
                 condition += f" AND (m.created_at, m.id) {beyond} (?, ?)"
                 values = [*values, *decode_cursor(cursor)]
@@ -175,7 +179,11 @@ class SqliteReads(StorePart):
         if after is not None:
             conditions.append(f" AND key {beyond} ?")
             values.append(after)
-        sql = f"{queries.RECORDS}{''.join(conditions)} ORDER BY key {direction} LIMIT ?"
+        # Left to itself the planner walks all records of a kind in the order of their keys.
+        start = queries.RECORDS
+        if "status" in where:
+            start = start.replace("FROM records", "FROM records INDEXED BY records_by_status")
+        sql = f"{start}{''.join(conditions)} ORDER BY key {direction} LIMIT ?"
         found = db.execute(sql, (queries.tenant_id(db, tenant), kind, *values, limit))
         return [to_record(row) for row in found]
 
