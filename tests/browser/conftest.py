@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 REVIEWERS = ("alice", "bob")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while Playwright runs, no other test of this process could run an event loop
 def browser() -> Iterator[Browser]:
     pytest.importorskip("playwright", reason="playwright is not installed: pip install -e '.[test]'")
     try:
