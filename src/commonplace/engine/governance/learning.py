@@ -15,7 +15,7 @@ from commonplace.stores.base import Primary
 from commonplace.wire.canonical import canonical, sha256_hex
 
 REVIEW, REVOKED = "review", "policy_revoked"
-_ALL = 2**31 - 1
+_ALL = 2**31 - 1  # a page that holds every review
 
 
 @dataclass(slots=True, frozen=True)
