@@ -39,7 +39,7 @@ Action = Literal["quarantine", "revert", "rank", "never_stated", "reopen"]
 
 
 @dataclass(slots=True, frozen=True)
-class Affected:
+class AffectedItem:
     id: str
     agent_id: str
     kind: Literal["memory", "statement"]
@@ -54,7 +54,7 @@ class Affected:
 
 @dataclass(slots=True)
 class RecoveryResult:
-    affected: list[Affected] = field(default_factory=list)
+    affected: list[AffectedItem] = field(default_factory=list)
     erased: int = 0  # what they erased, which nothing brings back
     recovery_id: str | None = None
 
@@ -65,7 +65,7 @@ class _Step:
 
     now: Memory
     target: Memory
-    affected: Affected
+    affected: AffectedItem
 
 
 @dataclass(slots=True)
@@ -157,9 +157,9 @@ class Recovery:
                 plan.demoted.append(memory)
         plan.result.affected = [
             *(step.affected for step in plan.steps),
-            *(Affected(m.id, m.agent_id, "memory", "rank", True, 0) for m in plan.demoted),
+            *(AffectedItem(m.id, m.agent_id, "memory", "rank", True, 0) for m in plan.demoted),
             *(
-                Affected(t.id, t.agent_id, "statement", "reopen" if t.ended else "never_stated", t.direct, t.entry)
+                AffectedItem(t.id, t.agent_id, "statement", "reopen" if t.ended else "never_stated", t.direct, t.entry)
                 for t, _ in plan.statements
             ),
         ]
@@ -224,7 +224,7 @@ class Recovery:
                 moved.append(each["id"])
                 continue
             target = replace(versions[each["from"]], version=now.version, demotion=now.demotion)
-            steps.append(_Step(now, target, Affected(now.id, now.agent_id, "memory", "revert", True, 0)))
+            steps.append(_Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "revert", True, 0)))
         return steps, moved
 
     def _apply_undo(
@@ -267,11 +267,11 @@ def _step(now: Memory, good: Memory | None, entry: int, direct: bool) -> _Step |
         if now.status == "deleted" and now.merged_into is None:
             return None
         target = replace(now, status="deleted", merged_into=None)
-        return _Step(now, target, Affected(now.id, now.agent_id, "memory", "quarantine", direct, entry))
+        return _Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "quarantine", direct, entry))
     target = replace(good, version=now.version, demotion=now.demotion)
     if replace(target, **_PER_VERSION) == replace(now, **_PER_VERSION):
         return None
-    return _Step(now, target, Affected(now.id, now.agent_id, "memory", "revert", direct, entry, good.version))
+    return _Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "revert", direct, entry, good.version))
 
 
 def _put_all(

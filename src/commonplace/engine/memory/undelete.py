@@ -16,7 +16,7 @@ from commonplace.wire.record import Memory, Principal
 RESTORED = "restored_at"
 
 
-def brought_back(memory: Memory, now: int) -> Memory:
+def mark_restored(memory: Memory, now: int) -> Memory:
     """It, with the mark that someone wanted it so."""
     return replace(memory, provenance={**memory.provenance, RESTORED: now})
 
@@ -44,7 +44,7 @@ async def undelete(
 
     async def attempt() -> Memory:
         hidden = await _hidden(core, who, agent_id, id)
-        back = await admit_again(core, who, brought_back(replace(hidden, status="live"), core.clock()))
+        back = await admit_again(core, who, mark_restored(replace(hidden, status="live"), core.clock()))
         # Hiding it took it out of the indexes, so its terms and vectors are made anew.
         (entry,) = await core.make_entries([replace(back, demotion=1.0) if ranked else back])
 

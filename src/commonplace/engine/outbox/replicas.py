@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from commonplace.engine.outbox.breaker import CircuitBreaker
-from commonplace.stores.base import Store
+from commonplace.stores.base import AgentScoped, Store
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import MEMORY_TYPES, Clock
 
@@ -139,6 +139,15 @@ class StoreRefused(Unavailable):
 
 class StoreSkipped(Unavailable):
     """It was not even asked."""
+
+
+async def delete_copies(store: Store, tenant: str, owners: Mapping[str, str]) -> None:
+    """Copies of the memories with these ids, each with its agent, which some stores have to be told."""
+    if isinstance(store, AgentScoped):
+        for agent in dict.fromkeys(owners.values()):
+            await store.delete_of(tenant, agent, [id for id, owner in owners.items() if owner == agent])
+    elif owners:
+        await store.delete(tenant, list(owners))
 
 
 async def _in_daemon_thread(work: Callable[[], T]) -> T:
