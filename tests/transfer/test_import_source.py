@@ -211,3 +211,13 @@ def test_what_came_in_is_found_by_its_fields(subject: Subject, run: Any, tmp_pat
     where = parse({"session_id": "conv-1", "speaker": "assistant"})
     found = run(subject.engine.list(WHO, ("agent",), where, limit=10)).memories
     assert [memory.content for memory in found] == ["Anything with peanuts."]
+
+
+def test_two_tenants_import_the_same_statements(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = server_memory(tmp_path)
+    for who in (WHO, Principal("bob", tenant="other")):
+        first = run(import_source(subject.engine, who, path, "server_memory", HOME))
+        assert first.written["statement"] > 0
+        again = run(import_source(subject.engine, who, path, "server_memory", HOME))
+        assert (again.known["statement"], again.written["statement"]) == (first.written["statement"], 0)
+        assert run(subject.engine.ledger.verify(who)).problem is None

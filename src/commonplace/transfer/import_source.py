@@ -180,7 +180,7 @@ class _Writer:
         agent = self._agent(item.agent)
         said = (agent, item.subject, item.predicate, item.object)
         # Without a time it has held since it is known here, and a second import finds it by its id.
-        id = uuid.uuid5(_STATEMENTS, "\0".join((self._format, *said, str(item.valid_from))))
+        id = uuid.uuid5(_STATEMENTS, "\0".join((self._who.tenant, self._format, *said, str(item.valid_from))))
         start = self._engine.clock() if item.valid_from is None else item.valid_from
         triple = Triple(
             str(id), *said, start, item.valid_to, item.confidence, item.provenance, asserted_by=self._who.name

@@ -171,7 +171,12 @@ class Imports:
             return Outcome("left_out", fault.message)
         names = ("subject", "predicate", "object", "provenance")
         kept = replace(triple, **{name: getattr(clean, name) for name in names})
-        return await self._core.transact(who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known))
+        try:
+            return await self._core.transact(
+                who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known)
+            )
+        except Conflict as conflict:  # its id is another tenant's
+            return Outcome("left_out", conflict.message)
 
     async def palace(self, who: Principal, palace: Palace, *, dry_run: bool = False) -> Outcome:
         """What a palace says of itself; what one here says already stays."""
@@ -250,7 +255,7 @@ def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, 
     if held is not None:
         return (
             _KNOWN
-            if held == triple or same_id_is_known
+            if held == triple or (same_id_is_known and held.agent_id == triple.agent_id)
             else Outcome("left_out", "a statement with this id is here and differs")
         )
     line = (triple.agent_id, triple.subject, triple.predicate)
