@@ -116,7 +116,7 @@ async def import_export(
             await flush()
             chars = 0
         if isinstance(parsed, Triple):
-            done = await engine.imports.statement(who, parsed, dry_run=dry_run)
+            done = await engine.imports.statement(who, parsed, erased=erased, dry_run=dry_run)
             _note(report, "statement", done, f"line {number}: {parsed.subject} {parsed.predicate}")
         elif isinstance(parsed, Palace):
             done = await engine.imports.palace(who, parsed, dry_run=dry_run)

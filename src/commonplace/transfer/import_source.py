@@ -98,6 +98,7 @@ class _Writer:
         self._batch: list[tuple[SourceMemory, Draft]] = []
         self._chars = 0
         self._seen: set[bytes] = set()
+        self._erased: set[str] | None = None  # read with the first statement
 
     async def add(self, item: SourceMemory) -> None:
         draft = self._draft(item)
@@ -185,7 +186,11 @@ class _Writer:
         triple = Triple(
             str(id), *said, start, item.valid_to, item.confidence, item.provenance, asserted_by=self._who.name
         )
-        done = await self._engine.imports.statement(self._who, triple, dry_run=self._dry_run, same_id_is_known=True)
+        if self._erased is None:
+            self._erased = await self._engine.imports.erased_ids(self._who)
+        done = await self._engine.imports.statement(
+            self._who, triple, erased=self._erased, dry_run=self._dry_run, same_id_is_known=True
+        )
         if done.result == "left_out":
             self._report.left_out.add(done.reason, label(f"{item.subject} {item.predicate} {item.object}"))
         else:

@@ -8,7 +8,7 @@ unless someone says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -54,7 +54,7 @@ class Imports:
         self._palaces = palaces
 
     async def erased_ids(self, who: Principal) -> set[str]:
-        """Everything that was erased here, by what the ledger says; the caller asks once and hands it to `memories`."""
+        """Everything that was erased here, by what the ledger says; the caller asks once and hands it on."""
         found, after = set[str](), 0
         while entries := await self._core.primary.audit(who.tenant, after=after, limit=_LEDGER_PAGE):
             for entry in entries:
@@ -156,12 +156,16 @@ class Imports:
     # statements and palaces
 
     async def statement(
-        self, who: Principal, triple: Triple, *, dry_run: bool = False, same_id_is_known: bool = False
-    ) -> Outcome:
-        """A statement with its interval and its author, where nothing here speaks of the same time. With
-        `same_id_is_known` whatever has its id is taken for it, as where the source has no times."""
+        self, who: Principal, triple: Triple, *, erased: Collection[str] = (), dry_run: bool = False,
+        same_id_is_known: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """A statement with its interval and its author, where nothing here speaks of the same time, and neither it nor
+        the memory it came from is one of the `erased`. With `same_id_is_known` whatever has its id is taken for it, as
+        where the source has no times."""
         try:
             self._core.require(who, triple.agent_id, "admin")
+            if any(id in erased for id in (triple.id, triple.memory_id, triple.provenance)):
+                raise Conflict(_ERASED_HERE)
             said = Statement(
                 triple.agent_id, triple.subject, triple.predicate, triple.object, triple.confidence, triple.provenance,
                 triple.valid_from,
