@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 from commonplace.engine.core import Core, require_role
 from commonplace.engine.graph.graph import ASSERT
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.originals import as_original
@@ -21,7 +22,6 @@ from commonplace.wire.record import Memory, Principal
 
 IMPORT = "import"
 _PAGE = 200
-_LEDGER_PAGE = 1000
 
 
 class Exports:
@@ -36,7 +36,9 @@ class Exports:
         else:
             require_role(who, "reader")
         found = {*await self._core.usable_agents(who), *await self._palaces.names(who)}
-        found |= {name for name in await self._stating_agents(who.tenant) if who.may_use(name)}
+        # Of one without any memory something may be stated; it is in no list of agents.
+        stating = await audit.agents_in(self._core.primary, who.tenant, (ASSERT, IMPORT))
+        found |= {name for name in stating if who.may_use(name)}
         if agent is not None and agent not in found:
             named = ", ".join(sorted(found)[:10]) or "none at all"
             raise NotFound(f"there is nothing of agent {agent!r} to export; there are {named}")
@@ -80,15 +82,3 @@ class Exports:
     def _reach(self, who: Principal, agent: str, user: str | None) -> Reach:
         where: Where = () if user is None else (Condition(("user_id",), "eq", user),)
         return Reach(who.tenant, (agent,), where, statuses=READABLE, now=self._core.clock())
-
-    async def _stating_agents(self, tenant: str) -> set[str]:
-        """Agents of whom something is stated: one without any memory is in no list of agents."""
-        found: set[str] = set()
-        for operation in (ASSERT, IMPORT):
-            after = 0
-            while entries := await self._core.primary.audit(
-                tenant, after=after, limit=_LEDGER_PAGE, operation=operation
-            ):
-                found |= {entry.agent_id for entry in entries}
-                after = entries[-1].n
-        return found

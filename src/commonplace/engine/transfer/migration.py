@@ -17,6 +17,7 @@ from typing import Any
 from commonplace.embedders.base import Embedder
 from commonplace.engine.core import SYSTEM, Core, require_operator
 from commonplace.engine.graph.graph import ASSERT
+from commonplace.engine.ledger import audit
 from commonplace.engine.transfer.exports import IMPORT
 from commonplace.stores.base import AuditEntry, Entry, Primary, Progress, Reach, Record, RecordKinds, Transaction
 from commonplace.stores.graph import Triple
@@ -209,13 +210,8 @@ async def plan_tenants(source: Primary) -> AsyncIterator[TenantPlan]:
 
 async def _agents(source: Primary, tenant: str) -> list[str]:
     """Every agent with memories, and those of whom something is only stated."""
-    found, after = set(await source.agent_names(tenant)), 0
-    for operation in (ASSERT, IMPORT):
-        after = 0
-        while entries := await source.audit(tenant, after=after, limit=_PAGE, operation=operation):
-            found |= {entry.agent_id for entry in entries}
-            after = entries[-1].n
-    return sorted(found)
+    stating = await audit.agents_in(source, tenant, (ASSERT, IMPORT))
+    return sorted(stating.union(await source.agent_names(tenant)))
 
 
 async def _memories(source: Primary, tenant: str, agents: Sequence[str]) -> AsyncIterator[Memory]:
