@@ -57,6 +57,9 @@ class PrimaryCopy:
     ) -> Page:
         return await self._primary.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
 
+    async def agent_names(self, tenant: str) -> list[str]:
+        return await self._primary.agent_names(tenant)
+
     async def health(self) -> dict[str, Any]:
         return await self._primary.health()
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 from commonplace.engine.core import Core, require_role
 from commonplace.engine.graph.graph import ASSERT
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.originals import as_original
@@ -21,7 +22,6 @@ from commonplace.wire.record import Memory, Principal
 
 IMPORT = "import"
 _PAGE = 200
-_LEDGER_PAGE = 1000
 
 
 class Exports:
@@ -84,10 +84,4 @@ class Exports:
 
 async def stating_agents(store: Primary, tenant: str) -> set[str]:
     """Agents of whom something is stated: one without any memory is in no list of agents."""
-    found: set[str] = set()
-    for operation in (ASSERT, IMPORT):
-        after = 0
-        while entries := await store.audit(tenant, after=after, limit=_LEDGER_PAGE, operation=operation):
-            found |= {entry.agent_id for entry in entries}
-            after = entries[-1].n
-    return found
+    return await audit.agents_in(store, tenant, (ASSERT, IMPORT))
