@@ -11,6 +11,7 @@ from commonplace.stores.base import Transaction
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.record import Memory, Principal
+from commonplace.wire.short_ids import expand_id
 
 #: In the provenance of what someone brought back: when. Nothing that acts by itself may take it away at once again.
 RESTORED = "restored_at"
@@ -40,6 +41,7 @@ async def undelete(
     """The memory, live again, with its words and times as they were; `ranked` takes a demotion back, too."""
     core.require(who, agent_id, "writer")
     core.check_names(id=id)
+    id = expand_id(id)
     why = {} if reason is None else {"reason": core.redact_text(reason, "reason")}
 
     async def attempt() -> Memory:

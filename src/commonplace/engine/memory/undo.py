@@ -16,6 +16,7 @@ from commonplace.engine.memory.write import write
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
+from commonplace.wire.short_ids import expand_id
 
 MAX_UNDONE = 1000  # memories of one request
 
@@ -76,7 +77,7 @@ async def undo_one(
 
 async def _find(core: Core, who: Principal, id: str, agent_id: str | None) -> Memory:
     """Whatever became of it, if it is the caller's and still there."""
-    named = uuid_in(id)
+    named = uuid_in(expand_id(id))
     for memory in await core.primary.get(who.tenant, [named]) if named else ():
         mine = memory.agent_id == agent_id if agent_id is not None else who.may_use(memory.agent_id)
         if mine and memory.status != "pending" and not expired(memory, core.clock()):

@@ -20,6 +20,7 @@ from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, replace_fields
+from commonplace.wire.short_ids import expand_id
 
 #: In the provenance of what was taken apart: from which memory. Nothing that merges by itself may do it again.
 UNMERGED = "unmerged_from"
@@ -30,6 +31,7 @@ async def unmerge(core: Core, who: Principal, agent_id: str, id: str, reason: st
     The source of a promotion comes with all the others, and what they were promoted to goes."""
     core.require(who, agent_id, "writer")
     core.check_names(id=id)
+    id = expand_id(id)
     why = {} if reason is None else {"reason": core.redact_text(reason, "reason")}
 
     async def attempt() -> list[Memory]:
