@@ -250,12 +250,20 @@ class Policies:
         found = await self._read_rules(who)
         if not found:
             return lambda memory: memory
+        return lambda memory: _seen(rules.first_match(found, _read(who, memory)), memory)
 
-        def show(memory: Memory) -> Memory | None:
-            verdict = rules.first_match(found, rules.of_memory("recall", who, memory, who.dialect))
-            if verdict.rule is None or verdict.action == "allow":
-                return memory
-            return rules.redacted_memory(verdict.rule, memory) if verdict.action == "redact" else None
+    async def version_reader(self, who: Principal, ids: Iterable[str]) -> Callable[[Memory], Memory | None]:
+        """As `reader`, for versions of any time of these memories: what a rule says of a memory as it is now holds for
+        all that it ever was, too."""
+        found = await self._read_rules(who)
+        if not found:
+            return lambda memory: memory
+        there = await self._primary.get(who.tenant, list(dict.fromkeys(ids)))
+        now = {memory.id: rules.first_match(found, _read(who, memory)) for memory in there}
+
+        def show(version: Memory) -> Memory | None:
+            seen = _seen(now[version.id], version) if version.id in now else None  # it may have been erased this moment
+            return None if seen is None else _seen(rules.first_match(found, _read(who, version)), seen)
 
         return show
 
@@ -264,13 +272,21 @@ class Policies:
         show = await self.reader(who)
         return [seen for memory in memories if (seen := show(memory)) is not None]
 
+    async def shown_versions(self, who: Principal, versions: Sequence[Memory]) -> list[Memory]:
+        """As `shown`, of versions of any time."""
+        show = await self.version_reader(who, (version.id for version in versions))
+        return [seen for version in versions if (seen := show(version)) is not None]
+
     async def masked(self, who: Principal, memory: Memory) -> Memory:
         """As `shown`, where something has to stand for it: what is withheld says nothing but that it is there."""
         seen = await self.shown(who, [memory])
         if seen:
             return seen[0]
-        blank = replace(memory, title=None, entity_name=None, tags=[], metadata={}, source=None, speaker=None)
-        return replace(blank, content=rules.marker("withheld"))
+        kept = ("status", "version", "created_at", "updated_at", "expires_at")
+        return Memory(
+            memory.id, memory.tenant, memory.agent_id, memory.type, rules.marker("withheld"),
+            **{name: getattr(memory, name) for name in kept},
+        )  # fmt: skip
 
     async def withholds(self, who: Principal) -> bool:
         """Whether anything may be kept from this caller."""
@@ -291,12 +307,36 @@ class Policies:
 
         return show
 
+    async def masked_triples(self, who: Principal, triples: Iterable[Triple], *named: str) -> list[Triple]:
+        """As `masked`; what the caller has `named` is no news to them."""
+        show, hidden = await self.triple_reader(who), rules.marker("withheld")
+        masked = []
+        for triple in triples:
+            seen = show(triple)
+            if seen is None:
+                terms = (triple.subject, triple.predicate, triple.object)
+                told = (term if term in named else hidden for term in terms)
+                seen = Triple(triple.id, triple.agent_id, next(told), next(told), next(told), triple.valid_from)
+                seen = replace(seen, valid_to=triple.valid_to)
+            masked.append(seen)
+        return masked
+
     async def limit_reading(self, who: Principal) -> bool:
         """Whether there are rules about what is read."""
         return bool(await self._read_rules(who))
 
     async def _read_rules(self, who: Principal) -> tuple[Rule, ...]:
         return tuple(rule for rule in await self.in_force(who.tenant) if "recall" in rule.operation)
+
+
+def _read(who: Principal, memory: Memory) -> Proposal:
+    return rules.of_memory("recall", who, memory, who.dialect)
+
+
+def _seen(verdict: Verdict, memory: Memory) -> Memory | None:
+    if verdict.rule is None or verdict.action == "allow":
+        return memory
+    return rules.redacted_memory(verdict.rule, memory) if verdict.action == "redact" else None
 
 
 def _proposal(

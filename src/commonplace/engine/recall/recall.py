@@ -68,7 +68,9 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     assessed.hits.sort(key=lambda hit: -hit.score)
     tied = await hops.supporting_ids(core, reach, query, [h.found.memory.id for h in assessed.hits])
     hits = []
-    show = await core.policies.reader(who)
+    # Of another time what it is now is asked, too; of now it is what was found.
+    past = [h.found.memory.id for h in assessed.hits]
+    show = await (core.policies.reader(who) if at is None else core.policies.version_reader(who, past))
     for hit in assessed.hits:
         if (seen := show(hit.found.memory)) is None:
             continue

@@ -43,15 +43,16 @@ class Exports:
         return [agent] if agent is not None else sorted(name for name in found if self._core.redactor.is_name(name))
 
     async def count(self, who: Principal, agent: str, user: str | None = None) -> int:
+        self._core.require(who, agent, "reader")
         return await self._core.primary.count(self._reach(who, agent, user))
 
     async def memories(self, who: Principal, agent: str, user: str | None = None) -> AsyncIterator[list[Memory]]:
         """Each memory as its versions, oldest first; memories in order of (created_at, id)."""
         self._core.require(who, agent, "reader")
-        show = await self._core.policies.reader(who)
         reach, cursor = self._reach(who, agent, user), None
         while True:
             page = await self._core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
+            show = await self._core.policies.version_reader(who, (memory.id for memory in page.memories))
             for memory in page.memories:
                 if show(memory) is None:
                     continue
