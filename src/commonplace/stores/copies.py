@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.stores.base import Candidate, Entry, Page, Primary, Reach, Search
-from commonplace.wire.errors import Conflict
+from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
 _MADE_BY = "copied vectors"  # which embedder made them is the other primary's business
@@ -37,7 +37,7 @@ class PrimaryCopy:
         what was only forgotten there would be erased."""
         for tenant in tenants:
             if (await self._primary.audit_head(tenant))[0]:
-                raise Conflict("this store has memories and a ledger of its own: name an empty one for copies")
+                raise Unavailable("this store has memories and a ledger of its own: name an empty one for copies")
 
     async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         return await self._primary.get(tenant, ids)
