@@ -44,6 +44,10 @@ when = { content = "quagga" }
 name = "joined"
 action = "reject"
 when = { content = 'night\\s*mare' }
+[[policy]]
+name = "unread"
+action = "reject"
+when = { content = "narwhal", operation = "recall" }
 """
 
 
@@ -273,6 +277,60 @@ def test_what_a_rule_keeps_is_forgotten_only_when_approved_whichever_way(place: 
     assert (review["operation"], review["rule"]) == ("forget", "kept")
     assert place.server.post(f"/v0/reviews/{review['id']}", {"approved": True}).status == 200
     assert "heron" not in everything(place, agent)
+
+
+def _json_rpc(at: Place, method: str, params: Document) -> str:
+    return at.post("/v0/rpc", {"jsonrpc": "2.0", "id": 1, "method": f"memory.{method}", "params": params})
+
+
+#: By agent, the id of a memory, and a time before it became what the rule withholds.
+UNREAD: dict[str, Callable[[Place, str, str, int], str]] = {
+    "history": lambda at, a, id, then: at.server.get(f"/v0/memories/{id}/history?agent_id={a}").body.decode(),
+    "JSON-RPC history": lambda at, a, id, then: _json_rpc(at, "history", {"agent_id": a, "id": id}),
+    "CLI history": lambda at, a, id, then: at.command("history", id, "--agent", a),
+    "SDK history": lambda at, a, id, then: at.local(lambda memory: memory.history(id, agent_id=a)),
+    "SDK history of a server": lambda at, a, id, then: at.remote(lambda memory: memory.history(id, agent_id=a)),
+    "get as of": lambda at, a, id, then: at.server.get(f"/v0/memories/{id}?agent_id={a}&as_of={then}").body.decode(),
+    "list as of": lambda at, a, id, then: at.server.get(f"/v0/memories?agent_id={a}&as_of={then}").body.decode(),
+    "recall as of": lambda at, a, id, then: at.post(
+        "/v0/recall", {"agent_id": a, "query": "what does Alice earn", "min_score": 0, "as_of": then}
+    ),
+    "answer of an update": lambda at, a, id, then: at.server.call(
+        "PATCH", f"/v0/memories/{id}", {"agent_id": a, "confidence": 0.5}
+    ).body.decode(),
+    "preview of a forget": lambda at, a, id, then: at.post("/v0/preview/forget", {"agent_id": a, "ids": [id]}),
+    "preview of a graph erase": lambda at, a, id, then: at.post(
+        "/v0/preview/kg/erase", {"agent_id": a, "subject": "Alice"}
+    ),
+    "JSON-RPC preview of a graph erase": lambda at, a, id, then: _json_rpc(
+        at, "preview_kg_erase", {"agent_id": a, "subject": "Alice"}
+    ),
+    "what a statement replaced": lambda at, a, id, then: at.post(
+        "/v0/kg/assert", {"agent_id": a, "subject": "Alice", "predicate": "narwhal", "object": "x"}
+    ),
+    "MCP, what a statement replaced": lambda at, a, id, then: at.tool(
+        "/mcp/full", "graph_assert", {"agent_id": a, "subject": "Alice", "predicate": "narwhal", "object": "x"}
+    ),
+    "answer of a retract": lambda at, a, id, then: at.post(
+        "/v0/kg/retract", {"agent_id": a, "subject": "Alice", "predicate": "narwhal"}
+    ),
+    "CLI retract": lambda at, a, id, then: at.command("kg", "retract", "Alice", "narwhal", "--agent", a),
+    "ledger": lambda at, a, id, then: at.server.get(f"/v0/audit?agent_id={a}").body.decode(),
+    "the page's ledger": lambda at, a, id, then: at.server.get(f"/ui/audit?agent={a}").body.decode(),
+}
+
+
+@pytest.mark.parametrize("way", UNREAD)
+def test_what_a_recall_rule_withholds_is_read_no_other_way(place: Place, way: str) -> None:
+    agent = f"agent-{uuid.uuid4().hex[:8]}"
+    kept = place.server.post("/v0/remember", _said(agent, "Alice earns 471100")).json
+    place.server.call("PATCH", f"/v0/memories/{kept['id']}", {"agent_id": agent, "tags": ["narwhal"]})
+    stated = {"agent_id": agent, "subject": "Alice", "predicate": "narwhal", "object": "471100"}
+    assert place.server.post("/v0/kg/assert", stated).status == 200
+    answer = UNREAD[way](place, agent, kept["id"], kept["stored_at"])
+    assert answer
+    assert "471100" not in answer
+    assert "internal" not in answer
 
 
 def test_a_rule_is_not_avoided_by_merging(place: Place) -> None:

@@ -267,6 +267,13 @@ class Engine:
 
     async def assert_fact(self, who: Principal, statement: Statement) -> AssertResult:
         """State something in the graph, or let it wait for a reviewer."""
+        stated = await self._assert_fact(who, statement)
+        if stated.replaced is None:
+            return stated
+        ended = await self._core.policies.shown_triples(who, [stated.replaced])
+        return replace(stated, replaced=ended[0] if ended else None, held=None)
+
+    async def _assert_fact(self, who: Principal, statement: Statement) -> AssertResult:
         if statement.approval_required:
             return await self._consulted(who, await staging.stage_statement(self._core, who, statement))
         try:
@@ -296,11 +303,11 @@ class Engine:
 
     async def undelete(self, who: Principal, agent_id: str, id: str, *, reason: str | None = None) -> Memory:
         """Bring back what was forgotten or archived, and not erased, as its next version."""
-        return await undelete.undelete(self._core, who, agent_id, id, reason)
+        return await self._core.policies.masked(who, await undelete.undelete(self._core, who, agent_id, id, reason))
 
     async def unmerge(self, who: Principal, agent_id: str, id: str) -> Memory:
         """Make what became part of another memory one of its own again, as its next version."""
-        return (await unmerge.unmerge(self._core, who, agent_id, id))[0]
+        return await self._core.policies.masked(who, (await unmerge.unmerge(self._core, who, agent_id, id))[0])
 
     async def undo(
         self, who: Principal, ids: Sequence[str], *, agent_id: str | None = None, reason: str | None = None
@@ -370,7 +377,7 @@ class Engine:
         self, who: Principal, agent_id: str, ref: str, *, as_of: int | None = None, snapshot: Snapshot | None = None
     ) -> Memory:
         found = await read.get(self._core, who, agent_id, ref, as_of=as_of, snapshot=snapshot)
-        seen = await self._core.policies.shown(who, [found])
+        seen = await self._core.policies.shown_versions(who, [found])
         if not seen:
             raise memory_not_found(agent_id, ref)
         return seen[0]
@@ -386,7 +393,7 @@ class Engine:
         self, who: Principal, agents: tuple[str, ...], where: Where = (), **options: Unpack[read.ListOptions]
     ) -> Page:
         page = await read.list_page(self._core, who, agents, where, **options)
-        return replace(page, memories=await self._core.policies.shown(who, page.memories))
+        return replace(page, memories=await self._core.policies.shown_versions(who, page.memories))
 
     async def page(
         self,
@@ -408,7 +415,7 @@ class Engine:
 
     async def history(self, who: Principal, agent_id: str, ref: str) -> Sequence[Memory]:
         versions = await read.history(self._core, who, agent_id, ref)
-        seen = await self._core.policies.shown(who, versions)
+        seen = await self._core.policies.shown_versions(who, versions)
         if not seen:
             raise memory_not_found(agent_id, ref)
         return seen

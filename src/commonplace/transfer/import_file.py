@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from commonplace.engine import Engine, Outcome, Palace, Triple
+from commonplace.engine import Engine, Outcome, Palace, Progress, Triple
 from commonplace.transfer import records
 from commonplace.transfer.report import Broken, ImportRefused, ImportReport
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.strict_json import InvalidJson, decode
 
-Progress = Callable[[int, int], None]
 Parsed = list[Memory] | Triple | Palace
 
 _BATCH = 64  # memories of one unit of work

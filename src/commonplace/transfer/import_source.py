@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commonplace.engine import IMPORTED, BatchItem, Draft, Engine, Triple, draft_document
+from commonplace.engine import IMPORTED, BatchItem, Draft, Engine, Progress, Triple, draft_document
 from commonplace.transfer.importers import importer, names
 from commonplace.transfer.importers.source import Item, LeftOut, Source, SourceMemory, SourceStatement, label
 from commonplace.transfer.report import Broken, BrokenFile, ImportRefused, ImportReport
 from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
-
-Progress = Callable[[int, int], None]
 
 DIALECT = "import"
 _BATCH = 128  # memories embedded and written together
@@ -49,28 +47,28 @@ async def import_source(
     dry_run: bool = False, progress: Progress | None = None,
 ) -> ImportReport:  # fmt: skip
     """Read all of it first; then take in all, or with `skip_broken` what of it is right."""
-    reading = _Reading(format, path, ImportReport(format.replace("_", "-"), dry_run))
-    for _ in reading.items():
+    reader = _SourceReader(format, path, ImportReport(format.replace("_", "-"), dry_run))
+    for _ in reader.items():
         pass
-    if reading.report.broken_count and not skip_broken:
-        raise ImportRefused(path.name, reading.report)
-    reading = _Reading(format, path, ImportReport(format.replace("_", "-"), dry_run))
-    writer = _Writer(engine, who, format, target, reading.report, dry_run)
-    for item in reading.items():
+    if reader.report.broken_count and not skip_broken:
+        raise ImportRefused(path.name, reader.report)
+    reader = _SourceReader(format, path, ImportReport(format.replace("_", "-"), dry_run))
+    writer = _Writer(engine, who, format, target, reader.report, dry_run)
+    for item in reader.items():
         match item:
             case SourceMemory():
                 await writer.add(item)
             case SourceStatement():
                 await writer.state(item)
             case LeftOut():
-                reading.report.left_out.add(item.reason, item.what)
+                reader.report.left_out.add(item.reason, item.what)
         if progress is not None:
-            progress(reading.source.position, reading.source.size)
+            progress(reader.source.position, reader.source.size)
     await writer.flush()
-    return reading.report
+    return reader.report
 
 
-class _Reading:
+class _SourceReader:
     """The items of a file; what is broken is noted, and the end of what can be read is the end."""
 
     def __init__(self, format: str, path: Path, report: ImportReport) -> None:

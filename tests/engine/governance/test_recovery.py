@@ -255,3 +255,63 @@ def test_nothing_named_is_a_mistake(subject: Subject, run: Any) -> None:
         run(subject.engine.recovery.recover(WHO, BadSource(agent_id="agent")))
     with pytest.raises(NotFound):
         run(subject.engine.recovery.undo(WHO, "nothing"))
+
+
+@pytest.mark.parametrize("way", ["undo", "undelete"])
+def test_what_is_quarantined_comes_back_by_an_admin_alone(subject: Subject, run: Any, way: str) -> None:
+    writer, engine = Principal("mallory", role="writer"), subject.engine
+    id = remember(subject, run, "poison", writer)
+    recovery = run(engine.recovery.recover(WHO, BAD)).recovery_id
+
+    def bring_back(who: Principal) -> Any:
+        return run(engine.undo(who, [id]) if way == "undo" else engine.undelete(who, "agent", id))
+
+    with pytest.raises(Conflict, match=f"`commonplace recover --undo {recovery}`"):
+        bring_back(writer)
+    assert rows(subject, run)[id].status == "deleted"
+    bring_back(WHO)
+    assert rows(subject, run)[id].status == "live"
+    run(engine.forget(writer, Forget("agent", [id])))
+    bring_back(writer)  # what is forgotten later is an ordinary thing
+    assert rows(subject, run)[id].status == "live"
+    whole(subject, run)
+
+
+def test_a_quarantine_that_was_undone_leaves_no_mark(subject: Subject, run: Any) -> None:
+    id = remember(subject, run, "poison", MALLORY)
+    before = rows(subject, run)[id].provenance
+    recovery = run(subject.engine.recovery.recover(WHO, BAD)).recovery_id
+    run(subject.engine.recovery.undo(WHO, recovery))
+    assert (rows(subject, run)[id].status, rows(subject, run)[id].provenance) == ("live", before)
+
+
+@pytest.mark.parametrize("bad", [BAD, BadSource(source="mail")], ids=["principal", "source"])
+def test_what_was_forgotten_after_the_poisoning_stays_forgotten(subject: Subject, run: Any, bad: BadSource) -> None:
+    id = remember(subject, run, "Alice lives in Bern")
+    poison = {"content": "Alice lives on Mars", "source": "mail"}
+    run(subject.engine.update_with(MALLORY, "agent", id, lambda m: replace(m, **poison)))
+    run(subject.engine.forget(WHO, Forget("agent", [id])))
+    assert actions(run(subject.engine.recovery.recover(WHO, bad))) == {id: "revert"}
+    row = rows(subject, run)[id]
+    assert (row.status, row.content) == ("deleted", "Alice lives in Bern")
+    with pytest.raises(NotFound):
+        run(subject.engine.get(WHO, "agent", id))
+    assert not run(subject.engine.recovery.recover(WHO, bad)).affected
+    whole(subject, run)
+
+
+def test_privacy_that_was_set_after_the_poisoning_stays(subject: Subject, run: Any) -> None:
+    ids = [remember(subject, run, text, privacy={"share_with": ["*"]}) for text in ("one", "two", "three")]
+
+    def change(who: Principal, id: str, **fields: Any) -> None:
+        run(subject.engine.update_with(who, "agent", id, lambda m: replace(m, **fields)))
+
+    for id in ids[:2]:
+        change(MALLORY, id, content="poison")
+    change(WHO, ids[0], privacy={})
+    change(MALLORY, ids[2], privacy={"share_with": ["mallory"]})
+    change(WHO, ids[2], tags=["later"])
+    run(subject.engine.recovery.recover(WHO, BAD))
+    found = rows(subject, run)
+    assert [found[id].privacy for id in ids] == [{}, {"share_with": ["*"]}, {"share_with": ["*"]}]
+    assert [found[id].content for id in ids] == ["one", "two", "three"]

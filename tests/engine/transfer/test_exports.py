@@ -45,6 +45,8 @@ def test_an_agent_that_may_not_be_used(subject: Subject, run: Any) -> None:
         run(histories(subject, eve))
     with pytest.raises(Forbidden):
         run(subject.engine.exports.statements(eve, "agent"))
+    with pytest.raises(Forbidden):
+        run(subject.engine.exports.count(eve, "agent"))
 
 
 def test_an_agent_of_statements_alone_is_found(subject: Subject, run: Any) -> None:

@@ -55,7 +55,7 @@ def configured_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]
 
 
 @dataclass(slots=True)
-class _Compiled:
+class _CompiledRules:
     documents: Any
     rules: tuple[Rule, ...]
     read_at: float
@@ -67,7 +67,7 @@ class Policies:
     ) -> None:
         self._primary = primary
         self.configured = configured_rules(configured)
-        self._compiled: dict[str, _Compiled] = {}
+        self._compiled: dict[str, _CompiledRules] = {}
         self._learn_after = learn_after
 
     async def in_force(self, tenant: str) -> tuple[Rule, ...]:
@@ -82,7 +82,7 @@ class Policies:
         record = await self._primary.record(tenant, POLICY, RULES)
         documents = [] if record is None else record.value["rules"]
         if known is None or known.documents != documents:
-            known = _Compiled(documents, parse_rules(documents, "rules"), now)
+            known = _CompiledRules(documents, parse_rules(documents, "rules"), now)
         known.read_at = now
         self._compiled[tenant] = known
         return known.rules
@@ -145,7 +145,7 @@ class Policies:
         if verdict.action == "redact":
             return rules.redacted_memory(verdict.rule, memory) is not None
         if verdict.action == "review":
-            return await self._is_learned(who, learning.pattern_of(verdict.rule.name, proposal)) is not None
+            return await self._learned_pattern(who, learning.pattern_of(verdict.rule.name, proposal)) is not None
         return False
 
     async def admit_all(
@@ -219,7 +219,7 @@ class Policies:
 
     async def _learned(self, who: Principal, pattern: learning.Pattern) -> bool:
         """Whether reviewers have approved so much of this kind that it needs no more of them; the ledger notes it."""
-        held = await self._is_learned(who, pattern)
+        held = await self._learned_pattern(who, pattern)
         if held is None:
             return False
         said = {"pattern": held.id, "rule": pattern.rule, "operation": pattern.operation, "after": held.approved}
@@ -228,7 +228,7 @@ class Policies:
         )
         return True
 
-    async def _is_learned(self, who: Principal, pattern: learning.Pattern) -> Any:
+    async def _learned_pattern(self, who: Principal, pattern: learning.Pattern) -> learning.LearnedPattern | None:
         if not self._learn_after():
             return None
         found = await learning.learned(self._primary, who.tenant)
@@ -250,12 +250,20 @@ class Policies:
         found = await self._read_rules(who)
         if not found:
             return lambda memory: memory
+        return lambda memory: _seen(rules.first_match(found, _read(who, memory)), memory)
 
-        def show(memory: Memory) -> Memory | None:
-            verdict = rules.first_match(found, rules.of_memory("recall", who, memory, who.dialect))
-            if verdict.rule is None or verdict.action == "allow":
-                return memory
-            return rules.redacted_memory(verdict.rule, memory) if verdict.action == "redact" else None
+    async def version_reader(self, who: Principal, ids: Iterable[str]) -> Callable[[Memory], Memory | None]:
+        """As `reader`, for versions of any time of these memories: what a rule says of a memory as it is now holds for
+        all that it ever was, too."""
+        found = await self._read_rules(who)
+        if not found:
+            return lambda memory: memory
+        there = await self._primary.get(who.tenant, list(dict.fromkeys(ids)))
+        now = {memory.id: rules.first_match(found, _read(who, memory)) for memory in there}
+
+        def show(version: Memory) -> Memory | None:
+            seen = _seen(now[version.id], version) if version.id in now else None  # it may have been erased this moment
+            return None if seen is None else _seen(rules.first_match(found, _read(who, version)), seen)
 
         return show
 
@@ -264,13 +272,21 @@ class Policies:
         show = await self.reader(who)
         return [seen for memory in memories if (seen := show(memory)) is not None]
 
+    async def shown_versions(self, who: Principal, versions: Sequence[Memory]) -> list[Memory]:
+        """As `shown`, of versions of any time."""
+        show = await self.version_reader(who, (version.id for version in versions))
+        return [seen for version in versions if (seen := show(version)) is not None]
+
     async def masked(self, who: Principal, memory: Memory) -> Memory:
         """As `shown`, where something has to stand for it: what is withheld says nothing but that it is there."""
         seen = await self.shown(who, [memory])
         if seen:
             return seen[0]
-        blank = replace(memory, title=None, entity_name=None, tags=[], metadata={}, source=None, speaker=None)
-        return replace(blank, content=rules.marker("withheld"))
+        kept = ("status", "version", "created_at", "updated_at", "expires_at")
+        return Memory(
+            memory.id, memory.tenant, memory.agent_id, memory.type, rules.marker("withheld"),
+            **{name: getattr(memory, name) for name in kept},
+        )  # fmt: skip
 
     async def withholds(self, who: Principal) -> bool:
         """Whether anything may be kept from this caller."""
@@ -291,12 +307,36 @@ class Policies:
 
         return show
 
+    async def masked_triples(self, who: Principal, triples: Iterable[Triple], *named: str) -> list[Triple]:
+        """As `masked`; what the caller has `named` is no news to them."""
+        show, hidden = await self.triple_reader(who), rules.marker("withheld")
+        masked = []
+        for triple in triples:
+            seen = show(triple)
+            if seen is None:
+                terms = (triple.subject, triple.predicate, triple.object)
+                told = (term if term in named else hidden for term in terms)
+                seen = Triple(triple.id, triple.agent_id, next(told), next(told), next(told), triple.valid_from)
+                seen = replace(seen, valid_to=triple.valid_to)
+            masked.append(seen)
+        return masked
+
     async def limit_reading(self, who: Principal) -> bool:
         """Whether there are rules about what is read."""
         return bool(await self._read_rules(who))
 
     async def _read_rules(self, who: Principal) -> tuple[Rule, ...]:
         return tuple(rule for rule in await self.in_force(who.tenant) if "recall" in rule.operation)
+
+
+def _read(who: Principal, memory: Memory) -> Proposal:
+    return rules.of_memory("recall", who, memory, who.dialect)
+
+
+def _seen(verdict: Verdict, memory: Memory) -> Memory | None:
+    if verdict.rule is None or verdict.action == "allow":
+        return memory
+    return rules.redacted_memory(verdict.rule, memory) if verdict.action == "redact" else None
 
 
 def _proposal(

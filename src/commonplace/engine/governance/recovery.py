@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from commonplace.engine.core import Core, StaleRead, require_role
-from commonplace.engine.governance.taint import BadSource, Taint, TaintedStatement, last_good
+from commonplace.engine.governance.taint import BadSource, Taint, TaintedMemory, TaintedStatement, last_good
 from commonplace.engine.graph.graph import end_at
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
+from commonplace.engine.memory.undelete import QUARANTINED
 from commonplace.engine.memory.undo import UndoResult
 from commonplace.stores.base import AuditPart, Entry, Record, Transaction
 from commonplace.stores.graph import Triple
@@ -39,7 +40,7 @@ Action = Literal["quarantine", "revert", "rank", "never_stated", "reopen"]
 
 
 @dataclass(slots=True, frozen=True)
-class Affected:
+class AffectedItem:
     id: str
     agent_id: str
     kind: Literal["memory", "statement"]
@@ -54,7 +55,7 @@ class Affected:
 
 @dataclass(slots=True)
 class RecoveryResult:
-    affected: list[Affected] = field(default_factory=list)
+    affected: list[AffectedItem] = field(default_factory=list)
     erased: int = 0  # what they erased, which nothing brings back
     recovery_id: str | None = None
 
@@ -65,7 +66,7 @@ class _Step:
 
     now: Memory
     target: Memory
-    affected: Affected
+    affected: AffectedItem
 
 
 @dataclass(slots=True)
@@ -147,19 +148,18 @@ class Recovery:
             after = entries[-1].n
         plan = _Plan([], [], [], RecoveryResult(erased=taint.erased))
         for tainted in taint.memories.values():
-            if versions := await history(tainted.id):  # otherwise it was erased since
-                good = last_good(tainted, versions)
-                if (step := _step(versions[-1], good, tainted.entry, tainted.direct)) is not None:
-                    plan.steps.append(step)
+            versions = await history(tainted.id)  # none where it was erased since
+            if versions and (step := _step(tainted, versions)) is not None:
+                plan.steps.append(step)
         plan.statements = await self._statements(who, taint)
         for memory in await self._core.primary.get(who.tenant, sorted(taint.demoted - taint.memories.keys())):
             if memory.demotion != 1.0:
                 plan.demoted.append(memory)
         plan.result.affected = [
             *(step.affected for step in plan.steps),
-            *(Affected(m.id, m.agent_id, "memory", "rank", True, 0) for m in plan.demoted),
+            *(AffectedItem(m.id, m.agent_id, "memory", "rank", True, 0) for m in plan.demoted),
             *(
-                Affected(t.id, t.agent_id, "statement", "reopen" if t.ended else "never_stated", t.direct, t.entry)
+                AffectedItem(t.id, t.agent_id, "statement", "reopen" if t.ended else "never_stated", t.direct, t.entry)
                 for t, _ in plan.statements
             ),
         ]
@@ -224,7 +224,7 @@ class Recovery:
                 moved.append(each["id"])
                 continue
             target = replace(versions[each["from"]], version=now.version, demotion=now.demotion)
-            steps.append(_Step(now, target, Affected(now.id, now.agent_id, "memory", "revert", True, 0)))
+            steps.append(_Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "revert", True, 0)))
         return steps, moved
 
     def _apply_undo(
@@ -261,17 +261,33 @@ def _may(who: Principal, agent_id: str | None) -> bool:
     return who.uses_all_agents if agent_id is None else who.may_use(agent_id)
 
 
-def _step(now: Memory, good: Memory | None, entry: int, direct: bool) -> _Step | None:
+def _step(tainted: TaintedMemory, versions: Sequence[Memory]) -> _Step | None:
     """What becomes of a tainted memory; None where it is so already."""
+    now, good, direct, entry = versions[-1], last_good(tainted, versions), tainted.direct, tainted.entry
     if good is None:
         if now.status == "deleted" and now.merged_into is None:
             return None
         target = replace(now, status="deleted", merged_into=None)
-        return _Step(now, target, Affected(now.id, now.agent_id, "memory", "quarantine", direct, entry))
+        return _Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "quarantine", direct, entry))
     target = replace(good, version=now.version, demotion=now.demotion)
+    # What others have hidden or closed since is not undone with what was bad.
+    if now.status in ("deleted", "archived") and now.merged_into is None and _is_good(tainted, versions, "status"):
+        target = replace(target, status=now.status, merged_into=None)
+    if _is_good(tainted, versions, "privacy"):
+        target = replace(target, privacy=now.privacy)
     if replace(target, **_PER_VERSION) == replace(now, **_PER_VERSION):
         return None
-    return _Step(now, target, Affected(now.id, now.agent_id, "memory", "revert", direct, entry, good.version))
+    return _Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "revert", direct, entry, good.version))
+
+
+def _is_good(tainted: TaintedMemory, versions: Sequence[Memory], name: str) -> bool:
+    """Whether what a field is now was set by another than the bad one."""
+    since = versions[-1]
+    for version in reversed(versions):
+        if getattr(version, name) != getattr(since, name):
+            break
+        since = version
+    return since.version not in tainted.versions
 
 
 def _put_all(
@@ -284,6 +300,8 @@ def _put_all(
         if row is None or row.version != step.now.version:
             raise StaleRead
         memory = entries[row.id].memory
+        if step.affected.action == "quarantine":
+            memory = replace(memory, provenance={**memory.provenance, QUARANTINED: recovery_id})
         free = [name for name in memory.aliases if (at := tx.by_alias(row.agent_id, name)) is None or at.id == row.id]
         put = tx.put(replace(entries[row.id], memory=replace(memory, aliases=free)))
         kept.append({"id": put.id, "from": row.version, "to": put.version})

@@ -43,6 +43,7 @@ class TaintedMemory:
     version: int
     entry: int  # that wrote it
     direct: bool  # theirs, and not only made from it
+    versions: set[int] = field(default_factory=set)  # that they made, or that were made from theirs
 
 
 @dataclass(slots=True)
@@ -90,7 +91,11 @@ class Taint:
         return self.bad.source is None or await self.source_of(id, version) == self.bad.source
 
     def _taint(self, id: str, payload: Document, entry: AuditEntry, direct: bool) -> None:
-        self.memories.setdefault(id, TaintedMemory(id, payload["version"], entry.n, direct))
+        known = id in self.memories
+        tainted = self.memories.setdefault(id, TaintedMemory(id, payload["version"], entry.n, direct))
+        # A source alone does not tell who wrote a version: later ones carry it on, whoever made them.
+        if not (known and direct and self.bad.source is not None and self.bad.principal is None):
+            tainted.versions.add(payload["version"])
 
     def _state(self, entry: AuditEntry, id: str, payload: Document, theirs: bool) -> None:
         """An entry about statements: the one that is stated says since when it holds, one that ends does not."""

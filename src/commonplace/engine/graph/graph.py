@@ -184,12 +184,18 @@ class Graph:
             audit.append(tx, who, RETRACT, agent_id, [end_at(tx, triple, end)])
             return replace(triple, valid_to=end)
 
-        return await self._core.transact(who.tenant, work)
+        ended = await self._core.transact(who.tenant, work)
+        named = () if isinstance(asked, str) else tuple(term.strip() for term in asked)
+        return (await self._core.policies.masked_triples(who, [ended], *named))[0]
 
     async def preview_erase(
         self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False
     ) -> list[Triple]:
-        """What `erase` would remove."""
+        """What `erase` would remove; of what the caller may not read, only that it is there."""
+        found = await self._about(who, agent_id, subject, mentions)
+        return await self._core.policies.masked_triples(who, found, subject.strip())
+
+    async def _about(self, who: Principal, agent_id: str, subject: str, mentions: bool) -> list[Triple]:
         self._core.require(who, agent_id, "writer")
         named = _checked("subject", subject)
         return await self._core.primary.triples_about(who.tenant, agent_id, named, mentions)
@@ -212,7 +218,7 @@ class Graph:
             return ids
 
         # Again until nothing is left: someone may have stated more of it meanwhile.
-        while why is None and (found := await self.preview_erase(who, agent_id, subject, mentions=mentions)):
+        while why is None and (found := await self._about(who, agent_id, subject, mentions)):
             ids = [triple.id for triple in found]
             done, why = await self._core.transact_in_chunks(who.tenant, ids, _CHUNK, work, begun=bool(gone))
             gone += done

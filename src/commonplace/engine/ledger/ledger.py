@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -14,7 +16,8 @@ from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.ledger.tree_heads import TreeHeads
 from commonplace.engine.peers.identity import Identity
 from commonplace.engine.recall.recall_log import RecallLog
-from commonplace.stores.base import AuditEntry, Progress
+from commonplace.stores.base import AuditEntry, AuditPart, Progress
+from commonplace.stores.graph import Triple
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, ValidationError
 from commonplace.wire.record import ALL_AGENTS, Principal
@@ -22,6 +25,8 @@ from commonplace.wire.record import ALL_AGENTS, Principal
 _AT_ONCE = 1000
 Document = dict[str, Any]
 _CURSOR_DIGITS = 18  # which a number of an entry has at most
+#: What a part says to whom a rule hides it from.
+_WITHHELD: Document = {"memory_id": None, "payload": b'{"withheld":true}', "salt": None}
 
 
 class Conditions(TypedDict, total=False):
@@ -53,7 +58,7 @@ class Ledger:
             if len(batch) < step:
                 break
             after = batch[-1].n
-        return found[:limit]
+        return await self._shown(who, found[:limit])
 
     async def _latest(
         self, who: Principal, limit: int, before: int | None, **conditions: Unpack[Conditions]
@@ -68,7 +73,24 @@ class Ledger:
             if len(batch) < step:
                 break
             before = batch[-1].n
-        return found[:limit]
+        return await self._shown(who, found[:limit])
+
+    async def _shown(self, who: Principal, entries: Sequence[AuditEntry]) -> Sequence[AuditEntry]:
+        """With nothing of a statement that a rule hides from the caller, or hides a part of; every hash stays."""
+        if not await self._core.policies.limit_reading(who):
+            return entries
+        show = await self._core.policies.triple_reader(who)
+
+        def hidden(entry: AuditEntry, part: AuditPart) -> bool:
+            said = json.loads(part.payload) if part.payload is not None else {}
+            if "subject" not in said or "object" not in said:
+                return False
+            terms = (said["subject"], said["predicate"], said["object"])
+            more = {name: said[name] for name in ("confidence", "provenance") if name in said}
+            triple = Triple(part.memory_id or "", entry.agent_id, *terms, said.get("valid_from") or 0, **more)
+            return show(triple) != triple
+
+        return [replace(e, parts=[replace(p, **_WITHHELD) if hidden(e, p) else p for p in e.parts]) for e in entries]
 
     async def _admit(self, who: Principal, conditions: Conditions) -> None:
         require_role(who, "reviewer")

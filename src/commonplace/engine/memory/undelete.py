@@ -15,11 +15,14 @@ from commonplace.wire.short_ids import expand_id
 
 #: In the provenance of what someone brought back: when. Nothing that acts by itself may take it away at once again.
 RESTORED = "restored_at"
+#: In the provenance of what a recovery has hidden: which. Whom it was hidden from cannot take that back.
+QUARANTINED = "quarantined_by"
 
 
-def brought_back(memory: Memory, now: int) -> Memory:
+def mark_restored(memory: Memory, now: int) -> Memory:
     """It, with the mark that someone wanted it so."""
-    return replace(memory, provenance={**memory.provenance, RESTORED: now})
+    kept = {name: value for name, value in memory.provenance.items() if name != QUARANTINED}
+    return replace(memory, provenance={**kept, RESTORED: now})
 
 
 def restored_since(memory: Memory, at: int) -> bool:
@@ -46,7 +49,7 @@ async def undelete(
 
     async def attempt() -> Memory:
         hidden = await _hidden(core, who, agent_id, id)
-        back = await admit_again(core, who, brought_back(replace(hidden, status="live"), core.clock()))
+        back = await admit_again(core, who, mark_restored(replace(hidden, status="live"), core.clock()))
         # Hiding it took it out of the indexes, so its terms and vectors are made anew.
         (entry,) = await core.make_entries([replace(back, demotion=1.0) if ranked else back])
 
@@ -70,6 +73,8 @@ async def _hidden(core: Core, who: Principal, agent_id: str, id: str) -> Memory:
         raise Conflict(f"memory {id} has become part of {memory.merged_into}; read that one", id=memory.merged_into)
     if memory.status == "live":
         raise Conflict(f"memory {id} is there; only what was forgotten or archived can be brought back")
+    if (recovery := memory.provenance.get(QUARANTINED)) is not None and who.role != "admin":
+        raise Conflict(f"memory {id} was quarantined; `commonplace recover --undo {recovery}` takes that back", id=id)
     return memory
 
 

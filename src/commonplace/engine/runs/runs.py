@@ -147,7 +147,7 @@ class Runs:
             memory = await get(self._core, who, scope.agent, id, snapshot=snapshot)
         except NotFound:
             return None
-        seen = await self._core.policies.shown(who, [memory])
+        seen = await self._core.policies.shown_versions(who, [memory])
         return seen[0] if seen and memory.id == id and scope.covers(memory) else None
 
     def secrets_of(self, run: Run | None) -> Secrets | None:

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator
 
 from commonplace.engine.core import Core, require_role
 from commonplace.engine.graph.graph import ASSERT
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.originals import as_original
-from commonplace.stores.base import Reach
+from commonplace.stores.base import Primary, Reach
 from commonplace.stores.graph import Triple
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition, Where
@@ -21,7 +22,6 @@ from commonplace.wire.record import Memory, Principal
 
 IMPORT = "import"
 _PAGE = 200
-_LEDGER_PAGE = 1000
 
 
 class Exports:
@@ -36,22 +36,23 @@ class Exports:
         else:
             require_role(who, "reader")
         found = {*await self._core.usable_agents(who), *await self._palaces.names(who)}
-        found |= {name for name in await self._stating_agents(who.tenant) if who.may_use(name)}
+        found |= {name for name in await stating_agents(self._core.primary, who.tenant) if who.may_use(name)}
         if agent is not None and agent not in found:
             named = ", ".join(sorted(found)[:10]) or "none at all"
             raise NotFound(f"there is nothing of agent {agent!r} to export; there are {named}")
         return [agent] if agent is not None else sorted(name for name in found if self._core.redactor.is_name(name))
 
     async def count(self, who: Principal, agent: str, user: str | None = None) -> int:
+        self._core.require(who, agent, "reader")
         return await self._core.primary.count(self._reach(who, agent, user))
 
     async def memories(self, who: Principal, agent: str, user: str | None = None) -> AsyncIterator[list[Memory]]:
         """Each memory as its versions, oldest first; memories in order of (created_at, id)."""
         self._core.require(who, agent, "reader")
-        show = await self._core.policies.reader(who)
         reach, cursor = self._reach(who, agent, user), None
         while True:
             page = await self._core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
+            show = await self._core.policies.version_reader(who, (memory.id for memory in page.memories))
             for memory in page.memories:
                 if show(memory) is None:
                     continue
@@ -81,14 +82,7 @@ class Exports:
         where: Where = () if user is None else (Condition(("user_id",), "eq", user),)
         return Reach(who.tenant, (agent,), where, statuses=READABLE, now=self._core.clock())
 
-    async def _stating_agents(self, tenant: str) -> set[str]:
-        """Agents of whom something is stated: one without any memory is in no list of agents."""
-        found: set[str] = set()
-        for operation in (ASSERT, IMPORT):
-            after = 0
-            while entries := await self._core.primary.audit(
-                tenant, after=after, limit=_LEDGER_PAGE, operation=operation
-            ):
-                found |= {entry.agent_id for entry in entries}
-                after = entries[-1].n
-        return found
+
+async def stating_agents(store: Primary, tenant: str) -> set[str]:
+    """Agents of whom something is stated: one without any memory is in no list of agents."""
+    return await audit.agents_in(store, tenant, (ASSERT, IMPORT))
