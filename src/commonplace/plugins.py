@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from commonplace.__about__ import install_command
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 
 if TYPE_CHECKING:
@@ -73,9 +74,7 @@ def _require(scheme: str, module: str, package: str, extra: str) -> None:
     except (ImportError, ValueError):
         there = False
     if not there:
-        raise OperatorActionRequired(
-            f"{scheme}:// needs the package {package}", hint=f"pip install 'commonplace-memory[{extra}]'"
-        )
+        raise OperatorActionRequired(f"{scheme}:// needs the package {package}", hint=install_command(extra))
 
 
 def _takes_settings(opener: Callable[..., object]) -> bool:

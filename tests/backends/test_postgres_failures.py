@@ -15,7 +15,8 @@ from postgres_server import free_port
 from commonplace.cli import main
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach, Transaction
-from commonplace.stores.postgres.connections import Session
+from commonplace.stores.postgres.address import parse_address
+from commonplace.stores.postgres.connections import Session, fault_of
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.testing import FakeClock
 from commonplace.testing.subject import Subject, open_subject
@@ -226,3 +227,22 @@ def test_a_writer_waits_for_another_servers(subject: tuple[Subject, Any]) -> Non
 
     assert sorted(run(both())) == list(range(1, 101))
     run(other.close())
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("INSERT INTO words VALUES('Alice''s diagnosis')", "duplicate key value"),  # the rest is in DETAIL
+        ("SELECT CAST('Alice''s diagnosis' AS integer)", "InvalidTextRepresentation (22P02)"),  # the message quotes it
+    ],
+)
+def test_what_the_database_quotes_of_a_row_is_not_repeated(statement: str, says: str) -> None:
+    with empty_database() as url, psycopg.connect(url, autocommit=True) as db:
+        db.execute("CREATE TABLE words(word text PRIMARY KEY)")
+        db.execute("INSERT INTO words VALUES('Alice''s diagnosis')")
+        with pytest.raises(psycopg.Error) as refused:
+            db.execute(statement.encode())
+        assert "diagnosis" in str(refused.value)
+        fault = fault_of(refused.value, parse_address(url), "written")
+        assert says in fault.message
+        assert "diagnosis" not in fault.message

@@ -49,6 +49,8 @@ def test_a_store_with_a_password_is_not_copied_into_settings() -> None:
         client_variables({"COMMONPLACE_STORE": store})
     assert client_variables({"COMMONPLACE_STORE": "memory://"}) == (("COMMONPLACE_STORE", "memory://"),)
     assert client_variables({}) == ()
+    several = "sqlite:///a.db memory://"
+    assert client_variables({"COMMONPLACE_STORES": several}) == (("COMMONPLACE_STORES", several),)
     assert McpArguments().for_client({}).data is None
 
 

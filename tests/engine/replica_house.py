@@ -89,11 +89,16 @@ class House:
 
 @asynccontextmanager
 async def house(
-    copies: int = 1, primary: Any = None, clock: FakeClock | None = None, timeout: float = 5.0, stores: Any = None
+    copies: int = 1,
+    primary: Any = None,
+    clock: FakeClock | None = None,
+    timeout: float = 5.0,
+    stores: Any = None,
+    types: frozenset[str] | None = None,
 ) -> AsyncIterator[House]:
     clock = clock or FakeClock()
     held = stores or [Flaky(clock, f"copy{n or ''}") for n in range(copies)]
-    attached = [Attachment(each.name, lambda each=each: each, timeout) for each in held]  # type: ignore[misc]
+    attached = [Attachment(each.name, lambda each=each: each, timeout, types=types) for each in held]  # type: ignore[misc]
     primary = primary or InMemory(clock)
     engine = await Engine.open(primary, HashingEmbedder(), clock=clock, replicas=attached, settings=Settings())
     if engine._core.outbox._loop is not None:

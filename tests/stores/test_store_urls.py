@@ -9,7 +9,7 @@ import pytest
 from commonplace import plugins
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.documents import to_document, to_memory
-from commonplace.stores.urls import parse_store_url
+from commonplace.stores.urls import parse_store_url, shown_url
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.record import Memory
@@ -66,3 +66,16 @@ def test_a_memory_survives_as_a_document() -> None:
     memory = Memory("i", "t", "a", "episodic", "words", tags=["x"], metadata={"d": {"e": [1]}}, created_at=5)
     assert to_memory(to_document(memory), "x") == memory
     assert to_memory(to_document(memory, defaults=True), "x") == memory
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://alice:secret@db.example/memories", "postgresql://…@db.example/memories"),
+        ("postgresql://alice:p@ss@db.example/memories", "postgresql://…@db.example/memories"),
+        ("mem0://x?api_key=abc&token=def", "mem0://x?api_key=…&token=…"),
+        ("sqlite:///data/commonplace.db", "sqlite:///data/commonplace.db"),
+    ],
+)
+def test_no_password_is_shown(url: str, shown: str) -> None:
+    assert shown_url(url) == shown

@@ -109,6 +109,10 @@ def as_before_tokens(path: Path) -> None:
             floats = to_floats(np.frombuffer(data[:-1], "<i2"))
             db.execute(f"UPDATE {table} SET data = ? WHERE vid = ?", (floats.tobytes(), vid))
         db.execute(f"ALTER TABLE {table} DROP COLUMN tokens")
+    # What later migrations make, or they would find it there already.
+    for (trigger,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        db.execute(f"DROP TRIGGER {trigger}")
+    db.execute("DROP INDEX records_by_status")
     db.execute("PRAGMA user_version = 6").fetchall()
     db.close()
 

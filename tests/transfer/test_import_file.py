@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +274,28 @@ def test_erasing_afterwards_leaves_nothing(filled: Subject, run: Any, elsewhere:
     wait(other.engine.forget(WHO, Forget("agent", ["allergy-1"], hard_delete=True)))
     assert b"peanuts" not in wait(exported(other))
     assert wait(other.engine.ledger.verify(WHO)).problem is None
+
+
+def test_statements_that_were_erased_here_do_not_come_back(filled: Subject, run: Any, save: Save) -> None:
+    canonical = run(filled.list(filter={"entity_name": "Alice"}))[0].id
+    path = save(run(exported(filled)))
+    run(filled.forget(canonical, hard_delete=True))
+    run(filled.engine.graph.erase(WHO, "mute", "Oslo"))
+    assert len(run(filled.store.triples("local", "agent"))) == 1
+    for dry_run in (True, False):
+        report = run(import_export(filled.engine, WHO, path, dry_run=dry_run))
+        assert report.written["statement"] == 0
+        assert reasons(report)["it was erased here"] == 3  # one memory, and the two statements
+    assert run(filled.store.triples("local", "mute")) == []
+    assert run(import_export(filled.engine, WHO, path, restore_erased=True)).written["statement"] == 2
+
+
+def test_a_statement_of_an_erased_memory_does_not_come_back(filled: Subject, run: Any, save: Save) -> None:
+    """Though it was made from it elsewhere, and was never here."""
+    canonical = run(filled.list(filter={"entity_name": "Alice"}))[0].id
+    held = run(filled.store.triples("local", "agent"))
+    (told,) = [triple for triple in held if triple.memory_id == canonical]
+    run(filled.forget(canonical, hard_delete=True))
+    erased = run(filled.engine.imports.erased_ids(WHO))
+    done = run(filled.engine.imports.statement(WHO, replace(told, id=str(uuid.uuid4())), erased=erased))
+    assert (done.result, done.reason) == ("left_out", "it was erased here")

@@ -211,3 +211,25 @@ def test_what_came_in_is_found_by_its_fields(subject: Subject, run: Any, tmp_pat
     where = parse({"session_id": "conv-1", "speaker": "assistant"})
     found = run(subject.engine.list(WHO, ("agent",), where, limit=10)).memories
     assert [memory.content for memory in found] == ["Anything with peanuts."]
+
+
+def test_two_tenants_import_the_same_statements(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = server_memory(tmp_path)
+    for who in (WHO, Principal("bob", tenant="other")):
+        first = run(import_source(subject.engine, who, path, "server_memory", HOME))
+        assert first.written["statement"] > 0
+        again = run(import_source(subject.engine, who, path, "server_memory", HOME))
+        assert (again.known["statement"], again.written["statement"]) == (first.written["statement"], 0)
+        assert run(subject.engine.ledger.verify(who)).problem is None
+
+
+def test_a_statement_that_was_erased_here_is_not_imported_again(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = server_memory(tmp_path)
+    run(import_source(subject.engine, WHO, path, "server_memory", HOME))
+    erased = run(subject.store.triples("local", "agent"))
+    for triple in erased:
+        run(subject.engine.graph.erase(WHO, "agent", triple.subject))
+    again = run(import_source(subject.engine, WHO, path, "server_memory", HOME))
+    assert again.left_out.counts["it was erased here"] == len(erased) > 0
+    back = {triple.id for triple in run(subject.store.triples("local", "agent"))}
+    assert back.isdisjoint(triple.id for triple in erased)

@@ -9,20 +9,8 @@ from typing import Any
 import pytest
 
 from commonplace.testing.subject import FakeClock
-from commonplace.transfer.migrate import StoreMove, shown_url, store_url
+from commonplace.transfer.migrate import StoreMove, store_url
 from commonplace.wire.errors import Fault, NotFound, ValidationError
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("postgresql://alice:secret@db.example/memories", "postgresql://alice@db.example/memories"),
-        ("postgresql://alice:p@ss@db.example/memories", "postgresql://alice@db.example/memories"),
-        ("sqlite:///data/commonplace.db", "sqlite:///data/commonplace.db"),
-    ],
-)
-def test_no_password_is_shown(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
 
 
 def test_a_folder_is_the_store_in_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`commonplace export`. Short, as one command is one file."""
+"""`commonplace export`: memories with their history, as one file that `import` takes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def export(
     target = None if file is None or str(file) == "-" else file.expanduser()
     if target is not None and target.exists() and not force:
         raise Conflict(f"{target} is there already; name another file, or replace it with --force")
-    # What one agent is told to use by a variable is no choice of what to carry away.
+    # Not `run.memory.agent_id`: COMMONPLACE_AGENT says who writes, and must not narrow an export unnoticed.
     counts = run(_write(run, target, run.agent, user))
     what = ", ".join(plural(counts[kind], word) for kind, word in _WORDS.items() if counts[kind])
     shown = f"exported {what or 'nothing'}"

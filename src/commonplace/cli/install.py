@@ -102,8 +102,8 @@ def _install_hooks(
     if client != "claude-code":
         raise ValidationError("--hooks are of claude-code; other clients have none that are known here", field="hooks")
     program = "commonplace" if scope == "project" else clients.executable()
-    data = str(run.data.absolute()) if run.data else None
-    command = hooks.command(program, run.agent, data)
+    own = McpArguments(agent=run.agent, data=str(run.data.absolute()) if run.data else None).for_client()
+    command = hooks.command(program, own.agent, own.data, () if remove else client_variables())
     if only_print:
         text = hooks.with_hooks("", command, Path())
         return Answer({"client": client, "snippet": text}, lambda: print(text, end=""))

@@ -38,7 +38,8 @@ def migrate(
 
 
 async def _migrate(run: Session, source: str, target: str, dry_run: bool, yes: bool) -> Answer:
-    from commonplace.transfer.migrate import StoreMove, shown_url
+    from commonplace.stores.urls import shown_url
+    from commonplace.transfer.migrate import StoreMove
 
     move = StoreMove(source, target)
     try:

@@ -1,4 +1,4 @@
-"""`commonplace recover`."""
+"""`commonplace recover`: what a bad source wrote, and what was made from it, put back."""
 
 from __future__ import annotations
 

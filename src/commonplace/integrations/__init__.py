@@ -1,1 +1,1 @@
-"""A memory in the shape that a framework expects: one file each, which imports that framework and nothing else does."""
+"""A memory in the shape that a framework expects: one file each, and the only one that imports that framework."""

@@ -87,7 +87,8 @@ async def open_context(
         role = " --role admin" if shared_token else ""  # the server beside an MCP process has nothing for an admin
         raise ValidationError(
             f"refusing to listen on {host}, which other machines can reach, without tokens: make one with "
-            f"`commonplace token create{role}`, or listen on 127.0.0.1",
+            f"`commonplace token create{role}` (with COMMONPLACE_STORE set where you give --store here), or listen on "
+            "127.0.0.1",
             field=field,
         )
     host_check = HostCheck(loopback, config.allowed_hosts)

@@ -121,12 +121,12 @@ class PageEndpoint:
         return await self._send(visit, call, await route.handler(call))
 
     async def _send(self, visit: Visit, call: PageRequest, answer: Answer) -> Reply | Download:
-        from commonplace.ui.page import Redirect, Rendered
+        from commonplace.ui.page import Redirect, TemplatePage
         from commonplace.ui.routes import tabs
 
         if isinstance(answer, Redirect):
             return visit.redirect(answer.to)
-        if isinstance(answer, Rendered):
+        if isinstance(answer, TemplatePage):
             waiting, more = ([], None) if visit.fragment else await call.engine.reviews.page(call.who, limit=99)
             values = {
                 **visit.values, "call": call, "tabs": tabs(call), "now": self._context.engine.clock(),

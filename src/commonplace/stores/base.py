@@ -253,6 +253,13 @@ class AgentScoped(Protocol):
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int: ...
 
 
+@runtime_checkable
+class AgentListing(Protocol):
+    """A store that can say whose memories it has."""
+
+    async def agent_names(self, tenant: str) -> list[str]: ...
+
+
 class Transaction(GraphWork, Protocol):
     """What a unit of work may do; all of it becomes durable together or not at all."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from commonplace.stores.base import Candidate, Entry, Page, Primary, Reach, Search
+from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
 _MADE_BY = "copied vectors"  # which embedder made them is the other primary's business
@@ -19,6 +20,7 @@ class PrimaryCopy:
         self.capabilities = frozenset(primary.capabilities) - {"governance", "recall_tracking", "graph"}
 
     async def put(self, entries: Sequence[Entry]) -> None:
+        await self._check_unowned({entry.memory.tenant for entry in entries})
         dimension = next((e.vectors.shape[1] for e in entries if e.vectors is not None), None)
         info = await self._primary.embedder()
         if info is None and dimension is not None:
@@ -30,6 +32,13 @@ class PrimaryCopy:
             copy = Entry(memory, entry.vectors if fits else None, entry.terms, info.generation if info else 0)
             await self._primary.transact(memory.tenant, lambda tx, copy=copy: tx.put(copy))  # type: ignore[misc]
 
+    async def _check_unowned(self, tenants: Iterable[str]) -> None:
+        """Copies come without a ledger. A store that has one is somebody's own, perhaps the very one that is copied:
+        what was only forgotten there would be erased."""
+        for tenant in tenants:
+            if (await self._primary.audit_head(tenant))[0]:
+                raise Unavailable("this store has memories and a ledger of its own: name an empty one for copies")
+
     async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         return await self._primary.get(tenant, ids)
 
@@ -40,12 +49,16 @@ class PrimaryCopy:
         return await self._primary.search(replace(plain, second=None, second_generation=None))
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        await self._check_unowned({tenant})
         return await self._primary.delete(tenant, ids)
 
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
         return await self._primary.scan(reach, limit=limit, cursor=cursor, newest_first=newest_first)
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        return await self._primary.agent_names(tenant)
 
     async def health(self) -> dict[str, Any]:
         return await self._primary.health()

@@ -86,7 +86,7 @@ class GraphWork(Protocol):
         """Those that name this memory as where they come from."""
 
     def put_triple(self, triple: Triple) -> None:
-        """Keep it, in place of the one with its id."""
+        """Keep it, in place of the one of its agent with its id; Conflict where another tenant or agent has that."""
 
     def erase_triple(self, id: str) -> None:
         """Remove it and its audit payloads."""

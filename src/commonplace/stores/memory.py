@@ -46,6 +46,7 @@ class _Tenant:
     statements: dict[str, Triple] = field(default_factory=dict)  # in the order they were made
     records: dict[tuple[str, str], Record] = field(default_factory=dict)
     audit: tuple[AuditEntry, ...] = ()
+    elsewhere: tuple[dict[str, Triple], ...] = ()  # the statements of other tenants, while work is done
 
     def copy(self, now: int) -> _Tenant:
         return replace(
@@ -129,6 +130,9 @@ class _Tenant:
         return [t for t in self.statements.values() if t.memory_id == memory_id]
 
     def put_triple(self, triple: Triple) -> None:
+        held = self.statements.get(triple.id)
+        if (held and held.agent_id != triple.agent_id) or any(triple.id in theirs for theirs in self.elsewhere):
+            raise Conflict(f"a statement with id {triple.id} exists already")
         self.statements[triple.id] = triple
 
     def erase_triple(self, id: str) -> None:
@@ -178,7 +182,9 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
     async def transact(self, tenant: str, work: Callable[[Any], T]) -> T:
         with self._lock:
             draft = self._of(tenant).copy(commit_time(self._clock(), self._of(tenant).now))
+            draft.elsewhere = tuple(of.statements for name, of in self._tenants.items() if name != tenant)
             result = work(draft)
+            draft.elsewhere = ()
             self._tenants[tenant] = draft
             return result
 

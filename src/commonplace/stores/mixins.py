@@ -19,9 +19,9 @@ from commonplace.stores.base import (
     Store,
     Transaction,
 )
+from commonplace.stores.cursors import decode_cursor, encode_cursor
 from commonplace.stores.graph import Instant, Triple
 from commonplace.stores.traversal import InMemoryGraph, linked_memories, shortest_path
-from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
@@ -160,14 +160,11 @@ def _runs_around(spoken: Sequence[str], positions: Sequence[int], each: int) -> 
 def page_of(memories: Iterable[Memory], limit: int, cursor: str | None, newest_first: bool) -> Page:
     """One page of all that is in reach, for a store that has them at hand."""
     found = sorted(memories, key=lambda m: (m.created_at, m.id), reverse=newest_first)
-    if cursor is not None:  # a position and not a row: paging goes on when that row is gone
-        at, _, id = cursor.partition(".")
-        if not at.isdecimal():
-            raise ValidationError(f"invalid cursor {cursor!r}; pass back next_cursor as it came", field="cursor")
-        position = (int(at), id)
-        found = [m for m in found if m.id != id and ((m.created_at, m.id) < position) is newest_first]
+    if cursor is not None:
+        last = decode_cursor(cursor)
+        found = [m for m in found if m.id != last[1] and ((m.created_at, m.id) < last) is newest_first]
     page = found[:limit]
-    return Page(page, f"{page[-1].created_at}.{page[-1].id}" if len(found) > limit else None)
+    return Page(page, encode_cursor(page[-1]) if page and len(found) > limit else None)
 
 
 async def scan_all(store: Store, reach: Reach) -> list[Memory]:

@@ -19,6 +19,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
+from commonplace.__about__ import install_command
 from commonplace.stores.base import Candidate, Progress, Search, StoreSettings, Vectors
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery
@@ -249,7 +250,7 @@ def require_extension() -> None:
         import sqlite_vec  # noqa: F401
     except ImportError:
         raise OperatorActionRequired(
-            "sqlite-vec:// needs the package sqlite-vec", hint="pip install 'commonplace-memory[sqlite-vec]'"
+            "sqlite-vec:// needs the package sqlite-vec", hint=install_command("sqlite-vec")
         ) from None
 
 

@@ -13,7 +13,6 @@ from commonplace.wire.record import MEMORY_TYPES
 _OPTIONS = ("name", "timeout", "weight", "types")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _SECRET = re.compile(r"(?i)(key|token|password|secret)=[^&]*")
-_USER = re.compile(r"//[^/@?#]*@")
 
 
 @dataclass(slots=True, frozen=True)
@@ -26,8 +25,15 @@ class StoreUrl:
 
     @property
     def shown(self) -> str:
-        """Without what is nobody's business."""
-        return _SECRET.sub(r"\1=…", _USER.sub("//…@", self.url))
+        return shown_url(self.url)
+
+
+def shown_url(url: str) -> str:
+    """Without what is nobody's business: who logs in with what, and what is secret among its options."""
+    address, mark, query = url.partition("?")
+    scheme, slashes, place = address.partition("://")
+    _, at, host = place.rpartition("@")
+    return f"{scheme}{slashes}{'…@' if at else ''}{host}" + mark + _SECRET.sub(r"\1=…", query)
 
 
 def parse_store_url(url: str) -> StoreUrl:

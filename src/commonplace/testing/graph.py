@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +160,10 @@ class GraphScenarios(Contract):
         for who, agent in ((other, "agent"), (WHO, "neighbour")):
             with pytest.raises(NotFound):
                 await s.engine.graph.retract(who, agent, mine.id)
-        assert await held(s, "Alice") == ["Bob"]
+            same_id = replace(mine, agent_id=agent, valid_to=mine.valid_from)
+            with pytest.raises(Conflict, match=f"a statement with id {mine.id} exists already"):
+                await s.store.transact(who.tenant, methodcaller("put_triple", same_id))
+        assert await s.engine.graph.history(WHO, "agent", "Alice") == [mine]
 
     @scenario("graph")
     async def test_what_is_retracted_stays_in_history(self, s: Subject) -> None:

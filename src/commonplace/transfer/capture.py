@@ -34,7 +34,6 @@ class CaptureReport:
     proposed: list[dict[str, Any]] = field(default_factory=list)  # what is new
     staged: int = 0
     written: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
     left_out: Reasons = field(default_factory=Reasons)
     redacted: Counter[str] = field(default_factory=Counter)
 
@@ -63,7 +62,6 @@ async def capture(
         else:
             fresh.append((proposal, draft))
     report.proposed = [{"kind": p.kind, "content": p.text, "confidence": p.confidence} for p, _ in fresh]
-    report.kinds.update(p.kind for p, _ in fresh)
     if dry_run or not fresh:
         return report
     items = [_item(proposal, draft, target) for proposal, draft in fresh]

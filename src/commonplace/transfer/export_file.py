@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
-from commonplace.engine import Engine
+from commonplace.engine import Engine, Progress
 from commonplace.transfer import records
 from commonplace.wire.record import Principal
 
 Document = dict[str, Any]
-Progress = Callable[[int, int], None]
 
 _compact = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 _ascii = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from commonplace.engine import Engine, Outcome, Palace, Triple
+from commonplace.engine import Engine, Outcome, Palace, Progress, Triple
 from commonplace.transfer import records
 from commonplace.transfer.report import Broken, ImportRefused, ImportReport
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.strict_json import InvalidJson, decode
 
-Progress = Callable[[int, int], None]
 Parsed = list[Memory] | Triple | Palace
 
 _BATCH = 64  # memories of one unit of work
@@ -117,7 +116,7 @@ async def import_export(
             await flush()
             chars = 0
         if isinstance(parsed, Triple):
-            done = await engine.imports.statement(who, parsed, dry_run=dry_run)
+            done = await engine.imports.statement(who, parsed, erased=erased, dry_run=dry_run)
             _note(report, "statement", done, f"line {number}: {parsed.subject} {parsed.predicate}")
         elif isinstance(parsed, Palace):
             done = await engine.imports.palace(who, parsed, dry_run=dry_run)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commonplace.engine import IMPORTED, BatchItem, Draft, Engine, Triple, draft_document
+from commonplace.engine import IMPORTED, BatchItem, Draft, Engine, Progress, Triple, draft_document
 from commonplace.transfer.importers import importer, names
 from commonplace.transfer.importers.source import Item, LeftOut, Source, SourceMemory, SourceStatement, label
 from commonplace.transfer.report import Broken, BrokenFile, ImportRefused, ImportReport
 from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
-
-Progress = Callable[[int, int], None]
 
 DIALECT = "import"
 _BATCH = 128  # memories embedded and written together
@@ -49,28 +47,28 @@ async def import_source(
     dry_run: bool = False, progress: Progress | None = None,
 ) -> ImportReport:  # fmt: skip
     """Read all of it first; then take in all, or with `skip_broken` what of it is right."""
-    reading = _Reading(format, path, ImportReport(format.replace("_", "-"), dry_run))
-    for _ in reading.items():
+    reader = _SourceReader(format, path, ImportReport(format.replace("_", "-"), dry_run))
+    for _ in reader.items():
         pass
-    if reading.report.broken_count and not skip_broken:
-        raise ImportRefused(path.name, reading.report)
-    reading = _Reading(format, path, ImportReport(format.replace("_", "-"), dry_run))
-    writer = _Writer(engine, who, format, target, reading.report, dry_run)
-    for item in reading.items():
+    if reader.report.broken_count and not skip_broken:
+        raise ImportRefused(path.name, reader.report)
+    reader = _SourceReader(format, path, ImportReport(format.replace("_", "-"), dry_run))
+    writer = _Writer(engine, who, format, target, reader.report, dry_run)
+    for item in reader.items():
         match item:
             case SourceMemory():
                 await writer.add(item)
             case SourceStatement():
                 await writer.state(item)
             case LeftOut():
-                reading.report.left_out.add(item.reason, item.what)
+                reader.report.left_out.add(item.reason, item.what)
         if progress is not None:
-            progress(reading.source.position, reading.source.size)
+            progress(reader.source.position, reader.source.size)
     await writer.flush()
-    return reading.report
+    return reader.report
 
 
-class _Reading:
+class _SourceReader:
     """The items of a file; what is broken is noted, and the end of what can be read is the end."""
 
     def __init__(self, format: str, path: Path, report: ImportReport) -> None:
@@ -100,6 +98,7 @@ class _Writer:
         self._batch: list[tuple[SourceMemory, Draft]] = []
         self._chars = 0
         self._seen: set[bytes] = set()
+        self._erased: set[str] | None = None  # read with the first statement
 
     async def add(self, item: SourceMemory) -> None:
         draft = self._draft(item)
@@ -182,12 +181,16 @@ class _Writer:
         agent = self._agent(item.agent)
         said = (agent, item.subject, item.predicate, item.object)
         # Without a time it has held since it is known here, and a second import finds it by its id.
-        id = uuid.uuid5(_STATEMENTS, "\0".join((self._format, *said, str(item.valid_from))))
+        id = uuid.uuid5(_STATEMENTS, "\0".join((self._who.tenant, self._format, *said, str(item.valid_from))))
         start = self._engine.clock() if item.valid_from is None else item.valid_from
         triple = Triple(
             str(id), *said, start, item.valid_to, item.confidence, item.provenance, asserted_by=self._who.name
         )
-        done = await self._engine.imports.statement(self._who, triple, dry_run=self._dry_run, same_id_is_known=True)
+        if self._erased is None:
+            self._erased = await self._engine.imports.erased_ids(self._who)
+        done = await self._engine.imports.statement(
+            self._who, triple, erased=self._erased, dry_run=self._dry_run, same_id_is_known=True
+        )
         if done.result == "left_out":
             self._report.left_out.add(done.reason, label(f"{item.subject} {item.predicate} {item.object}"))
         else:

@@ -12,6 +12,7 @@ from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Migration, plan_tenants
 from commonplace.stores.base import Primary, Progress, SecondVectors, StoreSettings
+from commonplace.stores.urls import shown_url
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
@@ -22,13 +23,6 @@ _FILES = ("sqlite://", "sqlite-vec://")
 def store_url(given: str) -> str:
     """A store's URL; a folder stands for the embedded store in it."""
     return given if "://" in given else f"sqlite://{(Path(given).expanduser() / DATABASE).absolute()}"
-
-
-def shown_url(url: str) -> str:
-    """Without the password that may be in it."""
-    scheme, _, rest = url.partition("://")
-    account, at, place = rest.rpartition("@")
-    return f"{scheme}://{account.partition(':')[0]}{at}{place}"
 
 
 def _exists(url: str) -> bool:

@@ -42,10 +42,9 @@ _DEFAULTS = {
     for field in fields(kind)
 }
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("type", "content", "kind", "status", "subject", "predicate", "object", "asserted_by"), (str,)),
     **dict.fromkeys(
-        ("user_id", "project", "title", "entity_name", "source", "session_id", "speaker", "merged_into", "memory_id"),
-        (str,),
+        ("type", "content", "kind", "status", "subject", "predicate", "object", "asserted_by", "user_id", "project",
+         "title", "entity_name", "source", "session_id", "speaker", "merged_into", "memory_id"), (str,),
     ),
     **dict.fromkeys(("tags", "supersedes", "aliases"), (list,)),
     **dict.fromkeys(("metadata", "privacy"), (dict,)),

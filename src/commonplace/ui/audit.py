@@ -10,12 +10,12 @@ from typing import Any
 
 from commonplace.engine import AuditEntry
 from commonplace.ui.memories import day_start
-from commonplace.ui.page import Answer, Download, PageRequest, PageRoute, Redirect, Rendered
+from commonplace.ui.page import Answer, Download, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.wire.errors import Fault
+from commonplace.wire.times import DAY_MS
 
 PAGE = 100
 _EXPORTED = 1000  # entries that are read at once
-_DAY_MS = 86_400_000
 
 
 async def show_audit(call: PageRequest) -> Answer:
@@ -31,7 +31,7 @@ async def show_audit(call: PageRequest) -> Answer:
         "export": call.link("audit/export", **kept), "verification": _verifications(call).get(call.who.tenant),
         "may_verify": call.who.uses_all_agents,
     }  # fmt: skip
-    return Rendered("audit_rows.html" if call.fragment else "audit.html", values)
+    return TemplatePage("audit_rows.html" if call.fragment else "audit.html", values)
 
 
 def _which(query: Mapping[str, str]) -> Any:
@@ -40,7 +40,7 @@ def _which(query: Mapping[str, str]) -> Any:
         "agent_id": query.get("agent", "").strip() or None,
         "operation": query.get("operation", "").strip() or None,
         "since": day_start("since", query.get("since", "")),
-        "until": None if until is None else until + _DAY_MS - 1,
+        "until": None if until is None else until + DAY_MS - 1,
     }
 
 
@@ -75,7 +75,7 @@ def _line(entry: AuditEntry) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-# verifying, which takes a while
+# verifying, in a task of its own: a long ledger takes longer than a request may
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from commonplace.ui.graph_drawing import draw
-from commonplace.ui.page import Answer, PageRequest, PageRoute, Rendered
+from commonplace.ui.page import Answer, PageRequest, PageRoute, TemplatePage
 
 _AROUND = 24  # statements about the thing in the middle
 _FURTHER = 5  # and about each of its neighbours
@@ -23,11 +23,11 @@ async def show_graph(call: PageRequest) -> Answer:
         "counts": None, "empty_store": not names,
     }  # fmt: skip
     if not agent:
-        return Rendered("graph.html", values)
+        return TemplatePage("graph.html", values)
     values["counts"] = await graph.counts(who, agent)
     if not about:
         values["subjects"] = await graph.subjects(who, agent, _SUBJECTS)
-        return Rendered("graph.html", values)
+        return TemplatePage("graph.html", values)
     statements = list(await graph.around(who, agent, about, limit=_AROUND))
     known = {triple.id for triple in statements}
     others = dict.fromkeys(name for t in statements for name in (t.subject, t.object) if name != about)
@@ -38,7 +38,7 @@ async def show_graph(call: PageRequest) -> Answer:
                 known.add(triple.id)
                 further.append(triple)
     values |= {"statements": statements, "drawing": draw(about, [*statements, *further]) if statements else None}
-    return Rendered("graph.html", values)
+    return TemplatePage("graph.html", values)
 
 
 ROUTES = (PageRoute("GET", "graph", show_graph, "page_graph"),)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.__about__ import __version__
-from commonplace.ui.page import Answer, LatencyPoint, PageRequest, PageRoute, Rendered
+from commonplace.ui.page import Answer, LatencyPoint, PageRequest, PageRoute, TemplatePage
 
 _WIDTH, _HEIGHT, _MINUTES = 120, 24, 60
 
@@ -31,7 +31,7 @@ async def show_health(call: PageRequest) -> Answer:
         "queues": engine.queues(), "lines": lines, "jobs": await engine.lifecycle.status(call.who),
         "operator": call.who.is_operator,
     }  # fmt: skip
-    return Rendered("health.html", values)
+    return TemplatePage("health.html", values)
 
 
 def sparkline(points: Sequence[LatencyPoint], now: int) -> str:

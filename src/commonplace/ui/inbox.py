@@ -7,7 +7,7 @@ from typing import Any
 
 from commonplace.engine import Decision
 from commonplace.ui import edit_form, review_view
-from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect, Rendered
+from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.wire.errors import Fault, ValidationError
 
 PAGE = 50
@@ -18,7 +18,7 @@ _SAID = {"approved": "Approved.", "rejected": "Rejected.", "edited": "Edited; it
 
 
 async def show_inbox(call: PageRequest) -> Answer:
-    return Rendered("inbox.html", await _listing(call))
+    return TemplatePage("inbox.html", await _listing(call))
 
 
 async def _listing(call: PageRequest) -> dict[str, Any]:
@@ -64,7 +64,9 @@ async def decide_many(call: PageRequest) -> Answer:
     ]
     done = len(results) - len(refused)
     said = f"{'Approved' if decision.approved else 'Rejected'} {done} of {len(results)}."
-    return Rendered("inbox.html", {**await _listing(call), "said": said, "outcomes": refused}, 409 if refused else 200)
+    return TemplatePage(
+        "inbox.html", {**await _listing(call), "said": said, "outcomes": refused}, 409 if refused else 200
+    )
 
 
 async def show_review(call: PageRequest) -> Answer:
@@ -86,7 +88,7 @@ async def _review(
         "editing": typed is not None or call.query.get("edit") == "1",
         "may_apply": review["operation"] == "remember", "next": await _next(call, review["id"]) if pending else None,
     }  # fmt: skip
-    return Rendered("review.html", values, _STATUS.get(problem.code, 400) if problem is not None else 200)
+    return TemplatePage("review.html", values, _STATUS.get(problem.code, 400) if problem is not None else 200)
 
 
 _STATUS = {"conflict": 409, "forbidden": 403, "not_found": 404, "unavailable": 503}

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from commonplace.engine import Engine, Forget, Hit, Query, shown_score, tagged
-from commonplace.ui.page import Answer, Download, PageRequest, PageRoute, Redirect, Rendered
+from commonplace.ui.page import Answer, Download, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.ui.review_view import fields_of, text_of
 from commonplace.ui.text_diff import side_by_side
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MEMORY_TYPES, Memory, Principal
+from commonplace.wire.times import DAY_MS
 
 PAGE = 50
 FOUND = 20  # hits of a search
@@ -51,7 +52,7 @@ async def show_memories(call: PageRequest) -> Answer:
         values |= {"days": _by_day(page.memories), "following": following}
         if cursor is None and not call.fragment:
             values["months"] = await _timeline(call.engine, call.who, agents, call, kept)
-    return Rendered("memory_list.html" if call.fragment else "memories.html", values)
+    return TemplatePage("memory_list.html" if call.fragment else "memories.html", values)
 
 
 def _where(query: Mapping[str, str]) -> Where:
@@ -63,7 +64,7 @@ def _where(query: Mapping[str, str]) -> Where:
     if since := day_start("since", query.get("since", "")):
         found.append(Condition(("created_at",), "gte", since))
     if until := day_start("until", query.get("until", "")):
-        found.append(Condition(("created_at",), "lt", until + 86_400_000))
+        found.append(Condition(("created_at",), "lt", until + DAY_MS))
     return tuple(found)
 
 
@@ -129,14 +130,14 @@ async def show_memory(call: PageRequest) -> Answer:
             await call.engine.procedures.show(call.who, memory.id, memory.agent_id)
             drawn = True
         except Fault:
-            drawn = False  # a how-to in words
+            pass  # a how-to in words, which has no states to draw
     values = {
         "memory": memory, "fields": _fields(memory), "provenance": _provenance(memory),
         "versions": _changes(versions), "neighbours": await _neighbours(call, memory), "drawn": drawn,
         "statements": await _statements(call, memory), "may_write": call.may("writer"),
         "said": {"restored": "It is back."}.get(call.query.get("said", "")),
     }  # fmt: skip
-    return Rendered("memory.html", values)
+    return TemplatePage("memory.html", values)
 
 
 def _fields(memory: Memory) -> dict[str, str]:

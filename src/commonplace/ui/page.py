@@ -56,7 +56,7 @@ class PageRequest:
         return f"{self.base}/{path}" + (f"?{urlencode(given)}" if given else "")
 
 
-class Rendered(NamedTuple):
+class TemplatePage(NamedTuple):
     template: str
     values: Mapping[str, Any]
     status: int = 200
@@ -76,7 +76,7 @@ class Download(NamedTuple):
     chunks: AsyncIterator[bytes]
 
 
-Answer = Rendered | Redirect | Download
+Answer = TemplatePage | Redirect | Download
 Handler = Callable[[PageRequest], Awaitable[Answer]]
 
 

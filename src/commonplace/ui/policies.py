@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect, Rendered
+from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 
 ACTIONS = ("review", "reject", "redact", "allow")
@@ -38,7 +38,7 @@ async def _page(call: PageRequest, *, problem: Fault | None = None, typed: str |
         "after": call.engine.settings.governance.auto_allow_after,
     }  # fmt: skip
     status = 200 if problem is None else {"forbidden": 403, "not_found": 404}.get(problem.code, 400)
-    return Rendered("policies.html", {**shown, **values}, status)
+    return TemplatePage("policies.html", {**shown, **values}, status)
 
 
 async def try_rule(call: PageRequest) -> Answer:

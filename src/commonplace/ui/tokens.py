@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect, Rendered
+from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import LOCAL_TENANT
+from commonplace.wire.times import DAY_MS
 
 ROLES = ("reader", "writer", "reviewer", "admin")
-_DAY_MS = 86_400_000
 
 
 async def show_tokens(call: PageRequest) -> Answer:
@@ -25,7 +25,7 @@ async def _page(call: PageRequest, *, problem: Fault | None = None, **values: An
         "secret": None, "problem": None if problem is None else problem.summary,
     }  # fmt: skip
     status = 200 if problem is None else {"forbidden": 403, "not_found": 404, "conflict": 409}.get(problem.code, 400)
-    return Rendered("tokens.html", {**shown, **values}, status)
+    return TemplatePage("tokens.html", {**shown, **values}, status)
 
 
 async def create(call: PageRequest) -> Answer:
@@ -38,7 +38,7 @@ async def create(call: PageRequest) -> Answer:
             tenant=call.value("tenant") or LOCAL_TENANT,
             role=call.value("role"),
             agents=agents,
-            expires_at=None if days is None else call.engine.clock() + days * _DAY_MS,
+            expires_at=None if days is None else call.engine.clock() + days * DAY_MS,
             name=call.value("name") or None,
         )
     except Fault as fault:

@@ -14,6 +14,7 @@ from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Fault, Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
+from commonplace.wire.short_ids import shorten_id
 from commonplace.wire.times import DAY_MS
 
 TEXT = "Alice plays the violin"
@@ -266,3 +267,14 @@ def test_a_standing_policy_leaves_alone_what_was_brought_back(subject: Subject, 
 def test_faults_are_ours(subject: Subject, run: Any) -> None:
     with pytest.raises(Fault):
         undo(subject, run, "\x00")
+
+
+@pytest.mark.parametrize("spelled", [shorten_id, lambda id: id])
+def test_a_short_id_names_what_is_brought_back(subject: Subject, run: Any, spelled: Callable[[str], str]) -> None:
+    first, second, third = (run(subject.remember(text)) for text in ("one", "two", "three"))
+    run(subject.forget(first))
+    assert run(subject.engine.undo(WHO, [spelled(first)])).restored == [first]
+    run(subject.forget(first))
+    assert run(subject.engine.undelete(WHO, "agent", spelled(first))).id == first
+    run(subject.merge(second, third))
+    assert run(subject.engine.unmerge(WHO, "agent", spelled(third))).id == third

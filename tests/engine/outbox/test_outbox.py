@@ -13,7 +13,7 @@ from replica_house import AGENT, Flaky, House, house, run
 import commonplace.engine
 from commonplace.engine import BatchItem, Decision, Draft, Expire, Fire, Forget, Merge, Query, Update
 from commonplace.engine.outbox.deliveries import kind_of
-from commonplace.stores.base import Record, Store
+from commonplace.stores.base import Entry, Record, Store
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
 
@@ -254,7 +254,7 @@ async def test_one_that_a_store_cannot_take_does_not_hold_up_the_others() -> Non
         ids = [r.id for r in receipts if not isinstance(r, Exception)]
         assert await h.copies[0].contents() == {"fine", "also fine"}
         assert [report.outcomes[id]["copy"] is None for id in ids] == [True, False, True]
-        assert "RuntimeError: cannot take poison" in str(report.outcomes[ids[1]]["copy"])
+        assert "it failed: RuntimeError" in str(report.outcomes[ids[1]]["copy"])
         await h.outbox.join()
         assert set(await h.waiting()) == {ids[1]}
 
@@ -303,6 +303,46 @@ async def test_a_store_gets_the_types_it_keeps_and_says_so_of_the_others() -> No
         assert report.outcomes[fact]["copy"] is None
         assert await copy.contents() == {"tea is a drink"}
         assert await h.waiting() == {}
+
+
+async def _kept_then_another_type(h: House) -> str:
+    """A memory that the copy has, and whose type is then one that the copy does not keep."""
+    first = await h.engine.upsert(WHO, Draft(AGENT, "semantic", "Alice's diagnosis"), "mine", AGENT)
+    await h.outbox.join()
+    assert await h.copies[0].contents() == {"Alice's diagnosis"}
+    return first.receipt.id
+
+
+@pytest.mark.parametrize("down", [False, True])
+@run
+async def test_what_becomes_of_a_type_that_a_store_does_not_keep_is_deleted_there(down: bool) -> None:
+    async with house(types=frozenset({"semantic"})) as h:
+        id = await _kept_then_another_type(h)
+        h.copies[0].down = "gone for now" if down else None
+        with h.engine.reporting() as report:
+            await h.engine.upsert(WHO, Draft(AGENT, "episodic", "something else"), "mine", AGENT)
+        said = report.outcomes[id]["copy"] or ""
+        assert ("tried again" in said) if down else (said == "it does not keep episodic memories")
+        h.copies[0].down = None
+        h.clock.advance(60_000)
+        await h.outbox.run_due()
+        assert await h.copies[0].contents() == set()
+        assert await h.waiting() == {}
+
+
+@run
+async def test_an_erasure_reaches_a_store_that_does_not_keep_the_type() -> None:
+    """It may have a copy from when the memory was of another type, or when the store was to keep that one too."""
+    async with house(types=frozenset({"semantic"})) as h:
+        id = await _kept_then_another_type(h)
+        (copy,) = await h.copies[0].get("local", [id])
+        await h.engine.upsert(WHO, Draft(AGENT, "episodic", "something else"), "mine", AGENT)
+        await h.outbox.join()
+        await h.copies[0].put([Entry(copy, None, b"")])
+        with h.engine.reporting() as report:
+            await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        assert report.outcomes[id]["copy"] is None
+        assert await h.copies[0].contents() == set()
 
 
 def test_a_store_is_a_store() -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import traceback
+from pathlib import Path
 
 import pytest
 from replica_house import Flaky, run
@@ -9,7 +11,7 @@ from replica_house import Flaky, run
 from commonplace.engine.outbox.replicas import Attachment, Replica, Replicas, StoreRefused, StoreSkipped
 from commonplace.stores.base import Reach, Search, Store
 from commonplace.testing.subject import FakeClock
-from commonplace.wire.errors import OperatorActionRequired, Unavailable
+from commonplace.wire.errors import Conflict, Fault, OperatorActionRequired, Unavailable, ValidationError
 
 SEARCH = Search(Reach("local", ("agent",)), "words")
 
@@ -72,7 +74,7 @@ async def test_whatever_a_product_raises_is_a_sentence() -> None:
     async def broken(_: Store) -> None:
         raise KeyError("vendor")
 
-    with pytest.raises(StoreRefused, match="KeyError: 'vendor'"):
+    with pytest.raises(StoreRefused, match="it failed: KeyError"):
         await replica.call(broken)
 
     async def refused(_: Store) -> None:
@@ -81,6 +83,46 @@ async def test_whatever_a_product_raises_is_a_sentence() -> None:
     with pytest.raises(Unavailable, match="the disk is full"):
         await replica.call(refused)
     assert replica.breaker.failures == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("'Alice's diagnosis' is too long"), "it failed: ValueError"),
+        (ValidationError("content: 'Alice's diagnosis' is too long"), "it refused: validation_error"),
+        (Conflict("'Alice's diagnosis' is there"), "it refused: conflict"),
+    ],
+)
+@run
+async def test_what_it_says_of_a_memory_is_neither_told_nor_logged(
+    error: Exception, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its state is shown to every tenant, and outlives the memory."""
+    replica = Replica(Attachment("copy", lambda: Flaky(FakeClock())), FakeClock())
+
+    async def refuse(_: Store) -> None:
+        raise error
+
+    with pytest.raises(StoreRefused) as refused:
+        await replica.call(refuse)
+    assert refused.value.summary == said
+    assert replica.state() == {"status": "degraded", "error": said}
+    shown = "".join(traceback.format_exception(refused.value))
+    assert "diagnosis" not in caplog.text + shown
+    if not isinstance(error, Fault):
+        assert f"{Path(__file__).name}:{refuse.__code__.co_firstlineno + 1}" in caplog.text
+
+
+@run
+async def test_why_it_could_not_be_opened_is_told() -> None:
+    """Nothing of a memory is in it yet, and whoever looks after it needs the words."""
+
+    def open_it() -> Store:
+        raise ValidationError("it needs an embedder")
+
+    replica = Replica(Attachment("copy", open_it), FakeClock())
+    with pytest.raises(Unavailable, match="it needs an embedder"):
+        await replica.call(_ask)
 
 
 @run

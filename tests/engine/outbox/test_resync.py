@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from replica_house import AGENT, house, run
+from replica_house import AGENT, Flaky, house, run
 
 from commonplace.engine import Forget
+from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.resync import differences, digest
 from commonplace.stores.base import Entry
 from commonplace.testing.subject import DAY_MS, WHO
@@ -63,3 +65,56 @@ async def test_what_has_expired_is_no_longer_there_afterwards() -> None:
         h.clock.advance(2 * DAY_MS)
         assert (await h.engine.stores.resync(WHO, "copy"))["deleted"] == 1
         assert await h.copies[0].contents() == {"lasting"}
+
+
+@run
+async def test_an_agent_whose_memories_are_all_erased_is_looked_at_too() -> None:
+    """What was erased while the store was not attached, of an agent that the primary has nothing else of."""
+    async with house() as h:
+        id = await h.remember("Carol's diary")
+        await h.outbox.join()
+        (copy,) = await h.copies[0].get("local", [id])
+        await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        await h.outbox.join()
+        await h.copies[0].put([Entry(copy, None, b"")])
+        assert await h.primary.agent_names("local") == []
+        _cannot_list_agents(h.copies[0])
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["deleted"]) == (True, 1)
+        assert await h.copies[0].contents() == set()
+
+
+def _cannot_list_agents(store: Flaky) -> None:
+    async def agent_names(tenant: str) -> list[str]:
+        return []
+
+    store.agent_names = agent_names  # type: ignore[method-assign]
+
+
+@run
+async def test_an_agent_that_only_the_replica_has_is_looked_at_where_it_can_list_them() -> None:
+    async with house() as h:
+        await h.remember("words")
+        await h.copies[0].put([Entry(replace(_memory("0199-invented"), agent_id="unheard of"), None, b"")])
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["deleted"], done["copies"]) == (True, 1, 1)
+        assert await h.copies[0].get("local", ["0199-invented"]) == []
+
+
+@run
+async def test_entries_of_all_agents_name_none() -> None:
+    """A product may read * as any agent: nothing may be asked, let alone deleted, by that name."""
+    async with house() as h:
+        await h.remember("words")
+        await h.engine.policies.replace(WHO, [])  # in the ledger under *
+        assert "*" in await audit.agents_in(h.primary, "local")
+        asked: list[str] = []
+        scan = h.copies[0].scan
+
+        async def noted(reach: Any, **how: Any) -> Any:
+            asked.extend(reach.agents)
+            return await scan(reach, **how)
+
+        h.copies[0].scan = noted  # type: ignore[method-assign]
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
+        assert set(asked) == {AGENT}

@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 from replica_house import house, run
 
+from commonplace.engine import Draft
+from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.testing.subject import WHO
 from commonplace.wire.errors import Forbidden, NotFound
-from commonplace.wire.record import Principal
+from commonplace.wire.record import Principal, Role
 
 
 @run
@@ -30,3 +32,26 @@ async def test_only_an_operator_resyncs_and_only_what_is_there() -> None:
             await h.engine.stores.resync(WHO, "mem0")
         with pytest.raises(Forbidden):
             await h.engine.stores.resync(Principal(role="writer"), "copy")
+
+
+@pytest.mark.parametrize("role", ["reader", "writer", "reviewer", "admin"])
+@run
+async def test_a_status_shows_their_details_from_reviewers_upwards(role: Role) -> None:
+    async with house() as h:
+        found = await h.engine.upkeep.status(Principal("alice", "local", role, ("*",)))
+        assert ("stores" in found) is (role in ("reviewer", "admin"))
+
+
+@run
+async def test_no_tenant_is_told_another_ones_words() -> None:
+    async with house() as h:
+        h.copies[0].refuses = "merger"  # and says so
+        await h.engine.remember(
+            Principal("alice", "acme", "writer", ("*",)), Draft("a", "semantic", "the merger price")
+        )
+        await h.outbox.join()
+        bob = Principal("bob", "other", "admin", ("*",))
+        shown = [await h.engine.health(), await h.engine.upkeep.status(bob), await h.engine.stores.list(bob)]
+        assert "RuntimeError" in repr(shown[0])
+        assert "merger" not in repr(shown)
+        assert "merger" not in repr(await h.primary.records("acme", kind_of("copy")))

@@ -241,3 +241,19 @@ async def test_no_copy_is_left_of_what_is_forgotten_everywhere_at_once() -> None
             assert await copy.get("local", [id]) == []
             assert await copy.contents() == {"no secret"}
         assert isinstance(Entry, type)
+
+
+@run
+async def test_each_store_is_asked_for_four_times_as_many_as_are_wanted() -> None:
+    limits: list[int] = []
+
+    class LimitCounter(Flaky):
+        async def search(self, search: Any) -> Any:
+            limits.append(search.limit)
+            return await super().search(search)
+
+    clock = FakeClock()
+    async with house(clock=clock, stores=[LimitCounter(clock)]) as h:
+        await h.remember("tea")
+        await ask(h, k=3)
+        assert limits == [12]

@@ -69,3 +69,16 @@ def test_nothing_is_found_as_it_was_before_it_came() -> None:
         clock.advance(1000)
         run(subject.engine.imports.memories(WHO, [[OLD]], set()))
         assert [m.content for m in run(subject.recall("before elsewhere", as_of=before))] == ["here before"]
+
+
+def test_a_statement_of_another_tenant_or_agent_stays_as_it_is(subject: Subject, run: Any) -> None:
+    made = run(subject.engine.graph.assert_fact(WHO, "agent", subject="Alice", predicate="lives_in", object="Bern"))
+    theirs = replace(made.triple, valid_to=made.triple.valid_from)
+    for who, agent in ((Principal("eve", tenant="other"), "agent"), (WHO, "neighbour")):
+        done = run(subject.engine.imports.statement(who, replace(theirs, agent_id=agent)))
+        assert done.result == "left_out"
+        assert "exists already" in done.reason or "is here and differs" in done.reason
+        again = run(subject.engine.imports.statement(who, replace(theirs, agent_id=agent), same_id_is_known=True))
+        assert again.result == "left_out"
+    assert run(subject.engine.graph.history(WHO, "agent", "Alice")) == [made.triple]
+    assert run(subject.engine.ledger.verify(WHO)).problem is None

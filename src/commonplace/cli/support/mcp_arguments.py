@@ -64,24 +64,31 @@ class McpArguments:
 
 
 def client_variables(environment: Mapping[str, str] = os.environ) -> tuple[tuple[str, str], ...]:
-    """What a client must be told that has no flag: the store, where a variable names it."""
+    """What a client must be told that has no flag: the stores, where variables name them."""
+    found = []
+    for name in ("COMMONPLACE_STORE", "COMMONPLACE_STORES"):
+        if stores := environment.get(name, "").split():
+            found.append((name, " ".join(_from_anywhere(store, name) for store in stores)))
+    return tuple(found)
+
+
+def _from_anywhere(store: str, variable: str) -> str:
+    """The URL as it is right in any folder; refused where it holds a password."""
     from pathlib import Path
 
     from commonplace.wire.errors import ValidationError
 
-    store = environment.get("COMMONPLACE_STORE")
-    if not store:
-        return ()
     scheme, _, location = store.partition("://")
-    if scheme in _FILE_STORES and location and location != ":memory:" and not location.startswith("/"):
-        store = f"{scheme}://{Path(location).expanduser().absolute()}"
-    elif scheme not in _FILE_STORES and _has_password(store):
+    if scheme in _FILE_STORES:
+        relative = location and location != ":memory:" and not location.startswith("/")
+        return f"{scheme}://{Path(location).expanduser().absolute()}" if relative else store
+    if _has_password(store):
         raise ValidationError(
-            "COMMONPLACE_STORE has a password in it, which does not belong into a client's settings: write it as "
+            f"{variable} has a password in it, which does not belong into a client's settings: write it as "
             "`store` into commonplace.toml in the data directory, unset the variable, and run this again",
             field="store",
         )
-    return (("COMMONPLACE_STORE", store),)
+    return store
 
 
 def _has_password(url: str) -> bool:

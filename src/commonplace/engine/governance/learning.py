@@ -15,7 +15,7 @@ from commonplace.stores.base import Primary
 from commonplace.wire.canonical import canonical, sha256_hex
 
 REVIEW, REVOKED = "review", "policy_revoked"
-_ALL = 2**31 - 1
+_ALL = 2**31 - 1  # a page that holds every review
 
 
 @dataclass(slots=True, frozen=True)
@@ -33,7 +33,7 @@ class Pattern:
 
 
 @dataclass(slots=True)
-class Learned:
+class LearnedPattern:
     id: str
     pattern: Pattern
     approved: int = 0  # in a row, the last decisions
@@ -53,7 +53,7 @@ def pattern_id(pattern: Pattern) -> str:
     return sha256_hex(canonical(list(astuple(pattern))))[:16]
 
 
-async def learned(primary: Primary, tenant: str) -> dict[str, Learned]:
+async def learned(primary: Primary, tenant: str) -> dict[str, LearnedPattern]:
     """What the decisions so far add up to, by the pattern's id."""
     revoked = {record.key: record.value["at"] for record in await primary.records(tenant, REVOKED)}
     reviews: list[dict[str, Any]] = []
@@ -63,14 +63,14 @@ async def learned(primary: Primary, tenant: str) -> dict[str, Learned]:
     return count(reviews, revoked)
 
 
-def count(reviews: list[dict[str, Any]], revoked: Mapping[str, int]) -> dict[str, Learned]:
+def count(reviews: list[dict[str, Any]], revoked: Mapping[str, int]) -> dict[str, LearnedPattern]:
     """Pure: approvals in a row, oldest decision first; whoever approves their own write teaches nothing."""
-    found: dict[str, Learned] = {}
+    found: dict[str, LearnedPattern] = {}
     decided = [r for r in reviews if r.get("pattern") and r.get("decision")]
     for review in sorted(decided, key=lambda r: (r["decision"]["reviewed_at"], r["id"])):
         pattern, decision = Pattern(**review["pattern"]), review["decision"]
         id = pattern_id(pattern)
-        held = found.setdefault(id, Learned(id, pattern))
+        held = found.setdefault(id, LearnedPattern(id, pattern))
         if decision["reviewed_at"] <= revoked.get(id, -1):
             continue
         edited = review.get("edited_by") or review.get("edited")

@@ -55,7 +55,7 @@ def configured_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]
 
 
 @dataclass(slots=True)
-class _Compiled:
+class _CompiledRules:
     documents: Any
     rules: tuple[Rule, ...]
     read_at: float
@@ -67,7 +67,7 @@ class Policies:
     ) -> None:
         self._primary = primary
         self.configured = configured_rules(configured)
-        self._compiled: dict[str, _Compiled] = {}
+        self._compiled: dict[str, _CompiledRules] = {}
         self._learn_after = learn_after
 
     async def in_force(self, tenant: str) -> tuple[Rule, ...]:
@@ -82,7 +82,7 @@ class Policies:
         record = await self._primary.record(tenant, POLICY, RULES)
         documents = [] if record is None else record.value["rules"]
         if known is None or known.documents != documents:
-            known = _Compiled(documents, parse_rules(documents, "rules"), now)
+            known = _CompiledRules(documents, parse_rules(documents, "rules"), now)
         known.read_at = now
         self._compiled[tenant] = known
         return known.rules
@@ -145,7 +145,7 @@ class Policies:
         if verdict.action == "redact":
             return rules.redacted_memory(verdict.rule, memory) is not None
         if verdict.action == "review":
-            return await self._is_learned(who, learning.pattern_of(verdict.rule.name, proposal)) is not None
+            return await self._learned_pattern(who, learning.pattern_of(verdict.rule.name, proposal)) is not None
         return False
 
     async def admit_all(
@@ -219,7 +219,7 @@ class Policies:
 
     async def _learned(self, who: Principal, pattern: learning.Pattern) -> bool:
         """Whether reviewers have approved so much of this kind that it needs no more of them; the ledger notes it."""
-        held = await self._is_learned(who, pattern)
+        held = await self._learned_pattern(who, pattern)
         if held is None:
             return False
         said = {"pattern": held.id, "rule": pattern.rule, "operation": pattern.operation, "after": held.approved}
@@ -228,7 +228,7 @@ class Policies:
         )
         return True
 
-    async def _is_learned(self, who: Principal, pattern: learning.Pattern) -> Any:
+    async def _learned_pattern(self, who: Principal, pattern: learning.Pattern) -> learning.LearnedPattern | None:
         if not self._learn_after():
             return None
         found = await learning.learned(self._primary, who.tenant)

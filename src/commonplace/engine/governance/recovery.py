@@ -40,7 +40,7 @@ Action = Literal["quarantine", "revert", "rank", "never_stated", "reopen"]
 
 
 @dataclass(slots=True, frozen=True)
-class Affected:
+class AffectedItem:
     id: str
     agent_id: str
     kind: Literal["memory", "statement"]
@@ -55,7 +55,7 @@ class Affected:
 
 @dataclass(slots=True)
 class RecoveryResult:
-    affected: list[Affected] = field(default_factory=list)
+    affected: list[AffectedItem] = field(default_factory=list)
     erased: int = 0  # what they erased, which nothing brings back
     recovery_id: str | None = None
 
@@ -66,7 +66,7 @@ class _Step:
 
     now: Memory
     target: Memory
-    affected: Affected
+    affected: AffectedItem
 
 
 @dataclass(slots=True)
@@ -157,9 +157,9 @@ class Recovery:
                 plan.demoted.append(memory)
         plan.result.affected = [
             *(step.affected for step in plan.steps),
-            *(Affected(m.id, m.agent_id, "memory", "rank", True, 0) for m in plan.demoted),
+            *(AffectedItem(m.id, m.agent_id, "memory", "rank", True, 0) for m in plan.demoted),
             *(
-                Affected(t.id, t.agent_id, "statement", "reopen" if t.ended else "never_stated", t.direct, t.entry)
+                AffectedItem(t.id, t.agent_id, "statement", "reopen" if t.ended else "never_stated", t.direct, t.entry)
                 for t, _ in plan.statements
             ),
         ]
@@ -224,7 +224,7 @@ class Recovery:
                 moved.append(each["id"])
                 continue
             target = replace(versions[each["from"]], version=now.version, demotion=now.demotion)
-            steps.append(_Step(now, target, Affected(now.id, now.agent_id, "memory", "revert", True, 0)))
+            steps.append(_Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "revert", True, 0)))
         return steps, moved
 
     def _apply_undo(
@@ -268,7 +268,7 @@ def _step(tainted: TaintedMemory, versions: Sequence[Memory]) -> _Step | None:
         if now.status == "deleted" and now.merged_into is None:
             return None
         target = replace(now, status="deleted", merged_into=None)
-        return _Step(now, target, Affected(now.id, now.agent_id, "memory", "quarantine", direct, entry))
+        return _Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "quarantine", direct, entry))
     target = replace(good, version=now.version, demotion=now.demotion)
     # What others have hidden or closed since is not undone with what was bad.
     if now.status in ("deleted", "archived") and now.merged_into is None and _is_good(tainted, versions, "status"):
@@ -277,7 +277,7 @@ def _step(tainted: TaintedMemory, versions: Sequence[Memory]) -> _Step | None:
         target = replace(target, privacy=now.privacy)
     if replace(target, **_PER_VERSION) == replace(now, **_PER_VERSION):
         return None
-    return _Step(now, target, Affected(now.id, now.agent_id, "memory", "revert", direct, entry, good.version))
+    return _Step(now, target, AffectedItem(now.id, now.agent_id, "memory", "revert", direct, entry, good.version))
 
 
 def _is_good(tainted: TaintedMemory, versions: Sequence[Memory], name: str) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commonplace.stores.base import AuditEntry, AuditPart, Transaction
+from commonplace.stores.base import AuditEntry, AuditPart, Primary, Transaction
 from commonplace.wire.canonical import canonical, new_salt, sha256_hex
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
+
+_PAGE = 1000
 
 
 def part(memory_id: str | None, payload: dict[str, Any]) -> AuditPart:
@@ -20,6 +22,18 @@ def part(memory_id: str | None, payload: dict[str, Any]) -> AuditPart:
 
 def _part_hash(memory_id: str | None, payload: bytes, salt: bytes) -> str:
     return sha256_hex(salt, (memory_id or "").encode(), b"\n", payload)
+
+
+async def agents_in(primary: Primary, tenant: str, operations: Sequence[str] | None = None) -> set[str]:
+    """Every agent that entries of these operations, or of any, are filed under: also one that has no memory any more.
+    What concerns all agents is filed under *."""
+    found: set[str] = set()
+    for operation in operations or (None,):
+        after = 0
+        while entries := await primary.audit(tenant, after=after, limit=_PAGE, operation=operation):
+            found |= {entry.agent_id for entry in entries}
+            after = entries[-1].n
+    return found
 
 
 def append(tx: Transaction, who: Principal, operation: str, agent_id: str, parts: Sequence[AuditPart]) -> AuditEntry:

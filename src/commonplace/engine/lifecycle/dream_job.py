@@ -1,7 +1,7 @@
 """The job `dream`: what lies twice in a palace is made one, what no longer matters is put away. Nothing is destroyed.
 
-Made one are drawers, the memories that trusty-memory's tools wrote, and what consolidation has made; put away are
-drawers alone. Other protocols promise no such thing.
+It merges drawers (the memories that trusty-memory's tools wrote) and what consolidation promoted, and archives drawers
+alone: no other protocol says that memories may go by themselves.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ExpireJob:
         found = [memory for memory in found if not restored_since(memory, self.core.clock() - LEFT_ALONE_MS)]
 
         def action(memory: Memory) -> Action:
-            why = {"policy": spelled(policy)}
+            why = {"policy": policy_text(policy)}
             return Action(_DONE[policy.action], memory.agent_id, memory.id, memory.version, why)
 
         if dry_run:
@@ -128,7 +128,7 @@ def parse_policy(text: str) -> Expire:
     return Expire(agent, type=type, confidence_below=below, action=action, **days)  # type: ignore[arg-type]
 
 
-def spelled(policy: Expire) -> str:
+def policy_text(policy: Expire) -> str:
     """As it stands in a configuration, less the agent."""
     given = [f"{name}={value}" for name in _CONDITIONS if (value := getattr(policy, name)) is not None]
     return " ".join([*given, f"action={policy.action}"])

@@ -82,7 +82,7 @@ def new_log(core: Core, who: Principal, job: str) -> RunLog:
     return RunLog(job, who.name, now, mint_id(now))
 
 
-# looking
+# reading runs
 
 
 async def runs(
@@ -156,7 +156,7 @@ async def _texts(core: Core, who: Principal, actions: Sequence[Action]) -> Calla
     return text
 
 
-# taking it back
+# undoing runs
 
 
 async def undo_run(core: Core, who: Principal, run_id: str, reason: str | None = None) -> UndoResult:

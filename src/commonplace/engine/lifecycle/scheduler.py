@@ -154,7 +154,7 @@ class Lifecycle:
         self, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
     ) -> list[dict[str, Any]]:
         """What runs did to memories the caller may use and why, the newest first; `before` is the id of the last one
-        seen. Each has its actions, of which each undone by its id or all of them by `undo`."""
+        seen. Each has its actions: `Engine.undo` takes one back by the memory's id, `undo` all of them."""
         return await run_log.runs(self._core, who, job=job, limit=limit, before=before)
 
     async def show(self, who: Principal, run_id: str) -> dict[str, Any]:

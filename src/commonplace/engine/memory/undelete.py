@@ -11,6 +11,7 @@ from commonplace.stores.base import Transaction
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.record import Memory, Principal
+from commonplace.wire.short_ids import expand_id
 
 #: In the provenance of what someone brought back: when. Nothing that acts by itself may take it away at once again.
 RESTORED = "restored_at"
@@ -18,7 +19,7 @@ RESTORED = "restored_at"
 QUARANTINED = "quarantined_by"
 
 
-def brought_back(memory: Memory, now: int) -> Memory:
+def mark_restored(memory: Memory, now: int) -> Memory:
     """It, with the mark that someone wanted it so."""
     kept = {name: value for name, value in memory.provenance.items() if name != QUARANTINED}
     return replace(memory, provenance={**kept, RESTORED: now})
@@ -43,11 +44,12 @@ async def undelete(
     """The memory, live again, with its words and times as they were; `ranked` takes a demotion back, too."""
     core.require(who, agent_id, "writer")
     core.check_names(id=id)
+    id = expand_id(id)
     why = {} if reason is None else {"reason": core.redact_text(reason, "reason")}
 
     async def attempt() -> Memory:
         hidden = await _hidden(core, who, agent_id, id)
-        back = await admit_again(core, who, brought_back(replace(hidden, status="live"), core.clock()))
+        back = await admit_again(core, who, mark_restored(replace(hidden, status="live"), core.clock()))
         # Hiding it took it out of the indexes, so its terms and vectors are made anew.
         (entry,) = await core.make_entries([replace(back, demotion=1.0) if ranked else back])
 

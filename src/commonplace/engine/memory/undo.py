@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from commonplace.engine.core import Core, StaleRead, require_role
 from commonplace.engine.memory.read import expired, uuid_in
-from commonplace.engine.memory.undelete import brought_back, cannot_be_brought_back, undelete
+from commonplace.engine.memory.undelete import cannot_be_brought_back, mark_restored, undelete
 from commonplace.engine.memory.unmerge import unmerge
 from commonplace.engine.memory.write import write
 from commonplace.stores.base import Transaction
 from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
+from commonplace.wire.short_ids import expand_id
 
 MAX_UNDONE = 1000  # memories of one request
 
@@ -69,14 +70,14 @@ async def undo_one(
         elif memory.status != "live":
             result.restored.append((await undelete(core, who, memory.agent_id, memory.id, reason, ranked=True)).id)
         else:
-            result.restored.append((await _rank_again(core, who, memory.id, reason)).id)
+            result.restored.append((await _restore_rank(core, who, memory.id, reason)).id)
     except Fault as fault:
         result.faults[id] = fault
 
 
 async def _find(core: Core, who: Principal, id: str, agent_id: str | None) -> Memory:
     """Whatever became of it, if it is the caller's and still there."""
-    named = uuid_in(id)
+    named = uuid_in(expand_id(id))
     for memory in await core.primary.get(who.tenant, [named]) if named else ():
         mine = memory.agent_id == agent_id if agent_id is not None else who.may_use(memory.agent_id)
         if mine and memory.status != "pending" and not expired(memory, core.clock()):
@@ -84,14 +85,14 @@ async def _find(core: Core, who: Principal, id: str, agent_id: str | None) -> Me
     raise cannot_be_brought_back(id)
 
 
-async def _rank_again(core: Core, who: Principal, id: str, reason: str | None) -> Memory:
+async def _restore_rank(core: Core, who: Principal, id: str, reason: str | None) -> Memory:
     """As a version, though a demotion makes none: what demotes by itself sees from it that someone took it back."""
 
     async def attempt() -> Memory:
         demoted = next(iter(await core.primary.get(who.tenant, [id])), None)
         if demoted is None:
             raise cannot_be_brought_back(id)
-        back = brought_back(demoted, core.clock())
+        back = mark_restored(demoted, core.clock())
         back = await core.policies.admit_memory(who, "update", back, before=demoted)
         (entry,) = await core.make_entries([replace(back, demotion=1.0)])
 

@@ -13,13 +13,14 @@ from commonplace.engine.memory.erase import must_erase
 from commonplace.engine.memory.forget import apply_forget
 from commonplace.engine.memory.merge import combine
 from commonplace.engine.memory.read import expired, read_all, readable
-from commonplace.engine.memory.undelete import admit_again, brought_back
+from commonplace.engine.memory.undelete import admit_again, mark_restored
 from commonplace.engine.types import MergeStrategy
 from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, replace_fields
+from commonplace.wire.short_ids import expand_id
 
 #: In the provenance of what was taken apart: from which memory. Nothing that merges by itself may do it again.
 UNMERGED = "unmerged_from"
@@ -30,6 +31,7 @@ async def unmerge(core: Core, who: Principal, agent_id: str, id: str, reason: st
     The source of a promotion comes with all the others, and what they were promoted to goes."""
     core.require(who, agent_id, "writer")
     core.check_names(id=id)
+    id = expand_id(id)
     why = {} if reason is None else {"reason": core.redact_text(reason, "reason")}
 
     async def attempt() -> list[Memory]:
@@ -58,7 +60,7 @@ async def _take_apart(
 ) -> Memory:
     if survivor is not None and not readable(survivor, core.clock()):
         raise Conflict(f"what {merged.id} became part of is gone; bring {survivor.id} back first", id=survivor.id)
-    back = await _own_again(core, who, merged)
+    back = await _restored_source(core, who, merged)
     memories, seen = [back], [merged]
     if survivor is not None:  # else it was erased, and nothing goes by these names any more
         memories.insert(0, await _without(core, who, survivor, merged))
@@ -127,12 +129,12 @@ async def _before_merge(core: Core, who: Principal, merged: Memory) -> Memory:
     return next((v for v in reversed(versions) if v.merged_into is None), merged)
 
 
-async def _own_again(core: Core, who: Principal, merged: Memory) -> Memory:
+async def _restored_source(core: Core, who: Principal, merged: Memory) -> Memory:
     was = await _before_merge(core, who, merged)
     status = was.status if was.status in ("live", "archived") else "live"
     provenance = {**merged.provenance, UNMERGED: merged.merged_into}
     own = replace(merged, status=status, merged_into=None, provenance=provenance)
-    return await admit_again(core, who, brought_back(own, core.clock()))
+    return await admit_again(core, who, mark_restored(own, core.clock()))
 
 
 def _unchanged(tx: Transaction, seen: Memory) -> Memory:
@@ -163,7 +165,7 @@ async def _take_promotion_back(
         others = [m for m in await read_all(core, reach) if m.id != source.id]
         sources = [source, *others]
         await core.policies.admit_all(who, "forget", [promoted])
-    entries = await core.make_entries([await _own_again(core, who, each) for each in sources])
+    entries = await core.make_entries([await _restored_source(core, who, each) for each in sources])
 
     def work(tx: Transaction) -> list[Memory]:
         for seen in (*sources, *([promoted] if there else ())):

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from commonplace.engine.outbox.deliveries import Change
-from commonplace.engine.outbox.replicas import Replica, StoreRefused
-from commonplace.stores.base import AgentScoped, Entry, Store
+from commonplace.engine.outbox.replicas import Replica, StoreRefused, delete_copies
+from commonplace.stores.base import Entry, Store
 from commonplace.wire.errors import Unavailable
 
 log = logging.getLogger("commonplace.stores")
@@ -22,7 +22,7 @@ Settle = Callable[[str, Mapping[str, int], Mapping[str, str]], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Delivery:
     change: Change
     future: asyncio.Future[str | None]
 
@@ -31,7 +31,7 @@ class Courier:
     def __init__(self, replica: Replica, settle: Settle) -> None:
         self.replica = replica
         self._settle = settle
-        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._waiting: dict[tuple[str, str], _Delivery] = {}
         self._sent: dict[tuple[str, str], int] = {}  # the last sequence of what was delivered lately
         self._task: asyncio.Task[None] | None = None
 
@@ -48,7 +48,7 @@ class Courier:
             key = (tenant, change.id)
             there = self._waiting.get(key)
             if there is None:
-                there = self._waiting[key] = _Waiting(change, asyncio.get_running_loop().create_future())
+                there = self._waiting[key] = _Delivery(change, asyncio.get_running_loop().create_future())
             elif change.seq > there.change.seq:
                 there.change = change
             futures.append(there.future)
@@ -108,13 +108,7 @@ class Courier:
 
 async def _send(store: Store, tenant: str, changes: Sequence[Change]) -> None:
     entries: list[Entry] = [change.entry for change in changes if change.entry is not None]
-    gone = [change for change in changes if change.entry is None]
+    gone = {change.id: change.agent_id for change in changes if change.entry is None}
     if entries:
         await store.put(entries)
-    if not gone:
-        return
-    if isinstance(store, AgentScoped):
-        for agent in dict.fromkeys(change.agent_id for change in gone):
-            await store.delete_of(tenant, agent, [change.id for change in gone if change.agent_id == agent])
-    else:
-        await store.delete(tenant, [change.id for change in gone])
+    await delete_copies(store, tenant, gone)

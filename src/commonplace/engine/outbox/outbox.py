@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from commonplace.engine.outbox import deliveries
@@ -70,9 +71,8 @@ class Outbox:
         for replica in self.replicas:
             mine = ours.setdefault(replica.name, set())
             for change in changes:
-                if replica.takes(change.type) and deliveries.record_change(
-                    tx, replica.name, change, self._owner, tx.now, LEASE_MS
-                ):
+                # Also of a type that it does not keep: it may have a copy from when the memory was of another one.
+                if deliveries.record_change(tx, replica.name, change, self._owner, tx.now, LEASE_MS):
                     mine.add(change.id)
         return ours
 
@@ -87,9 +87,8 @@ class Outbox:
     async def _tell(
         self, replica: Replica, tenant: str, changes: Sequence[Change], ours: set[str]
     ) -> dict[str, str | None]:
-        told: dict[str, str | None] = {c.id: _not_kept(c) for c in changes if not replica.takes(c.type)}
-        told |= {c.id: "another process is delivering it" for c in changes if c.id not in ours and c.id not in told}
-        mine = [change for change in changes if change.id in ours]
+        told: dict[str, str | None] = {c.id: "another process is delivering it" for c in changes if c.id not in ours}
+        mine = [_as_kept(replica, change) for change in changes if change.id in ours]
         futures = self._couriers[replica.name].submit(tenant, mine)
         if futures:
             await asyncio.wait(futures, timeout=replica.timeout)
@@ -101,6 +100,9 @@ class Outbox:
             else:
                 error = future.result()
                 told[change.id] = error and _later(error)
+        for change in changes:
+            if change.entry is not None and told[change.id] is None and not replica.takes(change.type):
+                told[change.id] = f"it does not keep {change.type} memories"
         return told
 
     @contextmanager
@@ -189,19 +191,21 @@ class Outbox:
         claimed = await self._core.primary.transact(
             tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, LEASE_MS)
         )
-        changes = await self.current(tenant, claimed, replica.name)
+        changes = await self.current(tenant, claimed, replica)
         futures = self._couriers[replica.name].submit(tenant, changes)
         if futures:
             await asyncio.wait(futures)
         await self._couriers[replica.name].join()
         return sum(1 for future in futures if future.cancelled() or future.result() is not None)
 
-    async def current(self, tenant: str, claimed: Mapping[str, int], store: str) -> list[Change]:
+    async def current(self, tenant: str, claimed: Mapping[str, int], replica: Replica) -> list[Change]:
         """What a replica should have of these memories now."""
         held = {memory.id: memory for memory in await self._core.primary.get(tenant, list(claimed))}
-        agents = {r.key: r.value.get("agent", "") for r in await self._core.primary.records(tenant, kind_of(store))}
+        waiting = await self._core.primary.records(tenant, kind_of(replica.name))
+        agents = {r.key: r.value.get("agent", "") for r in waiting}
         now = self._core.clock()
-        live = [m for m in held.values() if m.status == "live" and (m.expires_at is None or m.expires_at > now)]
+        kept = [memory for memory in held.values() if memory.status == "live" and replica.takes(memory.type)]
+        live = [m for m in kept if m.expires_at is None or m.expires_at > now]
         entries = {e.memory.id: e for e in await self._core.make_entries(live)} if live else {}
         return [
             Change(id, held[id].agent_id if id in held else agents.get(id, ""), "", seq, _plain(entries.get(id)))
@@ -259,5 +263,6 @@ def _later(why: str) -> str:
     return f"{why}; it is kept and tried again"
 
 
-def _not_kept(change: Change) -> str:
-    return f"it does not keep {change.type} memories"
+def _as_kept(replica: Replica, change: Change) -> Change:
+    """What it does not keep goes to it as a deletion."""
+    return change if replica.takes(change.type) else replace(change, entry=None)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from commonplace.engine.outbox.breaker import CircuitBreaker
-from commonplace.stores.base import Store
+from commonplace.stores.base import AgentScoped, Store
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import MEMORY_TYPES, Clock
 
@@ -97,10 +98,12 @@ class Replica:
         except Unavailable:
             raise
         except Fault as fault:
-            raise StoreRefused(fault.summary) from fault
+            # What it says may quote a memory, and is shown to every tenant; of its opening it cannot.
+            raise StoreRefused(fault.summary if self._store is None else f"it refused: {fault.code}") from None
         except Exception as error:  # a product's own: whatever it is, the others go on
-            log.warning("%s failed", self.name, exc_info=error)
-            raise StoreRefused(f"{type(error).__name__}: {error}"[:300]) from error
+            kind = type(error).__name__
+            log.warning("%s failed: %s at %s", self.name, kind, _place(error))
+            raise StoreRefused(f"it failed: {kind}") from None
         self.breaker.succeeded()
         return answer
 
@@ -139,6 +142,20 @@ class StoreRefused(Unavailable):
 
 class StoreSkipped(Unavailable):
     """It was not even asked."""
+
+
+async def delete_copies(store: Store, tenant: str, owners: Mapping[str, str]) -> None:
+    """Copies of the memories with these ids, each with its agent, which some stores have to be told."""
+    if isinstance(store, AgentScoped):
+        for agent in dict.fromkeys(owners.values()):
+            await store.delete_of(tenant, agent, [id for id, owner in owners.items() if owner == agent])
+    elif owners:
+        await store.delete(tenant, list(owners))
+
+
+def _place(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno}"
 
 
 async def _in_daemon_thread(work: Callable[[], T]) -> T:

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.engine.outbox.deliveries import kind_of
-from commonplace.engine.outbox.replicas import Replica
-from commonplace.stores.base import AgentScoped, Entry, Progress, Reach, Store, Transaction
+from commonplace.engine.outbox.replicas import Replica, delete_copies
+from commonplace.stores.base import Entry, Progress, Reach, Store, Transaction
 from commonplace.stores.mixins import scan_all
 from commonplace.wire.record import Memory
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _AT_ONCE = 50
-_SECONDS = 300.0  # for one group, while an operator watches
+SECONDS = 300.0  # for one group, while an operator watches
 _COMPARED = ("id", "agent_id", "type", "content", "user_id", "created_at", "expires_at")
 
 
@@ -60,7 +60,7 @@ class Resync:
             await self._tell(wrong[start : start + _AT_ONCE])
         if extra:
             ids = [memory.id for memory in extra]
-            await self._call(lambda store: _delete(store, reach.tenant, reach.agents[0], ids))
+            await self._call(lambda store: delete_copies(store, reach.tenant, dict.fromkeys(ids, reach.agents[0])))
             self._deleted += len(ids)
         await self._clear_outbox(reach, [m.id for m in held], [m.id for m in extra])
         await self._compare(reach, every)
@@ -93,7 +93,7 @@ class Resync:
         self._copies.append(digest(copies))
 
     async def _call(self, verb: Callable[[Store], Awaitable[T]]) -> T:
-        return await self._replica.attempt(verb, seconds=_SECONDS)
+        return await self._replica.attempt(verb, seconds=SECONDS)
 
     def _advance(self, count: int) -> None:
         self._done += count
@@ -103,10 +103,3 @@ class Resync:
         primary, copies = (hashlib.sha256("".join(each).encode()).hexdigest() for each in (self._primary, self._copies))
         found = {"store": self._replica.name, "equal": primary == copies, "sent": self._put, "deleted": self._deleted}
         return found | {"memories": self._counts[0], "copies": self._counts[1], "hash": primary, "copies_hash": copies}
-
-
-async def _delete(store: Store, tenant: str, agent: str, ids: Sequence[str]) -> None:
-    if isinstance(store, AgentScoped):
-        await store.delete_of(tenant, agent, ids)
-    else:
-        await store.delete(tenant, ids)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.engine.core import Core, require_operator
+from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.replicas import Replica
-from commonplace.engine.outbox.resync import Resync
-from commonplace.stores.base import Progress, Reach
+from commonplace.engine.outbox.resync import SECONDS, Resync
+from commonplace.stores.base import AgentListing, Progress, Reach, Store
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition
-from commonplace.wire.record import Principal
+from commonplace.wire.record import ALL_AGENTS, Principal
 
 
 class Stores:
@@ -54,7 +55,7 @@ class Stores:
         work = [
             (tenant, agent)
             for tenant in await self._core.primary.tenants()
-            for agent in await self._core.primary.agent_names(tenant)
+            for agent in await self._agents(replica, tenant)
         ]
         total = 0
         for tenant, agent in work:
@@ -63,6 +64,16 @@ class Stores:
         for tenant, agent in work:
             await sync.run(self._reach(replica, tenant, agent))
         return sync.result()
+
+    async def _agents(self, replica: Replica, tenant: str) -> Sequence[str]:
+        """All that either may have memories of: also one whose last memory was erased while the replica was away."""
+
+        async def theirs(store: Store) -> Sequence[str]:
+            return await store.agent_names(tenant) if isinstance(store, AgentListing) else []
+
+        found = {*await self._core.primary.agent_names(tenant), *await audit.agents_in(self._core.primary, tenant)}
+        # By that name a product may give, and so lose, the memories of every agent.
+        return sorted(found.union(await replica.attempt(theirs, seconds=SECONDS)) - {ALL_AGENTS, ""})
 
     def _reach(self, replica: Replica, tenant: str, agent: str) -> Reach:
         types = Condition(("type",), "in", sorted(replica.types()))

@@ -56,7 +56,7 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     near = await hops.nearest_distances(core, reach, query, [id for id, _ in fused])
     fused = fusion.boost_hops(fused, near) if near else fused
     by_id = {r.memory.id: (place, r) for place, r in enumerate(ranked)}
-    # What a session's neighbours were taken from the list for is in it no more than what a store beside has invented.
+    # Replicas may name memories that ranking has left out; only what was ranked is shown.
     fused = [(id, score) for id, score in fused if id in by_id]
     ordered = [by_id[id][1] for id, _ in fused]
     demoted = {id: score * _demotion(by_id[id][1].memory, query) for id, score in fused}

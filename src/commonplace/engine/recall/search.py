@@ -70,12 +70,12 @@ async def search(
 async def _search_once(
     core: Core, reach: Reach, text: str, k: int, parts: RecallParts, blend: Blend | None, asked_at: int, fan_out: bool
 ) -> SearchOutcome:
-    asked, known = _Asked(text, k, parts, blend, asked_at, core.second.known_generation), None
+    asked, known = _RecallRequest(text, k, parts, blend, asked_at, core.second.known_generation), None
     if not reads_speakers(core.embedding) or core.second.ready:
         # What is embedded is without the names of those who speak, which the store knows.
         context = await core.primary.context(*_about(reach)) if _wants_context(reach, parts) else AgentContext()
         known = context, analyse(text, context, asked_at, parts)
-    encoded = _Encoded(None, core.embedder_info)
+    encoded = _QuestionVectors(None, core.embedder_info)
     if is_telling(text):
         encoded = await _encode(core, text, known[1].sought if known else text, reach.tenant)
     steps = _steps(reach, asked, encoded, known)
@@ -91,7 +91,7 @@ async def _search_once(
 
 
 @dataclass(slots=True, frozen=True)
-class _Asked:
+class _RecallRequest:
     text: str
     k: int
     parts: RecallParts
@@ -100,7 +100,7 @@ class _Asked:
     second_generation: int | None
 
 
-class _Encoded(NamedTuple):
+class _QuestionVectors(NamedTuple):
     """A question by the store's embedder, what that is, and the question by the second one, if there is one."""
 
     first: Encoding | None
@@ -108,7 +108,7 @@ class _Encoded(NamedTuple):
     second: Vectors | None = None
 
 
-async def _encode(core: Core, text: str, sought: str, tenant: str) -> _Encoded:
+async def _encode(core: Core, text: str, sought: str, tenant: str) -> _QuestionVectors:
     # An embedder that reads who said something wants to read who is asked about.
     asked = text if reads_speakers(core.embedding) else sought
     encoding = core.encode_with_info([asked], tenant, Lane.QUERY, bounded=True)
@@ -117,7 +117,7 @@ async def _encode(core: Core, text: str, sought: str, tenant: str) -> _Encoded:
         found, info = await encoding
     else:
         (found, info), second = await asyncio.gather(encoding, core.second.embed([sought], tenant, Lane.QUERY))
-    return _Encoded(found[0] if found else None, info, None if second is None else second[0])
+    return _QuestionVectors(found[0] if found else None, info, None if second is None else second[0])
 
 
 #: A read of the store: the name it has there, and its arguments.
@@ -126,7 +126,9 @@ _Steps = Generator[_Step, Any, SearchOutcome]
 _Ask = Callable[[Search], Awaitable[list[Candidate]]]
 
 
-def _steps(reach: Reach, asked: _Asked, encoded: _Encoded, known: tuple[AgentContext, Question] | None) -> _Steps:
+def _steps(
+    reach: Reach, asked: _RecallRequest, encoded: _QuestionVectors, known: tuple[AgentContext, Question] | None
+) -> _Steps:
     """All that is read of the store for one question, and what is made of it; sent the answer to each read.
 
     A generator, so that it is the same whether the store has it done in one go or is waited for at each read.

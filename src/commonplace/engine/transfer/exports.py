@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator
 
 from commonplace.engine.core import Core, require_role
 from commonplace.engine.graph.graph import ASSERT
+from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.originals import as_original
-from commonplace.stores.base import Reach
+from commonplace.stores.base import Primary, Reach
 from commonplace.stores.graph import Triple
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition, Where
@@ -21,7 +22,6 @@ from commonplace.wire.record import Memory, Principal
 
 IMPORT = "import"
 _PAGE = 200
-_LEDGER_PAGE = 1000
 
 
 class Exports:
@@ -36,7 +36,7 @@ class Exports:
         else:
             require_role(who, "reader")
         found = {*await self._core.usable_agents(who), *await self._palaces.names(who)}
-        found |= {name for name in await self._stating_agents(who.tenant) if who.may_use(name)}
+        found |= {name for name in await stating_agents(self._core.primary, who.tenant) if who.may_use(name)}
         if agent is not None and agent not in found:
             named = ", ".join(sorted(found)[:10]) or "none at all"
             raise NotFound(f"there is nothing of agent {agent!r} to export; there are {named}")
@@ -82,14 +82,7 @@ class Exports:
         where: Where = () if user is None else (Condition(("user_id",), "eq", user),)
         return Reach(who.tenant, (agent,), where, statuses=READABLE, now=self._core.clock())
 
-    async def _stating_agents(self, tenant: str) -> set[str]:
-        """Agents of whom something is stated: one without any memory is in no list of agents."""
-        found: set[str] = set()
-        for operation in (ASSERT, IMPORT):
-            after = 0
-            while entries := await self._core.primary.audit(
-                tenant, after=after, limit=_LEDGER_PAGE, operation=operation
-            ):
-                found |= {entry.agent_id for entry in entries}
-                after = entries[-1].n
-        return found
+
+async def stating_agents(store: Primary, tenant: str) -> set[str]:
+    """Agents of whom something is stated: one without any memory is in no list of agents."""
+    return await audit.agents_in(store, tenant, (ASSERT, IMPORT))

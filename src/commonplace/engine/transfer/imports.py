@@ -8,7 +8,7 @@ unless someone says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -54,7 +54,7 @@ class Imports:
         self._palaces = palaces
 
     async def erased_ids(self, who: Principal) -> set[str]:
-        """Everything that was erased here, by what the ledger says; the caller asks once and hands it to `memories`."""
+        """Everything that was erased here, by what the ledger says; the caller asks once and hands it on."""
         found, after = set[str](), 0
         while entries := await self._core.primary.audit(who.tenant, after=after, limit=_LEDGER_PAGE):
             for entry in entries:
@@ -156,12 +156,16 @@ class Imports:
     # statements and palaces
 
     async def statement(
-        self, who: Principal, triple: Triple, *, dry_run: bool = False, same_id_is_known: bool = False
-    ) -> Outcome:
-        """A statement with its interval and its author, where nothing here speaks of the same time. With
-        `same_id_is_known` whatever has its id is taken for it, as where the source has no times."""
+        self, who: Principal, triple: Triple, *, erased: Collection[str] = (), dry_run: bool = False,
+        same_id_is_known: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """A statement with its interval and its author, where nothing here speaks of the same time, and neither it nor
+        the memory it came from is one of the `erased`. With `same_id_is_known` whatever has its id is taken for it, as
+        where the source has no times."""
         try:
             self._core.require(who, triple.agent_id, "admin")
+            if any(id in erased for id in (triple.id, triple.memory_id, triple.provenance)):
+                raise Conflict(_ERASED_HERE)
             said = Statement(
                 triple.agent_id, triple.subject, triple.predicate, triple.object, triple.confidence, triple.provenance,
                 triple.valid_from,
@@ -171,7 +175,12 @@ class Imports:
             return Outcome("left_out", fault.message)
         names = ("subject", "predicate", "object", "provenance")
         kept = replace(triple, **{name: getattr(clean, name) for name in names})
-        return await self._core.transact(who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known))
+        try:
+            return await self._core.transact(
+                who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known)
+            )
+        except Conflict as conflict:  # its id is another tenant's
+            return Outcome("left_out", conflict.message)
 
     async def palace(self, who: Principal, palace: Palace, *, dry_run: bool = False) -> Outcome:
         """What a palace says of itself; what one here says already stays."""
@@ -250,7 +259,7 @@ def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, 
     if held is not None:
         return (
             _KNOWN
-            if held == triple or same_id_is_known
+            if held == triple or (same_id_is_known and held.agent_id == triple.agent_id)
             else Outcome("left_out", "a statement with this id is here and differs")
         )
     line = (triple.agent_id, triple.subject, triple.predicate)

@@ -10,19 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from commonplace.embedders.base import Embedder
 from commonplace.engine.core import SYSTEM, Core, require_operator
-from commonplace.engine.graph.graph import ASSERT
-from commonplace.engine.transfer.exports import IMPORT
+from commonplace.engine.transfer.exports import stating_agents
 from commonplace.stores.base import AuditEntry, Entry, Primary, Progress, Reach, Record, RecordKinds, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, Unavailable
 from commonplace.wire.record import EVERY_STATUS, Memory, Principal
+
+T = TypeVar("T")
+Work = Callable[[Transaction], T]  # what a store runs in one transaction
 
 MIGRATION, PROGRESS = "migration", "progress"
 _PAGE = 500
@@ -121,11 +123,11 @@ class Migration:
         for agent in plan.agents:
             triples = await self._source.triples(plan.tenant, agent)
             for start in range(0, len(triples), _PAGE):
-                await self._target.transact(plan.tenant, _putting_triples(triples[start : start + _PAGE]))
+                await self._target.transact(plan.tenant, _put_triples(triples[start : start + _PAGE]))
         for kind in plan.kinds:
             records = await self._source.records(plan.tenant, kind)
             for start in range(0, len(records), _PAGE):
-                await self._target.transact(plan.tenant, _putting_records(records[start : start + _PAGE]))
+                await self._target.transact(plan.tenant, _put_records(records[start : start + _PAGE]))
         await self._copy_ledger(plan)
 
     async def _copy_versions(self, plan: TenantPlan) -> None:
@@ -138,11 +140,11 @@ class Migration:
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
             entries = await self._entries(plan.tenant, batch)
-            at = await self._target.transact(plan.tenant, _replaying(batch, entries, at, filler))
+            at = await self._target.transact(plan.tenant, _replay_versions(batch, entries, at, filler))
             self._advance(len(batch))
         if plan.sequence > at or filler.id:
             agent = plan.agents[0] if plan.agents else "-"
-            await self._target.transact(plan.tenant, _ending(plan.sequence, at, filler, agent, plan.head))
+            await self._target.transact(plan.tenant, _finish_sequence(plan.sequence, at, filler, agent))
 
     async def _entries(self, tenant: str, batch: Sequence[tuple[int, str, int, bool]]) -> list[Entry]:
         """Versions with their vectors and terms, in the order asked."""
@@ -161,7 +163,7 @@ class Migration:
         self._advance(after)
         while after < plan.head[0]:
             entries = await self._source.audit(plan.tenant, after=after, limit=_PAGE)
-            await self._target.transact(plan.tenant, _appending(entries))
+            await self._target.transact(plan.tenant, _append_entries(entries))
             after = entries[-1].n
             self._advance(len(entries))
 
@@ -181,13 +183,13 @@ class Migration:
         return hashlib.sha256("".join(ours.values()).encode()).hexdigest()
 
 
-# what there is
+# planning and comparing
 
 
 async def plan_tenants(source: Primary) -> AsyncIterator[TenantPlan]:
     for tenant in (SYSTEM, *sorted(await source.tenants())):
         plan = TenantPlan(tenant, head=await source.audit_head(tenant), sequence=await source.sequence(tenant))
-        plan.agents = await _agents(source, tenant)
+        plan.agents = sorted({*await source.agent_names(tenant), *await stating_agents(source, tenant)})
         kinds = await source.record_kinds(tenant) if isinstance(source, RecordKinds) else []
         plan.kinds = sorted(kind for kind in kinds if kind != MIGRATION)
         for memory in [m async for m in _memories(source, tenant, plan.agents)]:
@@ -205,17 +207,6 @@ async def plan_tenants(source: Primary) -> AsyncIterator[TenantPlan]:
             plan.counts["record"] += len(await source.records(tenant, kind))
         plan.counts["ledger entry"] = plan.head[0]
         yield plan
-
-
-async def _agents(source: Primary, tenant: str) -> list[str]:
-    """Every agent with memories, and those of whom something is only stated."""
-    found, after = set(await source.agent_names(tenant)), 0
-    for operation in (ASSERT, IMPORT):
-        after = 0
-        while entries := await source.audit(tenant, after=after, limit=_PAGE, operation=operation):
-            found |= {entry.agent_id for entry in entries}
-            after = entries[-1].n
-    return sorted(found)
 
 
 async def _memories(source: Primary, tenant: str, agents: Sequence[str]) -> AsyncIterator[Memory]:
@@ -266,7 +257,9 @@ def _canonical(row: Any) -> bytes:
 # units of work
 
 
-def _replaying(batch: Sequence[tuple[int, str, int, bool]], entries: Sequence[Entry], at: int, filler: _Filler) -> Any:
+def _replay_versions(
+    batch: Sequence[tuple[int, str, int, bool]], entries: Sequence[Entry], at: int, filler: _Filler
+) -> Work[int]:
     def work(tx: Transaction) -> int:
         done, taken = at, replace(filler)  # a work that is run again begins as the first did
         for (seq, _, version, is_current), entry in zip(batch, entries, strict=True):
@@ -287,7 +280,7 @@ def _replaying(batch: Sequence[tuple[int, str, int, bool]], entries: Sequence[En
     return work
 
 
-def _ending(sequence: int, at: int, filler: _Filler, agent: str, head: tuple[int, str]) -> Any:
+def _finish_sequence(sequence: int, at: int, filler: _Filler, agent: str) -> Work[None]:
     def work(tx: Transaction) -> None:
         taken = replace(filler)
         taken.burn(tx, agent, sequence - at)
@@ -298,7 +291,7 @@ def _ending(sequence: int, at: int, filler: _Filler, agent: str, head: tuple[int
     return work
 
 
-def _putting_triples(triples: Sequence[Triple]) -> Any:
+def _put_triples(triples: Sequence[Triple]) -> Work[None]:
     def work(tx: Transaction) -> None:
         for triple in triples:
             tx.put_triple(triple)
@@ -306,7 +299,7 @@ def _putting_triples(triples: Sequence[Triple]) -> Any:
     return work
 
 
-def _putting_records(records: Sequence[Record]) -> Any:
+def _put_records(records: Sequence[Record]) -> Work[None]:
     def work(tx: Transaction) -> None:
         for record in records:
             tx.put_record(record)
@@ -314,7 +307,7 @@ def _putting_records(records: Sequence[Record]) -> Any:
     return work
 
 
-def _appending(entries: Sequence[AuditEntry]) -> Any:
+def _append_entries(entries: Sequence[AuditEntry]) -> Work[None]:
     def work(tx: Transaction) -> None:
         for entry in entries:
             tx.now = entry.at

@@ -116,7 +116,8 @@ class Upkeep:
                 )
         found |= await self._second_status(found["note"])
         if core.outbox.replicas:
-            found["stores"] = await self._stores.list(who)
+            if RANK[who.role] >= RANK["reviewer"]:
+                found["stores"] = await self._stores.list(who)
             found["note"] = "; ".join(filter(None, (found["note"], *self._stores.failing()))) or None
         if suggestion := await self._suggest_languages(who, list(agents), info):
             found["suggestion"] = suggestion

@@ -36,8 +36,8 @@ def compact_tool(whole: Tool, description: str, fields: Mapping[str, str], *, re
 
     async def call(session: McpSession, arguments: Document) -> Document:
         answer = await whole.handler(session, expand_arguments(arguments))
-        asked = _Asked(session.agent, not reviews, bool(arguments.get("explain")))
-        return _compact(answer, asked, nested=False)
+        options = _AnswerOptions(session.agent, not reviews, bool(arguments.get("explain")))
+        return _compact(answer, options, nested=False)
 
     return whole._replace(
         description=description, input_schema=_shown(whole.input_schema, fields), handler=call, output_schema=None
@@ -78,7 +78,7 @@ def _expanded(name: str, value: Any) -> Any:
     return value
 
 
-class _Asked(NamedTuple):
+class _AnswerOptions(NamedTuple):
     """By whom and how, as far as it changes what is shown."""
 
     agent: str
@@ -86,27 +86,27 @@ class _Asked(NamedTuple):
     explained: bool  # whoever asks to have a search explained is shown its scores
 
 
-def _compact(answer: Document, asked: _Asked, *, nested: bool) -> Document:
+def _compact(answer: Document, options: _AnswerOptions, *, nested: bool) -> Document:
     """What goes without saying is left out of each of many, and said of one that was asked for by its id."""
     shown: Document = {}
     for name, value in answer.items():
-        if value is None or (name in _INTERNAL and not asked.explained) or (name in _OPTIONAL and not value):
+        if value is None or (name in _INTERNAL and not options.explained) or (name in _OPTIONAL and not value):
             continue
-        if nested and (value == _USUAL.get(name, _NEVER) or (name == "agent_id" and value == asked.agent)):
+        if nested and (value == _USUAL.get(name, _NEVER) or (name == "agent_id" and value == options.agent)):
             continue
-        shown[name] = _compact_value(name, value, asked)
+        shown[name] = _compact_value(name, value, options)
     return shown
 
 
-def _compact_value(name: str, value: Any, asked: _Asked) -> Any:
+def _compact_value(name: str, value: Any, options: _AnswerOptions) -> Any:
     if name in _VERBATIM:
         return value
     if name in _TIMES and isinstance(value, int):
         return iso(value)
-    if name in _IDS and asked.short_ids:
+    if name in _IDS and options.short_ids:
         return [shorten_id(each) for each in value] if isinstance(value, list) else shorten_id(value)
     if isinstance(value, dict):
-        return _compact(value, asked, nested=True)
+        return _compact(value, options, nested=True)
     if isinstance(value, list):
-        return [_compact(each, asked, nested=True) if isinstance(each, dict) else each for each in value]
+        return [_compact(each, options, nested=True) if isinstance(each, dict) else each for each in value]
     return value

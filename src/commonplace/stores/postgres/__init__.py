@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from commonplace.__about__ import install_command
 from commonplace.wire.errors import OperatorActionRequired
 from commonplace.wire.record import Clock, system_clock
 
@@ -23,7 +24,7 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
         import psycopg  # noqa: F401
     except ImportError as error:
         raise OperatorActionRequired(
-            f"postgresql:// needs the package psycopg ({error})", hint="pip install 'commonplace-memory[postgresql]'"
+            f"postgresql:// needs the package psycopg ({error})", hint=install_command("postgresql")
         ) from error
     from commonplace.stores.postgres.store import PostgresStore
 

@@ -146,9 +146,20 @@ class ReaderPool:
         return session
 
 
+def sentence_of(error: psycopg.Error) -> str:
+    """What the database says, without the row that it may quote: never its DETAIL, and nothing of an error in data."""
+    if error.sqlstate is None:  # the client's own, such as of a server that is not there
+        said = str(error) if isinstance(error, psycopg.OperationalError) else type(error).__name__
+    elif error.sqlstate.startswith("22"):
+        said = f"{type(error).__name__} ({error.sqlstate})"
+    else:
+        said = error.diag.message_primary or type(error).__name__
+    return " ".join(said.split())
+
+
 def fault_of(error: psycopg.Error, address: Address, verb: str, hint: str | None = None) -> Fault:
     """What a caller is told; the sentence names the database and never its password."""
-    said = " ".join(str(error).split())
+    said = sentence_of(error)
     lasting = {
         "password authentication failed": (f"refused user {address.user!r}: wrong password", "correct the store URL"),
         "no password supplied": ("wants a password", "write it into the store URL, or into PGPASSWORD or ~/.pgpass"),

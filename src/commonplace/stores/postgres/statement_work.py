@@ -10,13 +10,15 @@ from commonplace.stores.graph import Triple, name_key
 from commonplace.stores.postgres.connections import Session
 from commonplace.stores.postgres.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES
 from commonplace.stores.postgres.queries import marks
+from commonplace.wire.errors import Conflict
 
 _TRIPLE_COLUMNS = [f.name for f in fields(Triple) if f.name != "agent_id"]
 _triple_values = attrgetter(*_TRIPLE_COLUMNS)
 _PUT_TRIPLE = (
     f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(_TRIPLE_COLUMNS)}) "
     f"VALUES(%s, %s, %s, {marks(_TRIPLE_COLUMNS)}) "
-    "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to"
+    "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to "
+    "WHERE triples.scope_id = excluded.scope_id RETURNING tid"
 )
 _NEWEST_FIRST = "ORDER BY t.valid_from DESC, t.tid DESC"
 _NOT_EMPTY = "(t.valid_to IS NULL OR t.valid_to > t.valid_from)"
@@ -65,7 +67,8 @@ class StatementWork:
         self._writing()
         keys = name_key(triple.subject), name_key(triple.object)
         scope = self._scope(triple.agent_id, create=True)
-        self._db.execute(_PUT_TRIPLE, (scope, *keys, *_triple_values(triple)))
+        if not self._db.rows(_PUT_TRIPLE, (scope, *keys, *_triple_values(triple))):
+            raise Conflict(f"a statement with id {triple.id} exists already")
 
     def erase_triple(self, id: str) -> None:
         self._writing()

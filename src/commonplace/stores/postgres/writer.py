@@ -19,7 +19,7 @@ from psycopg import errors
 
 from commonplace.stores.graph import commit_time
 from commonplace.stores.postgres.address import Address
-from commonplace.stores.postgres.connections import Session, fault_of
+from commonplace.stores.postgres.connections import Session, fault_of, sentence_of
 from commonplace.stores.postgres.queries import read_meta
 from commonplace.stores.postgres.transaction import BLOCK, Embedders, PostgresTransaction, TenantState
 from commonplace.stores.worker_threads import WorkerThreads
@@ -242,7 +242,7 @@ class Writer:
             if self._is_committed(group.tenant, state):
                 return None
         except psycopg.Error as later:
-            log.warning("nobody could be asked what became of a commit: %s", later)
+            log.warning("nobody could be asked what became of a commit: %s", sentence_of(later))
             return OperatorActionRequired(
                 f"the connection to {self._address} was lost during a commit: whether this was kept shows when it "
                 "answers again",

@@ -38,7 +38,8 @@ _triple_values = attrgetter(*_TRIPLE_COLUMNS)
 _PUT_TRIPLE = (
     f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(_TRIPLE_COLUMNS)}) "
     f"VALUES(?, ?, ?, {marks(_TRIPLE_COLUMNS)}) "
-    "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to"
+    "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to "
+    "WHERE triples.scope_id = excluded.scope_id"
 )
 _NEWEST_FIRST = "ORDER BY t.valid_from DESC, t.tid DESC"
 _NOT_EMPTY = "(t.valid_to IS NULL OR t.valid_to > t.valid_from)"
@@ -269,6 +270,8 @@ class SqliteTransaction:
         keys = name_key(triple.subject), name_key(triple.object)
         scope = self._scope(triple.agent_id, create=True)
         self._db.execute(_PUT_TRIPLE, (scope, *keys, *_triple_values(triple)))
+        if not self._db.changes():
+            raise Conflict(f"a statement with id {triple.id} exists already")
 
     def erase_triple(self, id: str) -> None:
         self._writing()

@@ -89,8 +89,8 @@ def _message(conversation: dict[str, Any], title: str, id: str, message: Any) ->
         return
     parts = content.get("parts") or []
     text = "\n".join(part for part in parts if isinstance(part, str)).strip()
-    if others := sum(not isinstance(part, str) for part in parts):
-        yield LeftOut(where, "pictures and files are not imported" if others else "")
+    if not all(isinstance(part, str) for part in parts):
+        yield LeftOut(where, "pictures and files are not imported")
     if not text:
         yield LeftOut(where, "it has no text")
         return

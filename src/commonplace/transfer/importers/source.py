@@ -94,11 +94,11 @@ class Source:
         try:
             if self.is_zip:
                 with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
-                    yield _Counted(file, self)  # type: ignore[misc]
+                    yield _CountingFile(file, self)  # type: ignore[misc]
             else:
                 path = self.path / member if self.path.is_dir() else self.path
                 with path.open("rb") as file:
-                    yield _Counted(file, self)  # type: ignore[misc]
+                    yield _CountingFile(file, self)  # type: ignore[misc]
         except (zipfile.BadZipFile, EOFError) as error:
             raise BrokenFile(member, f"the archive is damaged: {error}") from error
 
@@ -118,7 +118,7 @@ class Source:
                     yield path.relative_to(self.path).as_posix()
 
 
-class _Counted:
+class _CountingFile:
     """A file that tells its source how much of it was read."""
 
     def __init__(self, file: Any, source: Source) -> None:

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from commonplace.sdk import Memory
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
+def test_the_same_store_named_twice_is_written_once_and_loses_nothing(tmp_path: Path, scheme: str) -> None:
+    async def work() -> None:
+        stores = [f"sqlite://{tmp_path}/one.db", f"{scheme}://{tmp_path}/one.db"]
+        async with Memory("assistant", stores=stores, embedder="none", data=tmp_path) as memory:
+            kept = await memory.remember("Alice likes tea")
+            assert "ledger of its own" in str(kept.errors)
+            await memory.forget(ids=[kept.id])
+            undone = await memory.undo([kept.id])
+            assert undone["restored_ids"] == [kept.id]
+            assert (await memory.verify_audit())["ok"]
+
+    asyncio.run(work())
+
+
+def test_resync_leaves_what_a_store_had_of_its_own(tmp_path: Path) -> None:
+    async def work() -> None:
+        own = f"sqlite://{tmp_path}/own.db"
+        async with Memory("assistant", stores=[own], embedder="none", data=tmp_path) as memory:
+            precious = await memory.remember("Bob's own memory")
+        stores = [f"sqlite://{tmp_path}/one.db", f"{own}?name=two"]
+        async with Memory("assistant", stores=stores, embedder="none", data=tmp_path) as memory:
+            await memory.remember("Alice likes tea")
+            with pytest.raises(Exception, match="ledger of its own"):
+                await memory.resync("two")
+        async with Memory("assistant", stores=[own], embedder="none", data=tmp_path) as memory:
+            assert (await memory.get(precious.id))["content"] == "Bob's own memory"
+
+    asyncio.run(work())
