@@ -118,3 +118,16 @@ def test_a_reader_may_not(subject: Subject, run: Any) -> None:
 
     with pytest.raises(Forbidden):
         run(capture(subject.engine, Principal("r", role="reader"), TURNS, "codex", TARGET))
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("start", ["I prefer", "I prefer the deployment token of the release team"])
+def test_a_report_holds_no_secret(subject: Subject, run: Any, start: str, dry_run: bool) -> None:
+    """Neither what is new, nor the examples of what was left out, also where one would be cut in two."""
+    secret = "ghp_" + "a1B2" * 9
+    ends = ("for the staging builds.", "for all the staging builds.")
+    turns = [Turn("user", f"{start} {secret} {end}", str(i), "s1") for i, end in enumerate(ends)]
+    document = run(capture(subject.engine, WHO, turns, "claude-code", TARGET, dry_run=dry_run)).document()
+    assert "REDACTED" in document["proposed"][0]["content"]
+    assert document["left_out"][0]["reason"] == "it was said twice"
+    assert secret[:8] not in repr(document)

@@ -39,23 +39,13 @@ class ForeignStore:
     async def put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             memory = entry.memory
-            older = await self._find(memory.tenant, memory.agent_id, [memory.id])
-            answer = await self._store.remember(
-                RememberRequest(
-                    agent_id=memory.agent_id,
-                    type=memory.type,
-                    content=memory.content,
-                    user_id=memory.user_id,
-                    metadata=to_metadata(memory),
-                    confidence=memory.confidence,
-                    source=memory.source,
-                    expires_at=memory.expires_at,
-                )
-            )
-            if answer.pending_approval:
-                raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
+            there = await self._find(memory.tenant, memory.agent_id, [memory.id])
+            # An attempt that could not take away the older ones has left it.
+            same = next((hit for hit in there if _is_copy(hit, memory)), None)
+            if same is None:
+                await self._remember(memory)
             # Only now: there is always one that can be found.
-            await self._forget(memory.agent_id, [hit.id for hit in older])
+            await self._forget(memory.agent_id, [hit.id for hit in there if hit is not same])
 
     async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         raise Unavailable(f"{self.name} has to be told whose memories are meant")
@@ -122,9 +112,30 @@ class ForeignStore:
         answer = await self._store.recall(request)
         return [hit for hit in answer.results if _our_id(hit) is not None]
 
+    async def _remember(self, memory: Memory) -> None:
+        answer = await self._store.remember(
+            RememberRequest(
+                agent_id=memory.agent_id,
+                type=memory.type,
+                content=memory.content,
+                user_id=memory.user_id,
+                metadata=to_metadata(memory),
+                confidence=memory.confidence,
+                source=memory.source,
+                expires_at=memory.expires_at,
+            )
+        )
+        if answer.pending_approval:
+            raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
+
     async def _forget(self, agent_id: str, theirs: Sequence[str]) -> None:
-        if theirs:
-            await self._store.forget(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
+        if not theirs:
+            return
+        answer = await self._store.forget(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
+        if answer.pending_approval:
+            raise Unavailable("it lets what it is to forget wait for approval, so the copy is still there")
+        if answer.remaining_ids:
+            raise Unavailable(f"{len(answer.remaining_ids)} of what it was to forget is left")
 
     def _memory(self, hit: RecallHit) -> Memory:
         return memory_of(hit.content, hit.metadata or {}, self.name)
@@ -158,6 +169,10 @@ def filter_of(reach: Reach) -> dict[str, Any]:
 def _key(condition: Condition) -> str:
     path = condition.path
     return ".".join(path) if path[0] == "metadata" else ".".join(("metadata", OUR_FIELDS, *path))
+
+
+def _is_copy(hit: RecallHit, memory: Memory) -> bool:
+    return hit.type == memory.type and hit.content == memory.content and hit.metadata == to_metadata(memory)
 
 
 def _our_id(hit: RecallHit) -> str | None:

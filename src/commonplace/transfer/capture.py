@@ -50,28 +50,33 @@ async def capture(
     """Propose what people said in these turns; what is known, or waits for a reviewer already, is not said twice."""
     report = CaptureReport(dry_run)
     waiting = [text for review in await engine.reviews.list(who) if (text := _proposed_text(review, target.agent))]
+
+    def shown(proposal: Proposal) -> str:
+        """As it would be kept: a report is printed and logged, so no secret may be in it."""
+        return engine.redactor.text(proposal.text)[0]
+
     fresh: list[tuple[Proposal, Draft]] = []
     for proposal in proposals(turns):
         draft = _draft(proposal, source, target)
         if any(says_the_same(draft.content, other.content) for _, other in fresh):
-            report.left_out.add("it was said twice", proposal.text[:60])
+            report.left_out.add("it was said twice", shown(proposal)[:60])
         elif any(says_the_same(draft.content, text) for text in waiting):
-            report.left_out.add("it waits for a reviewer already", proposal.text[:60])
+            report.left_out.add("it waits for a reviewer already", shown(proposal)[:60])
         elif await engine.imports.near_duplicate(who, draft) is not None:
-            report.left_out.add("it is remembered already", proposal.text[:60])
+            report.left_out.add("it is remembered already", shown(proposal)[:60])
         else:
             fresh.append((proposal, draft))
-    report.proposed = [{"kind": p.kind, "content": p.text, "confidence": p.confidence} for p, _ in fresh]
+    report.proposed = [{"kind": p.kind, "content": shown(p), "confidence": p.confidence} for p, _ in fresh]
     if dry_run or not fresh:
         return report
     items = [_item(proposal, draft, target) for proposal, draft in fresh]
     for (proposal, _), done in zip(fresh, await engine.remember_many(who, items), strict=True):
         if isinstance(done, Fault):
-            report.left_out.add(done.message, proposal.text[:60])
+            report.left_out.add(done.message, shown(proposal)[:60])
         elif done.review_id is not None:
             report.staged += 1
         elif done.memory is None:
-            report.left_out.add("it was captured before, and was forgotten here since", proposal.text[:60])
+            report.left_out.add("it was captured before, and was forgotten here since", shown(proposal)[:60])
         else:
             report.written += 1
             report.redacted.update(done.redacted)

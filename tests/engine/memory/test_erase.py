@@ -11,6 +11,7 @@ from stored_records import stored_records
 
 from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.types import Draft, Forget
+from commonplace.stores.base import Entry
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Conflict, Forbidden, ValidationError
@@ -234,3 +235,22 @@ def test_what_stays_tied_after_an_erasure_is_as_the_ledger_says(subject: Subject
     (source,) = run(subject.store.get("local", [first]))
     assert source.merged_into == last
     assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
+def tied_to_a_neighbour(subject: Subject, run: Any) -> tuple[str, str]:
+    """A memory that says it became part of another agent's, as a damaged or forged store may have it."""
+    theirs = run(subject.remember("their words\nthe code is 4711", agent="neighbour", aliases=["amp-17"]))
+    mine = run(subject.remember("mine"))
+    (memory,) = run(subject.store.get("local", [mine]))
+    tied = replace(memory, status="archived", merged_into=theirs)
+    run(subject.store.transact("local", lambda tx: tx.put(Entry(tied, None, b""))))
+    return mine, theirs
+
+
+def test_cascade_ends_at_the_agents_own_memories(subject: Subject, run: Any) -> None:
+    mine, theirs = tied_to_a_neighbour(subject, run)
+    request = Forget("agent", [mine], hard_delete=True, cascade=True)
+    assert [m.id for m in run(subject.engine.preview_forget(WHO, request))] == [mine]
+    done = run(subject.engine.forget(WHO, request))
+    assert (list(done.ids), done.descendants) == ([mine], [])
+    assert run(subject.get(theirs, agent="neighbour")).content.startswith("their words")

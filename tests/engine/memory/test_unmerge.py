@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from commonplace.stores.base import Entry
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound
 from commonplace.wire.record import Principal
@@ -54,3 +56,15 @@ def test_the_wall_and_the_role_hold(subject: Subject, run: Any) -> None:
         run(subject.engine.unmerge(Principal("r", role="reader"), "agent", lost))
     with pytest.raises(NotFound):
         run(subject.engine.unmerge(WHO, "other", lost))
+
+
+@pytest.mark.parametrize("content", ["the code is 4711", "another guess"])
+def test_what_another_agent_has_is_neither_changed_nor_told(subject: Subject, run: Any, content: str) -> None:
+    theirs = run(subject.remember("their words\nthe code is 4711", agent="neighbour", aliases=["amp-17"]))
+    (memory,) = run(subject.store.get("local", [run(subject.remember(content))]))
+    tied = replace(memory, status="archived", merged_into=theirs, aliases=["amp-17"])
+    run(subject.store.transact("local", lambda tx: tx.put(Entry(tied, None, b""))))
+    before = run(subject.store.get("local", [theirs]))
+    assert run(subject.engine.undo(WHO, [tied.id])).restored == [tied.id]
+    assert run(subject.store.get("local", [theirs])) == before
+    assert run(subject.get(tied.id)).content == content

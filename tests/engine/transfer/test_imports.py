@@ -82,3 +82,15 @@ def test_a_statement_of_another_tenant_or_agent_stays_as_it_is(subject: Subject,
         assert again.result == "left_out"
     assert run(subject.engine.graph.history(WHO, "agent", "Alice")) == [made.triple]
     assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
+def test_what_became_part_of_another_agents_memory_is_left_out(subject: Subject, run: Any) -> None:
+    theirs = run(subject.remember("precious of the neighbour", agent="neighbour"))
+    mine = run(subject.remember("mine"))
+    pointing = [replace(OLD, status="archived"), replace(OLD, status="archived", merged_into=theirs)]
+    for versions in (pointing, [pointing[1], replace(OLD, content="on its own again")]):
+        for dry_run in (True, False):
+            (done,) = run(subject.engine.imports.memories(WHO, [versions], set(), dry_run=dry_run))
+            assert (done.result, "another agent's" in done.reason) == ("left_out", True)
+    (done,) = run(subject.engine.imports.memories(WHO, [[replace(pointing[1], merged_into=mine)]], set()))
+    assert done.result == "written"

@@ -58,13 +58,15 @@ class MergeLineage:
 
 
 async def merge_lineage(core: Core, who: Principal, memories: Sequence[Memory]) -> MergeLineage:
-    """All the way in both directions: memories are merged because they say the same."""
+    """All the way in both directions: memories are merged because they say the same. Never beyond their agent, whatever
+    a row that was imported says it became part of."""
     found = MergeLineage()
     seen = {m.id for m in memories}
     beside = list(memories)
     while beside:
-        into = dict.fromkeys(m.merged_into for m in beside if m.merged_into)
-        above = await core.primary.get(who.tenant, [id for id in into if id not in seen])
+        into = {(m.merged_into, m.agent_id) for m in beside if m.merged_into and m.merged_into not in seen}
+        survivors = await core.primary.get(who.tenant, sorted({id for id, _ in into}))
+        above = [m for m in survivors if (m.id, m.agent_id) in into]
         below: list[Memory] = []
         for agent in dict.fromkeys(m.agent_id for m in beside):
             ids = [m.id for m in beside if m.agent_id == agent]

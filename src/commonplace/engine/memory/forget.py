@@ -70,6 +70,8 @@ async def _select(core: Core, who: Principal, request: Forget, reach: Reach) -> 
         memories = [m for agent in reach.agents for m in await read_all(core, replace(reach, agents=(agent,)))]
     if request.hard_delete and request.cascade:
         memories = sources_first([*memories, *(await merge_lineage(core, who, memories)).memories])
+    for agent in dict.fromkeys(m.agent_id for m in memories):
+        core.require(who, agent, "writer")
     return memories
 
 

@@ -36,7 +36,9 @@ async def unmerge(core: Core, who: Principal, agent_id: str, id: str, reason: st
 
     async def attempt() -> list[Memory]:
         merged = await _merged(core, who, agent_id, id)
-        survivor = next(iter(await core.primary.get(who.tenant, [merged.merged_into or ""])), None)
+        survivors = await core.primary.get(who.tenant, [merged.merged_into or ""])
+        # Another agent's is not there for this caller, whatever a row that was imported says.
+        survivor = next((m for m in survivors if m.agent_id == agent_id), None)
         if survivor is not None and id in survivor.provenance.get("chain", ()):
             return await _take_promotion_back(core, who, merged, survivor, why)
         return [await _take_apart(core, who, merged, survivor, why)]
@@ -93,7 +95,7 @@ async def _without(core: Core, who: Principal, survivor: Memory, merged: Memory)
         others = [
             await _before_merge(core, who, other)
             for other in await core.primary.get(who.tenant, _merged_between(before, survivor))
-            if other.id != merged.id and other.merged_into == survivor.id
+            if other.id != merged.id and other.merged_into == survivor.id and other.agent_id == survivor.agent_id
         ]
         strategy: MergeStrategy = "merge_content" if before.content != survivor.content else "keep_canonical"
         after = combine(before, others, strategy).survivor if others else before

@@ -98,6 +98,7 @@ class Imports:
             raise ValidationError("its versions must have one id, which is a UUID, and one agent_id")
         if expired(last, self._core.clock()):
             raise ValidationError("it has expired", field="expires_at")
+        await self._check_survivors(who, versions)
         self._core.check_names(id=last.aliases)
         check_draft(self._core, Draft(**{name: getattr(last, name) for name in _DRAFTED}))
         kept, labels = list[Memory](), list[str]()
@@ -106,6 +107,13 @@ class Imports:
             labels += found
             kept.append(await self._core.policies.admit_memory(who, "remember", clean))
         return kept, tuple(dict.fromkeys(labels))
+
+    async def _check_survivors(self, who: Principal, versions: Sequence[Memory]) -> None:
+        """Memories are merged within an agent, and what is done to one reaches those it was merged with."""
+        into = {v.merged_into for v in versions if v.merged_into is not None and is_uuid(v.merged_into)}
+        for memory in await self._core.primary.get(who.tenant, sorted(into)) if into else ():
+            if memory.agent_id != versions[-1].agent_id:
+                raise ValidationError("it says that it became part of another agent's memory", field="merged_into")
 
     async def _write_one(self, who: Principal, versions: list[Memory]) -> Outcome:
         try:

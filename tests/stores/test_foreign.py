@@ -1,0 +1,91 @@
+"""Another memory as a replica: what it answers is what it has done."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from replica_house import AGENT, house, run
+
+from commonplace.dialects.memorywire import Memorywire
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import Engine, Forget
+from commonplace.stores.base import Entry
+from commonplace.stores.foreign import ForeignStore
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import WHO, FakeClock
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.models import ForgetRequest, ForgetResponse
+from commonplace.wire.record import Memory
+
+MEMORY = Memory("0199-a", "local", AGENT, "semantic", "Alice's diagnosis", created_at=1)
+CAREFUL = {"name": "careful", "action": "review", "when": {"operation": ["forget"]}}
+
+
+class Peer(Memorywire):
+    capabilities = frozenset({"semantic", "episodic", "procedural", "emotional", "fts", "vector"})
+
+
+@asynccontextmanager
+async def careful_peer(clock: FakeClock) -> AsyncIterator[Engine]:
+    """Where whatever is to be forgotten waits for a reviewer."""
+    engine = await Engine.open(InMemory(clock), HashingEmbedder(), clock=clock)
+    try:
+        await engine.policies.replace(WHO, [CAREFUL])
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def _contents(engine: Engine) -> list[str]:
+    return sorted(memory.content for memory in (await engine.list(WHO, (AGENT,))).memories)
+
+
+@run
+async def test_an_erasure_that_waits_for_approval_there_stays_in_the_outbox() -> None:
+    clock = FakeClock()
+    async with careful_peer(clock) as remote, house(clock=clock, stores=[ForeignStore(Peer(remote, WHO), "peer")]) as h:
+        id = await h.remember("Alice's diagnosis")
+        with h.engine.reporting() as report:
+            await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        await h.outbox.join()
+        assert "approval" in str(report.outcomes[id]["peer"])
+        assert (await h.waiting())[id]["attempts"] == 1
+        assert await _contents(remote) == ["Alice's diagnosis"]
+        await remote.policies.replace(WHO, [])
+        clock.advance(60_000)
+        await h.outbox.run_due()
+        assert await _contents(remote) == []
+        assert await h.waiting() == {}
+
+
+@run
+async def test_a_copy_that_cannot_be_replaced_is_not_added_again_with_each_attempt() -> None:
+    clock = FakeClock()
+    async with careful_peer(clock) as remote:
+        store = ForeignStore(Peer(remote, WHO), "peer")
+        newer = replace(MEMORY, content="Alice is well", version=2)
+        await store.put([Entry(MEMORY, None, b"")])
+        for _ in range(3):
+            with pytest.raises(Unavailable, match="approval"):
+                await store.put([Entry(newer, None, b"")])
+        assert await _contents(remote) == ["Alice is well", "Alice's diagnosis"]
+
+
+class Slow(Peer):
+    """It gets as far as it gets, and says what it leaves."""
+
+    async def forget(self, request: ForgetRequest) -> ForgetResponse:
+        return ForgetResponse(forgotten_ids=[], stores=[], hard_delete=True, remaining_ids=list(request.ids or ()))
+
+
+@run
+async def test_what_it_has_not_forgotten_yet_is_not_gone() -> None:
+    remote = await Engine.open(InMemory(FakeClock()), HashingEmbedder())
+    store = ForeignStore(Slow(remote, WHO), "peer")
+    await store.put([Entry(MEMORY, None, b"")])
+    with pytest.raises(Unavailable, match="1 of what it was to forget is left"):
+        await store.delete_of("local", AGENT, [MEMORY.id])
+    await remote.close()
