@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from starlette.datastructures import Headers
 
 from commonplace.serve.host_check import HostCheck, is_loopback
-from commonplace.wire.errors import Forbidden
+from commonplace.wire.errors import Forbidden, ValidationError
 
 LOCAL = {"host": "127.0.0.1:8420"}
 CASES = [
@@ -42,6 +43,15 @@ def test_who_may_come_in(loopback: bool, method: str, headers: dict[str, str], p
     else:
         with pytest.raises(Forbidden):
             door.check(method, headers)
+
+
+@pytest.mark.parametrize("name", [b"host", b"origin"])
+def test_of_two_nobody_knows_which_is_meant(name: bytes) -> None:
+    values = {b"host": b"127.0.0.1:8420", b"origin": b"http://127.0.0.1:8420"}
+    given = [*values.items(), (name, b"evil.example")]
+    with pytest.raises(ValidationError, match=f"one {name.decode().title()} header"):
+        HostCheck(True).check("POST", Headers(raw=given))
+    HostCheck(True).check("POST", Headers(raw=given[:2]))
 
 
 @pytest.mark.parametrize(("host", "expected"), [

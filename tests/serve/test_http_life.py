@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_browser import Visitor
 from server_process import SECONDS, Answer, ServerProcess, command, environment, run_server, token
 
 SECRET_WORDS = ("marzipan", "albatross", "tambourine")
@@ -112,6 +113,19 @@ def test_each_token_has_its_rate(tmp_path: Path) -> None:
         assert (limited[0].code, int(limited[0].headers["retry-after"]) >= 1) == ("rate_limited", True)
         assert server.get("/v0/health", token=secrets[1]).status == 200
         assert server.get("/healthz").status == 200
+
+
+def test_a_login_is_paid_for(tmp_path: Path) -> None:
+    secret = token(tmp_path, "--name", "alice")
+    with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="2") as server:
+        visitor = Visitor(server)
+        form = [("csrf", visitor.csrf()), ("token", secret)]
+        session = visitor.cookie
+        found = []
+        for _ in range(12):
+            visitor.cookie = session
+            found.append(visitor.post_raw("/ui/login", form).status)
+        assert set(found) == {303, 429}
 
 
 def test_every_call_of_a_batch_is_paid_for(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.serve.page_sessions import IDLE_MS, LIFE_MS, MAX_SESSIONS, Sessions
+from commonplace.serve.page_sessions import IDLE_MS, LIFE_MS, MAX_OF_TOKEN, MAX_SESSIONS, Sessions
 from commonplace.testing.subject import FakeClock
 
 
@@ -23,10 +23,25 @@ def test_a_session_ends_when_idle_and_when_old(clock: FakeClock) -> None:
 def test_the_least_used_sessions_make_room(clock: FakeClock) -> None:
     sessions = Sessions(clock)
     first, second = sessions.log_in("first"), sessions.log_in("second")
-    for _ in range(MAX_SESSIONS - 1):
+    for n in range(MAX_SESSIONS - 1):
         assert sessions.token(first) == "first"
-        sessions.log_in("more")
+        sessions.log_in(f"more {n}")
     assert (sessions.token(first), sessions.token(second)) == ("first", None)
+
+
+def test_one_token_makes_room_for_itself_alone(clock: FakeClock) -> None:
+    sessions = Sessions(clock)
+    other = sessions.log_in("other")
+    mine = [sessions.log_in("mine") for _ in range(MAX_OF_TOKEN)]
+    assert sessions.token(mine[0]) == "mine"  # used, and so no longer the oldest
+    for _ in range(2):
+        mine.append(sessions.log_in("mine"))
+    assert sessions.token(other) == "other"
+    gone = [n for n, id in enumerate(mine) if sessions.token(id) is None]
+    assert gone == [1, 2]
+    for _ in range(MAX_SESSIONS):
+        sessions.log_in("mine")
+    assert sessions.token(other) == "other"
 
 
 def test_a_form_is_of_one_session_and_one_server(clock: FakeClock) -> None:

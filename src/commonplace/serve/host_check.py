@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from commonplace.wire.errors import Forbidden
+from starlette.datastructures import Headers
+
+from commonplace.wire.errors import Forbidden, ValidationError
 
 _PORTS = {"http": 80, "https": 443}
 _HARMLESS = frozenset({"GET", "HEAD"})
@@ -30,6 +32,10 @@ class HostCheck:
         self._allowed = frozenset(name.lower() for name in allowed)
 
     def check(self, method: str, headers: Mapping[str, str]) -> None:
+        if isinstance(headers, Headers):
+            for name in ("host", "origin"):
+                if len(headers.getlist(name)) > 1:  # a proxy may have gone by the other one
+                    raise ValidationError(f"a request has one {name.title()} header; send it once")
         host = headers.get("host")
         # Without a Host there is no browser. Beyond loopback tokens are required, which no foreign page has.
         if host and self._loopback and not (is_loopback(_name(host)) or _name(host) in self._allowed):

@@ -165,6 +165,7 @@ class PageEndpoint:
                 visit.scope[RECORD].fault = fault.code
             else:
                 visit.scope[RECORD].principal = who.name
+                self._context.authenticator.spend(who)
                 visit.renew(self._sessions.log_in(token))
                 return visit.redirect(wanted)
         values = {**visit.values, "next": wanted, "problem": problem}

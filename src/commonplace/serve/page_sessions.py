@@ -17,6 +17,7 @@ from commonplace.wire.record import Clock
 
 _ID = re.compile(r"[A-Za-z0-9_-]{43}\Z")
 MAX_SESSIONS = 1000
+MAX_OF_TOKEN = 20  # so that nobody pushes others out
 IDLE_MS = 12 * 3_600_000
 LIFE_MS = 7 * 24 * 3_600_000
 
@@ -53,6 +54,9 @@ class Sessions:
     def log_in(self, token: str) -> str:
         """Under an id that nobody has seen before: one that was there may have been planted."""
         id, now = self.fresh(), self._clock()
+        own = [key for key, login in self._logins.items() if login.token == token]  # the least lately used first
+        for key in own[: max(0, len(own) + 1 - MAX_OF_TOKEN)]:
+            del self._logins[key]
         self._logins[_key(id)] = Login(token, now, now)
         while len(self._logins) > MAX_SESSIONS:
             self._logins.popitem(last=False)  # the one that was used least lately

@@ -131,6 +131,13 @@ def test_who_may_do_what(subject: Subject, run: Any, job: Count) -> None:
             run(call)
 
 
+def test_who_may_use_some_agents_is_not_told_what_was_done_to_all(subject: Subject, run: Any, job: Count) -> None:
+    made = lifecycle(subject, job)
+    run(made.tick())
+    some = run(made.status(Principal("bob", role="reader", agents=("agent",))))[0]["last_run"]
+    assert some == {**run(made.status(WHO))[0]["last_run"], "counts": {}}
+
+
 def test_a_dry_run_leaves_no_trace(subject: Subject, run: Any, job: Count) -> None:
     made = lifecycle(subject, job)
     assert run(made.run(WHO, "count", dry_run=True)).counts == {"runs": 1}

@@ -136,6 +136,8 @@ class Lifecycle:
         """Each job: whether it is paused or at work, how often it is due, and what its last run did in this tenant."""
         require_role(who, "reader")
         last = {r.key: r.value for r in await self._core.primary.records(who.tenant, LIFECYCLE)}
+        if not who.uses_all_agents:  # the numbers are of all of them
+            last = {name: {**value, "counts": {}} for name, value in last.items()}
         paused = await self._paused()
         return [
             {
