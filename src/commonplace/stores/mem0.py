@@ -52,10 +52,14 @@ class Mem0Store:
         store = {"provider": "qdrant", "config": {"path": str(folder / "qdrant"), "on_disk": True,
                  "collection_name": "commonplace", "embedding_model_dims": dimension}}  # fmt: skip
         try:
-            opened = Mem0.from_config({"vector_store": store, "history_db_path": str(folder / "history.db")})
+            opened = Mem0.from_config({"vector_store": store, "history_db_path": ":memory:"})
         except RuntimeError as error:  # qdrant's: another process has the folder
             raise Unavailable(f"mem0's folder {folder} cannot be opened: {error}") from error
         opened.embedding_model = _OurEmbedder(self._vector)
+        opened.db.close()
+        opened.db = _NoHistory()
+        for old in folder.glob("history.db*"):  # of an earlier version: every text there ever was, also the erased
+            old.unlink(missing_ok=True)
         return opened
 
     def _vector(self, text: str) -> list[float]:
@@ -173,6 +177,26 @@ class _OurEmbedder:
 
     def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:
         return [self._vector(text) for text in texts]
+
+
+class _NoHistory:
+    """In the place of mem0's history, which keeps the words of what is deleted, and the last ones it was given."""
+
+    def add_history(self, *what: Any, **more: Any) -> None: ...
+
+    def batch_add_history(self, records: Any) -> None: ...
+
+    def get_history(self, memory_id: str) -> list[dict[str, Any]]:
+        return []
+
+    def save_messages(self, messages: Any, session_scope: str) -> None: ...
+
+    def get_last_messages(self, session_scope: str, limit: int = 10) -> list[dict[str, Any]]:
+        return []
+
+    def reset(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def _filterable(memory: Memory) -> dict[str, Any]:
