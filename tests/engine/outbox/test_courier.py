@@ -5,7 +5,7 @@ from typing import Any
 
 from replica_house import Flaky, run
 
-from commonplace.engine.outbox.courier import Courier
+from commonplace.engine.outbox.courier import DOUBT_MS, Courier
 from commonplace.engine.outbox.deliveries import Change
 from commonplace.engine.outbox.replicas import Attachment, Replica
 from commonplace.stores.base import Entry
@@ -40,3 +40,64 @@ async def test_an_older_state_never_arrives_after_a_newer_one() -> None:
     await asyncio.gather(*courier.submit("local", [_change("new", 7)]))
     await asyncio.gather(*courier.submit("local", [_change("old", 6)]))
     assert await store.contents() == {"new"}
+
+
+class Late(Flaky):
+    """A server that goes on with a request whose caller has gone, as one does with a POST."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.arrives = asyncio.Event()
+        self.under_way: list[asyncio.Task[None]] = []
+
+    async def put(self, entries: Any) -> None:
+        async def work() -> None:
+            await self.arrives.wait()
+            await super(Late, self).put(entries)
+
+        self.under_way.append(asyncio.create_task(work()))
+        await asyncio.shield(self.under_way[-1])
+
+
+def _gone(seq: int, id: str = "m") -> Change:
+    return Change(id, "agent", "semantic", seq, None)
+
+
+@run
+async def test_a_deletion_after_a_write_in_doubt_is_repeated_before_it_counts() -> None:
+    """The write may arrive after it: one deletion that the store confirms later than that is what settles it."""
+    clock, settled = FakeClock(), dict[str, int]()
+
+    async def settle(tenant: str, done: Any, failed: Any) -> None:
+        settled.update(done)
+
+    store = Late(clock)
+    courier = Courier(Replica(Attachment("copy", lambda: store, timeout=0.02), clock), settle)
+    (late,) = await asyncio.gather(*courier.submit("local", [_change("Alice's diary", 1)]))
+    assert "did not answer" in str(late)
+    assert await asyncio.gather(*courier.submit("local", [_gone(2)])) == ["an earlier write may still arrive"]
+    await courier.join()
+    assert settled == {}
+    store.arrives.set()
+    await asyncio.gather(*store.under_way)
+    assert await store.contents() == {"Alice's diary"}
+    clock.advance(DOUBT_MS)
+    assert await asyncio.gather(*courier.submit("local", [_gone(2)])) == [None]
+    await courier.join()
+    assert settled == {"m": 2}
+    assert await store.contents() == set()
+
+
+@run
+async def test_a_deletion_too_soon_after_a_write_in_doubt_does_not_count() -> None:
+    clock = FakeClock()
+    store = Late(clock)
+    courier = Courier(Replica(Attachment("copy", lambda: store, timeout=0.02), clock), _settled)
+    await asyncio.gather(*courier.submit("local", [_change("Alice's diary", 1)]))
+    for _ in range(2):
+        assert await asyncio.gather(*courier.submit("local", [_gone(2)])) == ["an earlier write may still arrive"]
+        clock.advance(DOUBT_MS // 2)
+    assert await asyncio.gather(*courier.submit("local", [_gone(2)])) == [None]
+    assert await asyncio.gather(*courier.submit("local", [_gone(3, "other")])) == [None]
+    store.arrives.set()
+    await asyncio.gather(*store.under_way)

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from commonplace.engine.outbox.deliveries import Change
-from commonplace.engine.outbox.replicas import Replica, StoreRefused, delete_copies
+from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, delete_copies
 from commonplace.stores.base import Entry, Store
 from commonplace.wire.errors import Unavailable
 
 log = logging.getLogger("commonplace.stores")
 GROUP = 200
 _REMEMBERED = 10_000
+DOUBT_MS = 60_000  # for which a write that was not confirmed may still arrive
 
 #: Told what was delivered (with the sequence of each), and what was not and why.
 Settle = Callable[[str, Mapping[str, int], Mapping[str, str]], Awaitable[None]]
@@ -33,6 +34,7 @@ class Courier:
         self._settle = settle
         self._waiting: dict[tuple[str, str], _Delivery] = {}
         self._sent: dict[tuple[str, str], int] = {}  # the last sequence of what was delivered lately
+        self._doubtful: dict[tuple[str, str], int] = {}  # until when a write that was not confirmed may arrive
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -98,12 +100,27 @@ class Courier:
             failed = {change.id: fault.summary for change in fresh}
         except Unavailable as fault:
             failed = {change.id: fault.summary for change in fresh}
+            if not isinstance(fault, StoreSkipped):
+                self._doubt(tenant, fresh)
+        failed = self._in_doubt(tenant, fresh) | failed
         for change in fresh:
             if change.id not in failed:
                 self._sent[tenant, change.id] = change.seq
         while len(self._sent) > _REMEMBERED:
             del self._sent[next(iter(self._sent))]
         return failed
+
+    def _doubt(self, tenant: str, changes: Sequence[Change]) -> None:
+        """The store may go on with what nobody waits for any more."""
+        now = self.replica.clock()
+        self._doubtful = {key: until for key, until in self._doubtful.items() if until > now}
+        self._doubtful |= {(tenant, change.id): now + DOUBT_MS for change in changes if change.entry is not None}
+
+    def _in_doubt(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
+        """Deletions that an earlier write may overtake: done, and to be done again once it is too late for that."""
+        now = self.replica.clock()
+        gone = [change.id for change in changes if change.entry is None]
+        return {id: "an earlier write may still arrive" for id in gone if self._doubtful.get((tenant, id), 0) > now}
 
 
 async def _send(store: Store, tenant: str, changes: Sequence[Change]) -> None:

@@ -45,7 +45,7 @@ class Replica:
         self.timeout = attachment.timeout
         self.breaker = CircuitBreaker(clock)
         self.altered = 0  # hits with a text that is not the primary's, since the process began
-        self._clock = clock
+        self.clock = clock
         self._store: Store | None = None
         self._opening: asyncio.Task[Store] | None = None
 
@@ -77,7 +77,7 @@ class Replica:
 
     async def call(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
         if not self.breaker.try_call():
-            wait = max((self.breaker.retry_at or 0) - self._clock(), 0) / 1000
+            wait = max((self.breaker.retry_at or 0) - self.clock(), 0) / 1000
             failures = f"it failed {self.breaker.failures} times in a row, last: {self.breaker.error}"
             raise StoreSkipped(f"not asked for {wait:.0f} s more: {failures}")
         try:
