@@ -129,6 +129,7 @@ ATTEMPTS: dict[str, Make] = {
     "lifecycle": lambda own, agent, at: Attempt(),
     "lifecycle_run": lambda own, agent, at: Attempt({"id": "expire"}, body={"dry_run": True}),
     "lifecycle_runs": lambda own, agent, at: Attempt(),
+    "stores": lambda own, agent, at: Attempt(),
     "lifecycle_show": lambda own, agent, at: Attempt({"id": at.memory}),
     "undo": lambda own, agent, at: Attempt(body={"ids": [at.memory, at.other], "agent_id": agent}),
     "kg_assert": posted(subject=word, predicate="is_under", object="the planted"),

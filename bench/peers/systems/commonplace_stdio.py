@@ -20,7 +20,9 @@ class Adapter(BaseAdapter):
         self._start()
 
     def _start(self) -> None:
-        self._client = Client([sys.executable, "-m", "commonplace.cli", "mcp", "--data", str(self._folder)])
+        # The small set's answers have no score, by which the others are compared.
+        command = [sys.executable, "-m", "commonplace.cli", "mcp", "--tools", "full", "--data", str(self._folder)]
+        self._client = Client(command)
         self.spawned = self._client.spawned
 
     def load(self, rows: Iterable[Sequence[Row]]) -> None:

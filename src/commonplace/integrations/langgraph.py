@@ -30,8 +30,9 @@ try:
         SearchOp,
         get_text_at_path,
     )
-except ImportError as error:
-    raise ImportError("langgraph is not installed: pip install 'commonplace-memory[langgraph]'") from error
+except ModuleNotFoundError as error:
+    missing = "langgraph is not installed: pip install 'commonplace-memory[langgraph]'"
+    raise ModuleNotFoundError(missing, name=error.name) from None
 
 from commonplace.sdk import SyncMemory
 from commonplace.wire.record import MAX_PAGE
