@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,33 +31,6 @@ def subject() -> Iterator[tuple[Subject, Any]]:
     clock = FakeClock()
     with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as pair:
         yield pair
-
-
-@pytest.mark.parametrize(
-    ("url", "sentence"),
-    [
-        ("postgresql://", "it names no database"),
-        ("postgresql://127.0.0.1:5432", "it names no database"),
-        ("postgresql://127.0.0.1:none/x", "'none' is no port"),
-        ("postgresql://127.0.0.1/x?colour=blue", "colour"),
-        ("postgresql://127.0.0.1/x?schema=No!", "schema must be a plain name"),
-        ("postgresql://127.0.0.1/x?schema=pg_catalog", "schema must be a plain name"),
-        ("postgresql://127.0.0.1/x?pool=0", "pool must be a number of connections from 1 to 100"),
-        ("postgresql://127.0.0.1/x?pool=many", "pool must be a number of connections from 1 to 100"),
-        ("postgres://[::1/x", "this is no address of a PostgreSQL database"),
-    ],
-)
-def test_a_wrong_address_is_refused_in_words(url: str, sentence: str) -> None:
-    with pytest.raises(ValidationError) as refused:
-        open_store(url, FakeClock())
-    assert sentence in refused.value.message
-    assert "postgresql://alice:secret@db.example.com:5432/memories" in refused.value.message
-
-
-def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(OperatorActionRequired, match=r"pip install 'commonplace-memory\[postgresql\]'"):
-        open_store("postgresql://127.0.0.1/x", FakeClock())
 
 
 def refusal(url: str) -> Fault:
