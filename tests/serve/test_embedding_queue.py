@@ -35,7 +35,8 @@ ASKING: dict[str, tuple[str, str, Any]] = {
     "POST /v0/recall": ("POST", "/v0/recall", {"agent_id": "ada", "query": "$"}),
     "POST /amp/search": ("POST", "/amp/search", {"query": "$", "agent": "ada"}),
     "POST /mrp/request": ("POST", "/mrp/request?agent=ada", {
-        "type": "memory_request", "version": "0.1", "header": {"request_id": _UUID, "timestamp": NOW, "ttl_seconds": 3600},
+        "type": "memory_request", "version": "0.1",
+        "header": {"request_id": _UUID, "timestamp": NOW, "ttl_seconds": 3600},
         "requester": {"agent_id": "ada"}, "query": {"natural": "$"},
     }),
     "GET /openwop/memory": ("GET", "/openwop/memory?memoryRef=ada&rank=relevance&query=$", None),
