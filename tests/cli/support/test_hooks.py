@@ -76,10 +76,10 @@ def test_what_is_not_there_is_not_taken_out() -> None:
 
 
 def test_where_the_settings_are() -> None:
-    home, folder = Path("/home/alice"), Path("/work")
+    home, folder = Path("/home/alice"), Path("/projects/tea")
     assert hooks.settings_path("user", home, folder, {}) == Path("/home/alice/.claude/settings.json")
     assert hooks.settings_path("user", home, folder, {"CLAUDE_CONFIG_DIR": "/c"}) == Path("/c/settings.json")
-    assert hooks.settings_path("project", home, folder, {}) == Path("/work/.claude/settings.json")
+    assert hooks.settings_path("project", home, folder, {}) == Path("/projects/tea/.claude/settings.json")
 
 
 def test_a_shell_reads_the_command_as_meant() -> None:
