@@ -121,7 +121,29 @@ def test_the_same_text_alone_gives_the_same_bytes_even_after_unloading(encoder: 
 
 def test_neither_vector_nor_tokens_depend_on_the_batch(encoder: Encoder) -> None:
     # Of every length, so that many share a batch with others that are nearly as long.
-    like = "Alice told Bob on Monday that the new tent near the lake leaks when it rains, so they went home early".split()
+    like = [
+        "Alice",
+        "told",
+        "Bob",
+        "on",
+        "Monday",
+        "that",
+        "the",
+        "new",
+        "tent",
+        "near",
+        "the",
+        "lake",
+        "leaks",
+        "when",
+        "it",
+        "rains,",
+        "so",
+        "they",
+        "went",
+        "home",
+        "early",
+    ]
     texts = TEXTS + [" ".join((like * 3)[:count]) for count in range(1, 60)]
     for together, text in zip(encoder.encode(texts), texts, strict=True):
         (alone,) = encoder.encode([text])
