@@ -136,9 +136,9 @@ def test_every_client_has_a_snippet_and_a_place(name: str) -> None:
     found = tomllib.loads(text) if client.style == "toml" else json.loads(text)
     assert "commonplace" in found[client.key]
     for platform in ("linux", "darwin", "win32"):
-        assert clients.settings_path(client, "user", Path("/home/alice"), Path("/work"), platform).is_relative_to(
-            "/home/alice"
-        )
+        assert clients.settings_path(
+            client, "user", Path("/home/alice"), Path("/projects/tea"), platform
+        ).is_relative_to("/home/alice")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,9 @@ def test_every_client_has_a_snippet_and_a_place(name: str) -> None:
     ],
 )
 def test_where_each_client_looks(name: str, platform: str, environment: dict[str, str], expected: str) -> None:
-    found = clients.settings_path(CLIENTS[name], "user", Path("/home/alice"), Path("/work"), platform, environment)
+    found = clients.settings_path(
+        CLIENTS[name], "user", Path("/home/alice"), Path("/projects/tea"), platform, environment
+    )
     assert found.as_posix() == expected
 
 
