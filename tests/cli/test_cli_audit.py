@@ -62,6 +62,9 @@ def test_the_key_may_be_given(cli: Any, head: Path) -> None:
     ours = cli("audit", "key", "--json").json["public_key"]
     assert cli("audit", "verify", "--head", str(head), "--key", ours).code == 0
     other = "bLdc04W3mjSmeFTI1uIh8xMVGJmWb5PPQm0NYzE0gHc="
+    said = cli("audit", "verify", "--head", str(head), "--key", other).out
+    assert "and the ledger do not agree" in said
+    assert "changed the store" not in said  # it may well be the file
     refused = cli("audit", "verify", "--head", str(head), "--key", other, "--json")
     assert (refused.code, refused.json["ok"]) == (2, False)
     assert "which is not known here" in refused.json["problem"]

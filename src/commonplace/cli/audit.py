@@ -88,6 +88,10 @@ def verify(
         if head is not None:
             whole += f"; it is the one that {head} tells of ({plural(len(evidence), 'line')})"
         return Answer(found, whole)
+    if head is not None and "first_bad" not in found:  # it may be the file that was changed, or is of another ledger
+        differs = f"{head} and the ledger do not agree: {found.get('problem')}"
+        advice = "`commonplace audit verify` without --head says whether the ledger itself is whole"
+        return Answer(found, f"{differs}\n{advice}", exit_code=FAILURE)
     entry = f"entry {found['first_bad']}: " if "first_bad" in found else ""
     changed = f"something other than Commonplace changed the store: {entry}{found.get('problem')}"
     advice = "compare with a backup to see what it should say; `commonplace restore BACKUP` brings one back"
