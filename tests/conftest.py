@@ -33,6 +33,9 @@ collected_key = pytest.StashKey[dict[str, bool]]()
 IN_MEMORY = Path("/dev/shm")
 ENOUGH_BYTES = 4 << 30
 
+#: Marks of tests that only run where -m names them.
+ON_REQUEST = ("sweep", "cluster")
+
 #: What tests open where they open a store: the embedded one, or `postgresql` (see tests/backends/postgres_primary.py).
 STORE = os.environ.get("COMMONPLACE_TEST_STORE", "")
 
@@ -58,11 +61,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[collected_key] = found = {}
     for item in items:
         name = item.nodeid.split("[")[0]
-        found[name] = found.get(name, False) or not any(map(item.get_closest_marker, ("slow", "process", "sweep")))
-    if "sweep" not in config.option.markexpr:
-        left_out = [item for item in items if item.get_closest_marker("sweep")]
-        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
-        config.hook.pytest_deselected(items=left_out)
+        found[name] = found.get(name, False) or not any(map(item.get_closest_marker, ("slow", "process", *ON_REQUEST)))
+    for mark in ON_REQUEST:
+        if mark not in config.option.markexpr:
+            left_out = [item for item in items if item.get_closest_marker(mark)]
+            items[:] = [item for item in items if not item.get_closest_marker(mark)]
+            config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 PASSWORD = "correct horse"
 _FAST = (
@@ -50,6 +51,15 @@ def memory_folder() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
+def kill_server(data: Path) -> None:
+    """As a machine that loses its power: nothing is said to anyone."""
+    main = int((data / "postmaster.pid").read_text().split()[0])
+    for process in (main, *map(int, Path(f"/proc/{main}/task/{main}/children").read_text().split())):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    (data / "postmaster.pid").unlink(missing_ok=True)
+
+
 class PostgresServer:
     def __init__(self, settings: Sequence[str] = _FAST, folder: str | None = None) -> None:
         programs()  # before there is anything to remove
@@ -62,7 +72,7 @@ class PostgresServer:
         if self._user:
             self.folder.chmod(0o755)
             os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
-        self._bin = self._readable_programs()
+        self.bin = self._readable_programs()
         self._reaper: subprocess.Popen[bytes] | None = None
         atexit.register(self.remove)
 
@@ -83,12 +93,13 @@ class PostgresServer:
         return self.folder / "programs" / "bin"
 
     def run(self, program: Path | str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
-        path = program if isinstance(program, Path) else self._bin / program
+        path = program if isinstance(program, Path) else self.bin / program
         return subprocess.run(
-            [str(path), *arguments], check=check, capture_output=True, cwd=self.folder, **self._as_user()
+            [str(path), *arguments], check=check, capture_output=True, cwd=self.folder, **self.as_user()
         )
 
-    def _as_user(self) -> dict[str, object]:
+    def as_user(self) -> dict[str, Any]:
+        """For `subprocess`: who runs the server, who is never root."""
         if self._user is None:
             return {}
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
@@ -109,21 +120,13 @@ class PostgresServer:
             raise RuntimeError(f"PostgreSQL did not start: {(self.folder / 'log').read_text()[-2000:]}")
         if self._reaper is None:
             # Whoever is killed cannot clean up, and databases lie in memory: this reads until we are gone, then does.
-            clean = f"read line; '{self._bin}/pg_ctl' -D '{self.data}' -s -m immediate stop; rm -rf '{self.folder}'"
+            clean = f"read line; '{self.bin}/pg_ctl' -D '{self.data}' -s -m immediate stop; rm -rf '{self.folder}'"
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
-            self._reaper = subprocess.Popen(["sh", "-c", clean], stdin=subprocess.PIPE, **quiet, **self._as_user())
+            self._reaper = subprocess.Popen(["sh", "-c", clean], stdin=subprocess.PIPE, **quiet, **self.as_user())
         return self
 
     def stop(self, *, mode: str = "fast") -> None:
         self.run("pg_ctl", "-D", str(self.data), "-w", "-s", "-m", mode, "stop", check=False)
-
-    def kill(self) -> None:
-        """As a machine that loses its power: nothing is said to anyone."""
-        main = int((self.data / "postmaster.pid").read_text().split()[0])
-        for process in (main, *map(int, Path(f"/proc/{main}/task/{main}/children").read_text().split())):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def remove(self) -> None:
         with contextlib.suppress(Exception):

@@ -20,6 +20,7 @@ from commonplace.wire.errors import OperatorActionRequired, ValidationError
         ("postgresql://127.0.0.1/x?schema=pg_catalog", "schema must be a plain name"),
         ("postgresql://127.0.0.1/x?pool=0", "pool must be a number of connections from 1 to 100"),
         ("postgresql://127.0.0.1/x?pool=many", "pool must be a number of connections from 1 to 100"),
+        ("postgresql://127.0.0.1/x?reads=whoever", "reads must be primary or any, not 'whoever'"),
         ("postgres://[::1/x", "this is no address of a PostgreSQL database"),
     ],
 )

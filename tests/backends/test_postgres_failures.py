@@ -14,6 +14,7 @@ from postgres_server import free_port
 from commonplace.cli import main
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach, Transaction
+from commonplace.stores.postgres import connections
 from commonplace.stores.postgres.address import parse_address
 from commonplace.stores.postgres.connections import Session, fault_of
 from commonplace.stores.postgres.store import PostgresStore
@@ -103,6 +104,55 @@ def test_connections_that_were_lost_are_made_again(subject: tuple[Subject, Any])
         cut_connections(url)
     run(s.remember("after the last"))
     assert len(run(s.list())) == 4
+
+
+def take_writes(url: str, yes: bool) -> None:
+    """As between the loss of a leader and the next one's election: whoever answers only reads."""
+    database = parse_address(url).parameters["dbname"]
+    setting = "RESET default_transaction_read_only" if yes else "SET default_transaction_read_only = on"
+    server().execute(f'ALTER DATABASE "{database}" {setting}')
+
+
+def answers(s: Subject, run: Any) -> str:
+    """Who answers a read: a connection that was made while nobody took writes, or one made before or since."""
+    (only_reads,) = run(s.store._readers.run(lambda db: db.one("SHOW default_transaction_read_only")))
+    return "one that only reads" if only_reads == "on" else "one that takes writes"
+
+
+@pytest.mark.parametrize("reads", ["primary", "any"])
+def test_reads_go_on_without_a_leader_where_that_is_allowed(reads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LOOK_AGAIN", 1e9)
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(f"{url}?reads={reads}&pool=1", clock), clock) as (s, run):
+        kept = run(s.remember("kept"))
+        take_writes(url, False)
+        cut_connections(url)
+        if reads == "any":
+            assert run(s.get(kept)).content == "kept"
+            assert answers(s, run) == "one that only reads"
+        else:
+            with pytest.raises(Unavailable, match="could not be read"):
+                run(s.get(kept))
+        with pytest.raises(Unavailable, match="nothing was written, try again"):
+            run(s.remember("refused"))
+        take_writes(url, True)
+        written = run(s.remember("afterwards"))
+        assert answers(s, run) == "one that takes writes"  # at once: another might not have what was written
+        assert run(s.get(written)).content == "afterwards"
+
+
+def test_a_leader_is_looked_for_also_where_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LOOK_AGAIN", 1e9)
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(f"{url}?reads=any&pool=1", clock), clock) as (s, run):
+        take_writes(url, False)
+        cut_connections(url)
+        seen = [answers(s, run), answers(s, run)]  # the second may look, and finds nobody
+        take_writes(url, True)
+        seen.append(answers(s, run))  # it is not time yet
+        s.store._readers._look_at = 0.0
+        seen.append(answers(s, run))
+    assert seen == ["one that only reads"] * 3 + ["one that takes writes"]
 
 
 def test_a_connection_lost_in_the_middle_leaves_nothing(subject: tuple[Subject, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -16,6 +16,8 @@ SCHEMA, POOL = "commonplace", 8
 _EXAMPLE = "postgresql://alice:secret@db.example.com:5432/memories"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _MAX_POOL = 100
+_OURS = ("schema", "pool", "reads")
+_READS = ("primary", "any")
 
 #: What libpq is told where the URL says nothing. A host that only reads is not the one to write to: with several hosts
 #: this finds whichever was promoted. The rest notices within seconds that a host is gone.
@@ -35,6 +37,7 @@ class Address:
     parameters: dict[str, Any]  # of libpq
     schema: str
     pool: int
+    reads_any: bool = False  # whether a server that takes no writes may answer reads while there is none that does
 
     def __str__(self) -> str:
         """For messages: without user and password."""
@@ -47,6 +50,11 @@ class Address:
     def user(self) -> str:
         return str(self.parameters.get("user") or "")
 
+    @property
+    def of_any_server(self) -> Address:
+        """The same place, where a server that takes no writes will do."""
+        return replace(self, parameters={**self.parameters, "target_session_attrs": "any"})
+
 
 def parse_address(url: str) -> Address:
     try:
@@ -54,7 +62,7 @@ def parse_address(url: str) -> Address:
         query = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError as error:
         raise _wrong(str(error)) from None
-    ours = {name: value for name, value in query if name in ("schema", "pool")}
+    ours = {name: value for name, value in query if name in _OURS}
     rest = urlencode([(name, value) for name, value in query if name not in ours])
     try:
         given = conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else ""))
@@ -64,15 +72,17 @@ def parse_address(url: str) -> Address:
         raise _wrong("it names no database")
     if not all(port.isdecimal() for port in str(given.get("port") or "5432").split(",") if port):
         raise _wrong(f"{given['port']!r:.80} is no port")
-    schema, pool = ours.get("schema", SCHEMA), ours.get("pool", str(POOL))
+    schema, pool, reads = ours.get("schema", SCHEMA), ours.get("pool", str(POOL)), ours.get("reads", "primary")
     if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
         raise _wrong(f"schema must be a plain name of small letters, digits and _, not {schema!r:.80}")
     if not pool.isdecimal() or not 1 <= int(pool) <= _MAX_POOL:
         raise _wrong(f"pool must be a number of connections from 1 to {_MAX_POOL}, not {pool!r:.80}")
+    if reads not in _READS:
+        raise _wrong(f"reads must be {' or '.join(_READS)}, not {reads!r:.80}")
     # Compiling a plan takes longer than running any of ours; and a filtered search must not end with the first few.
     ours_first = f"-c search_path={schema},public -c jit=off -c hnsw.iterative_scan=strict_order"
     options = f"{ours_first} {given.get('options') or ''}".rstrip()
-    return Address({**_DEFAULTS, **given, "options": options}, schema, int(pool))
+    return Address({**_DEFAULTS, **given, "options": options}, schema, int(pool), reads == "any")
 
 
 def _wrong(why: str) -> ValidationError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -25,6 +26,9 @@ T = TypeVar("T")
 P = ParamSpec("P")
 S = TypeVar("S", bound="StorePart")
 Rows = list[tuple[Any, ...]]
+
+#: Seconds between two attempts to find the server that takes writes, while another answers the reads.
+LOOK_AGAIN = 1.0
 
 #: What a statement ends in whose tables another process has just replaced by those of another embedder.
 _REPLACED = (errors.UndefinedTable, errors.UndefinedColumn)
@@ -82,7 +86,12 @@ Read = Callable[[Session], T]
 
 
 class ReaderPool:
-    """As many connections as there are threads that read, made when they are needed and again when they are lost."""
+    """As many connections as there are threads that read, made when they are needed and again when they are lost.
+
+    They go to the server that takes writes. Where the address allows it, another answers while there is none; it may
+    lack what was written last, so it is left again as soon as this process has written something, and otherwise when
+    one of the threads, each second, has found the other.
+    """
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -90,6 +99,14 @@ class ReaderPool:
         self._local = threading.local()
         self._all: list[Session] = []
         self._lock = threading.Lock()
+        self._commits = 0
+        self._behind: dict[Session, int] = {}  # those with a server that takes no writes, and the commits before them
+        self._look_at = 0.0
+
+    def note_commit(self) -> None:
+        """Whoever reads from now on must see what was committed."""
+        with self._lock:
+            self._commits += 1
 
     async def run(self, read: Read[T]) -> T:
         return await self._threads.run(lambda: self.run_here(read))
@@ -136,14 +153,45 @@ class ReaderPool:
 
     def _session(self) -> Session:
         session: Session | None = getattr(self._local, "session", None)
-        if session is None or not session.usable:
-            with self._lock:
-                if session is not None:
-                    self._all.remove(session)
-            session = self._local.session = Session(self._address)
-            with self._lock:
-                self._all.append(session)
-        return session
+        if session is not None and session.usable and not self._is_outdated(session):
+            return session
+        fresh, behind = self._connect(session if session is not None and session.usable else None)
+        with self._lock:
+            if session is not None and session is not fresh:
+                self._all.remove(session)
+                self._behind.pop(session, None)
+                session.close()
+            if session is not fresh:
+                self._all.append(fresh)
+            if behind is not None:
+                self._behind[fresh] = behind
+        self._local.session = fresh
+        return fresh
+
+    def _connect(self, held: Session | None) -> tuple[Session, int | None]:
+        """A connection, and the commits before it where its server takes no writes; `held` is better than none."""
+        before = self._commits
+        try:
+            found = Session(self._address)
+            self._look_at = 0.0  # the others need not wait
+            return found, None
+        except psycopg.OperationalError:
+            if not self._address.reads_any:
+                raise
+            return held or Session(self._address.of_any_server), before
+
+    def _is_outdated(self, session: Session) -> bool:
+        if (before := self._behind.get(session)) is None:
+            return False
+        if before != self._commits:
+            return True
+        with self._lock:
+            # One of the threads at a time: where a machine is gone without a word, each attempt takes seconds.
+            now = time.monotonic()
+            due = now >= self._look_at
+            if due:
+                self._look_at = now + LOOK_AGAIN
+        return due
 
 
 def sentence_of(error: psycopg.Error) -> str:

@@ -49,13 +49,18 @@ class PostgresStore(
         prepare_schema(self.address)
         self._readers = ReaderPool(self.address)
         self._indexer = VectorIndexer(self.address)
-        self._writer = Writer(self.address, clock, self._indexer.note_commit)
+        self._writer = Writer(self.address, clock, self._note_commit)
         self._closing = threading.Lock()
         self._closed = False
 
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         result: T = await self._writer.submit(tenant, work)
         return result
+
+    def _note_commit(self, grown: dict[int, int]) -> None:
+        self._readers.note_commit()
+        if grown:
+            self._indexer.note_commit(grown)
 
     async def close(self) -> None:
         """Finish what is under way."""

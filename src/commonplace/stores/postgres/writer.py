@@ -35,7 +35,7 @@ _LOCK = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = %s FO
 
 log = logging.getLogger("commonplace.postgres")
 
-#: Told which scopes have how many live memories more.
+#: Told, after every commit, which scopes have how many live memories more.
 OnCommit = Callable[[dict[int, int]], None]
 
 
@@ -103,6 +103,7 @@ class Writer:
             session.execute("LOCK TABLE tenants IN EXCLUSIVE MODE")
             result = work(session)
             session.execute("COMMIT")
+            self._on_commit({})
             return result
         except psycopg.Error as error:
             if session is not None:
@@ -147,14 +148,11 @@ class Writer:
         except BaseException as error:
             if session is not None:
                 session.roll_back()
-            fault = self._after_failure(error, group)
-            if fault is None:
+            if (fault := self._after_failure(error, group)) is not None:
+                for job in jobs:
+                    job.error = job.error or fault
                 return
-            for job in jobs:
-                job.error = job.error or fault
-        else:
-            if group.grown:
-                self._on_commit(group.grown)
+        self._on_commit(group.grown)
 
     def _ready(self, tenant: str, group: _Group) -> Session:
         """A connection that holds the tenant's lock. One that was lost while nobody used it is made anew, once."""
@@ -252,7 +250,10 @@ class Writer:
 
     def _is_committed(self, tenant: str, state: TenantState) -> bool:
         """Asked of whoever answers now. The tenant's lock comes first: a commit that is still under way has it. The
-        hash of the last entry of the audit chain is nobody else's."""
+        hash of the last entry of the audit chain is nobody else's.
+
+        Taking the lock is a write, so this commit waits for the standbys where commits do: a server on its own, whose
+        commit no standby has, does not get to answer yes."""
         session = self._session()
         try:
             session.execute("BEGIN")
