@@ -1,7 +1,8 @@
 """The tables, and the numbered steps that made them. A step, once released, is never edited.
 
-Everything is found by scope first, which is one agent of one tenant, so that tables may be partitioned or distributed
-by it. Names that may be long are indexed by their digest: an index row of PostgreSQL holds no more than 2.7 kB.
+Everything is found by scope first, which is one agent of one tenant: what is searched is partitioned by hash of it, and
+may be distributed by it. Names that may be long are indexed by their digest: an index row of PostgreSQL holds no more
+than 2.7 kB.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from commonplace.stores.row_format import STORED_FIELDS
 
 if TYPE_CHECKING:
     from commonplace.stores.postgres.connections import Session
+
+#: Of each table that is searched, by hash of the scope. A table that was made with another number keeps it.
+PARTITIONS = 16
 
 _TYPES = {
     "seq": "bigint NOT NULL", "version": "integer NOT NULL", "confidence": "double precision NOT NULL",
@@ -117,10 +121,18 @@ VECTOR_COLUMNS = "vid bigint PRIMARY KEY, data bytea, tokens bytea"
 
 def create_parts(db: Session, name: str, dimension: int) -> None:
     """The searchable vectors of live memories, one row for each part of a memory."""
-    db.execute(
-        f"CREATE TABLE IF NOT EXISTS {name}(scope_id integer, mid bigint, part integer, "
-        f"embedding halfvec({dimension}) NOT NULL, PRIMARY KEY(scope_id, mid, part))"
-    )
+    _create_partitioned(db, name, _parts_columns(dimension))
+
+
+def _parts_columns(dimension: int) -> str:
+    vector = f"embedding halfvec({dimension}) NOT NULL"
+    return f"scope_id integer, mid bigint, part integer, {vector}, PRIMARY KEY(scope_id, mid, part)"
+
+
+def _create_partitioned(db: Session, name: str, columns: str) -> None:
+    remainders = [f"FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {n})" for n in range(PARTITIONS)]
+    pieces = [f"CREATE TABLE {name}_p{n} PARTITION OF {name} {values}" for n, values in enumerate(remainders)]
+    db.execute("; ".join([f"CREATE TABLE {name}({columns}) PARTITION BY HASH (scope_id)", *pieces]))
 
 
 def m002_guard_ledger(db: Session) -> None:
@@ -151,5 +163,29 @@ def m003_index_record_status(db: Session) -> None:
     db.execute("CREATE INDEX records_by_status ON records(tenant_id, kind, left(value ->> 'status', 64))")
 
 
-MIGRATIONS = (m001_create_tables, m002_guard_ledger, m003_index_record_status)
+def m004_partition_what_is_searched(db: Session) -> None:
+    # Postings and vectors are most of what is kept, and only ever asked for by scope. In pieces they are vacuumed and
+    # moved one at a time. Graphs are made anew, beside whoever reads.
+    db.execute("ALTER INDEX postings_by_term RENAME TO postings_pkey")
+    key = "CONSTRAINT postings_by_term PRIMARY KEY(scope_id, term, mid) INCLUDE (code)"
+    _partition(db, "postings", f"scope_id integer, term bigint, mid bigint, code smallint NOT NULL, {key}")
+    for name, dimension in db.rows(
+        "SELECT c.relname::text, a.atttypmod FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
+        "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace AND a.attname = 'embedding' "
+        "AND c.relname ~ '^(parts_[0-9]+|second_parts)$'"
+    ):
+        _partition(db, name, _parts_columns(dimension))
+    db.execute("DELETE FROM vector_indexes")
+
+
+def _partition(db: Session, name: str, columns: str) -> None:
+    """The same rows in a table of partitions."""
+    db.execute(f"ALTER TABLE {name} RENAME TO whole")
+    db.execute(f"ALTER TABLE whole DROP CONSTRAINT {name}_pkey")  # its name is taken up again
+    _create_partitioned(db, name, columns)
+    db.execute(f"INSERT INTO {name} SELECT * FROM whole")
+    db.execute("DROP TABLE whole")
+
+
+MIGRATIONS = (m001_create_tables, m002_guard_ledger, m003_index_record_status, m004_partition_what_is_searched)
 VERSION = len(MIGRATIONS)

@@ -46,12 +46,14 @@ class PostgresStore(
 
     def __init__(self, url: str, clock: Clock = system_clock) -> None:
         self.address = parse_address(url)
-        prepare_schema(self.address)
+        migrated = prepare_schema(self.address)
         self._readers = ReaderPool(self.address)
         self._indexer = VectorIndexer(self.address)
         self._writer = Writer(self.address, clock, self._note_commit)
         self._closing = threading.Lock()
         self._closed = False
+        if migrated:
+            self._indexer.build_all()
 
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         result: T = await self._writer.submit(tenant, work)
@@ -73,13 +75,15 @@ class PostgresStore(
         self._readers.close()
 
 
-def prepare_schema(address: Address) -> None:
-    """Make the tables, or bring them up to date; of several servers that start at once, one does."""
+def prepare_schema(address: Address) -> bool:
+    """Make the tables, or bring them up to date; of several servers that start at once, one does. Whether they were
+    not what they should be."""
     try:
         session = Session(address)
         try:
-            if _version(session, address) != schema.VERSION:
+            if outdated := _version(session, address) != schema.VERSION:
                 _migrate(session, address)
+            return outdated
         finally:
             session.close()
     except psycopg.Error as error:

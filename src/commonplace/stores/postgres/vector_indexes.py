@@ -48,6 +48,15 @@ class VectorIndexer:
                 self._thread = threading.Thread(target=self._run, name="commonplace-vectors", daemon=True)
                 self._thread.start()
 
+    def build_all(self) -> None:
+        """Look at every scope that is large: a migration may have left them without."""
+        session = Session(self._address)
+        try:
+            large = session.rows("SELECT id FROM scopes WHERE documents > %s", (EXACT,))
+        finally:
+            session.close()
+        self.note_commit({scope: EXACT for (scope,) in large})
+
     def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -102,8 +111,12 @@ def _build(session: Session, table: str, scope: int) -> bool:
         name = f"{table}_of_{scope}"
         session.execute("SET maintenance_work_mem = '512MB'")
         session.execute(f"DROP INDEX IF EXISTS {name}")  # one that was never finished
+        # Of the partition that has the scope: PostgreSQL makes no index of all of them beside whoever writes.
+        held = session.row(f"SELECT tableoid::regclass::text FROM {table} WHERE scope_id = %s LIMIT 1", (scope,))
+        if held is None:
+            return False
         session.execute(
-            f"CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw (embedding halfvec_ip_ops) "
+            f"CREATE INDEX CONCURRENTLY {name} ON {held[0]} USING hnsw (embedding halfvec_ip_ops) "
             f"WHERE scope_id = {scope}"
         )
         session.execute(
