@@ -1,0 +1,1 @@
+"""PostgreSQL beside the embedded store, and several servers on one database."""
