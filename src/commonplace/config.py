@@ -91,7 +91,7 @@ class RoutingConfig:
     """The table [routing]: what goes to the stores beside the first."""
 
     write: str = "fan_out"  # to all of them; or "primary_only"
-    recall: str = "fan_out"  # asks all of them; or "primary_only"
+    recall: str = "fan_out"  # asks all of them; or "primary_only", or "rerank": the first orders what they name
     timeout: int = 2  # seconds that one of them may take for one operation
 
 
@@ -116,7 +116,7 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
     "mrp": {"decline": ("none", "strangers", "all")},
     "governance": {"rejected": ("keep", "erase")},
-    "routing": {"write": ("fan_out", "primary_only"), "recall": ("fan_out", "primary_only")},
+    "routing": {"write": ("fan_out", "primary_only"), "recall": ("fan_out", "rerank", "primary_only")},
 }
 
 

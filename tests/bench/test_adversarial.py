@@ -17,7 +17,15 @@ from bench.adversarial.experiment import (
     published_table,
     run,
 )
-from bench.adversarial.plot import plot
+from bench.adversarial.plot import plot, plot_router
+from bench.adversarial.router import (
+    ATTACKS as ROUTER_ATTACKS,
+    RECOMMENDED as ROUTER_RECOMMENDED,
+    WAYS,
+    RouterOutcome,
+    RouterSetting,
+    through_router,
+)
 
 #: Table 4 of the paper: recall@5 and leak of each fusion, whatever is injected.
 PUBLISHED = {"rrf": (1.0, 0.0), "max": (0.5, 0.8), "weighted": (1.0, 0.0)}
@@ -77,3 +85,43 @@ def test_every_combination_is_drawn_or_told() -> None:
     outcomes = beyond()
     assert len(outcomes) == 3 * len(SIZES) * 2 * 4 * 2 * 2
     assert plot(outcomes).count("<polyline") == 5
+
+
+# Through the router.
+
+
+@pytest.fixture(scope="module")
+def routed() -> list[RouterOutcome]:
+    return through_router((50, 200))
+
+
+def outcome_of(routed: list[RouterOutcome], **setting: object) -> list[RouterOutcome]:
+    return [o for o in routed if all(getattr(o.setting, name) == value for name, value in setting.items())]
+
+
+@pytest.mark.slow
+def test_nothing_of_an_attackers_gets_through_the_router(routed: list[RouterOutcome]) -> None:
+    assert len(routed) == 2 * len(WAYS) * 2 * len(ROUTER_ATTACKS)
+    assert {o.leak for o in routed} == {0.0}
+
+
+@pytest.mark.slow
+def test_where_the_primary_ranks_every_answer_stays_whatever_is_tried(routed: list[RouterOutcome]) -> None:
+    found = outcome_of(routed, **ROUTER_RECOMMENDED)
+    assert len(found) == 2 * 2 * len(ROUTER_ATTACKS)
+    for outcome in found:
+        assert (outcome.recall, outcome.leak, outcome.displaced) == (1.0, 0.0, 0.0), outcome.setting
+
+
+@pytest.mark.slow
+def test_votes_alone_do_not_hold_against_who_names_the_next_best(routed: list[RouterOutcome]) -> None:
+    for outcome in outcome_of(routed, routing="fan_out", fusion="rrf", quorum=1, attack="next best"):
+        assert outcome.recall < 1.0, outcome.setting
+
+
+@pytest.mark.slow
+def test_the_plot_of_the_router_has_a_line_for_each_way(routed: list[RouterOutcome]) -> None:
+    everywhere = [
+        RouterOutcome(RouterSetting(*way, size=size, rogues=1, attack="next best")) for way in WAYS for size in SIZES
+    ]
+    assert plot_router(everywhere).count("<polyline") == len(WAYS)

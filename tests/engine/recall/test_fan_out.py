@@ -165,6 +165,48 @@ async def test_what_only_a_replica_found_is_the_primarys_row() -> None:
         assert (hit.source_store, hit.memory.metadata) == ("rogue", {"n": 1})
 
 
+async def crowded(h: House) -> tuple[list[str], list[Candidate]]:
+    """Two memories that answer, and what stands next to them in every honest list."""
+    gold = [await h.remember(f"Alice drinks tea with lemon {n}") for n in range(2)]
+    near = [await h.remember(f"Alice drinks tea, and a remark on it {n}") for n in range(8)]
+    await h.outbox.join()
+    return gold, [_candidate(id, f"Alice drinks tea, and a remark on it {n}") for n, id in enumerate(near)]
+
+
+@pytest.mark.parametrize("rogues", [1, 2])
+@pytest.mark.parametrize(("recall", "holds"), [("fan_out", False), ("rerank", True)])
+@run
+async def test_only_where_the_primary_ranks_can_nobody_push_what_is_next_best(
+    recall: str, holds: bool, rogues: int
+) -> None:
+    clock = FakeClock()
+    stores = [Rogue(clock, f"rogue{n}") if n < rogues else Flaky(clock, f"copy{n}") for n in range(2)]
+    async with house(clock=clock, stores=stores) as h:
+        h.engine.settings.routing = replace(h.engine.settings.routing, recall=recall)
+        gold, near = await crowded(h)
+        for rogue in stores[:rogues]:
+            rogue.lies = near
+        found = await ask(h, "Alice drinks tea with lemon", k=5, min_score=0.0)
+        assert len(found.hits) == 5
+        assert ({hit.memory.id for hit in found.hits[:2]} == set(gold)) is holds
+
+
+@run
+async def test_what_only_a_replica_found_is_ranked_by_the_primary() -> None:
+    clock = FakeClock()
+    rogue = Rogue(clock, "rogue")
+    async with house(clock=clock, stores=[rogue]) as h:
+        h.engine.settings.routing = replace(h.engine.settings.routing, recall="rerank")
+        near = [await h.remember(f"tea number {n} with lemon") for n in range(60)]
+        far = await h.remember("an unrelated remark")
+        rogue.lies = [_candidate(far, "an unrelated remark"), _candidate(near[-1], "tea number 59 with lemon")]
+        found = await ask(h, "tea with lemon", k=100, min_score=0.0)
+        assert found.hits[-1].memory.id == far
+        assert found.stores_queried == ["memory", "rogue"]
+        agreed = await ask(h, "tea with lemon", k=100, min_score=0.0, quorum=2)
+        assert near[-1] in {hit.memory.id for hit in agreed.hits} <= {near[-1], far}
+
+
 @run
 async def test_an_older_text_that_waits_to_be_told_is_no_lie() -> None:
     async with house() as h:

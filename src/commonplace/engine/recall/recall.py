@@ -43,7 +43,8 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
         )
     at = await instant(core, who, query.as_of, query.snapshot)
     reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
-    asks_all = bool(core.outbox.replicas) and core.settings.routing.recall == "fan_out"
+    routing = core.settings.routing.recall
+    asks_all = bool(core.outbox.replicas) and routing != "primary_only"
     found = await search(core, reach, text, query.k, parts=parts, snapshot=query.snapshot, fan_out=asks_all)
     beside = found.fan_out or FanOut()
     store = core.primary.name
@@ -53,6 +54,10 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
     only_beside = {candidate.memory.id for candidate in beside.added}
     lists = {store: [(r.memory.id, r.score) for r in ranked if r.memory.id not in only_beside]} | beside.lists
     fused = fusion.fuse(lists, query.fusion, weights=beside.weights, quorum=query.quorum)
+    if routing == "rerank":  # what the others name counts, and not where they put it
+        agreed = {id for id, _ in fused}
+        own = [(r.memory.id, r.score) for r in ranked if r.memory.id in agreed]
+        fused = fusion.fuse({store: own}, query.fusion)
     near = await hops.nearest_distances(core, reach, query, [id for id, _ in fused])
     fused = fusion.boost_hops(fused, near) if near else fused
     by_id = {r.memory.id: (place, r) for place, r in enumerate(ranked)}
