@@ -1,4 +1,5 @@
-"""Memories and records as the cells of a row and back, for every store that keeps rows: it knows no database.
+"""Memories and records as the cells of a row and back, entries of the ledger and statements as cells, for every store
+that keeps rows: it knows no database.
 
 Lists and documents travel as JSON text, and as nothing when they are empty.
 """
@@ -12,6 +13,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from commonplace.stores.base import Record
+from commonplace.stores.graph import Triple
 from commonplace.wire.record import Memory
 
 to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -23,6 +25,11 @@ STORED_FIELDS = (
     "expires_at", "event_time", "demotion", "session_id", "speaker", "supersedes", "merged_into", "aliases",
     "content_hash", "salt",
 )  # fmt: skip
+
+AUDIT_COLUMNS = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "previous", "hash")
+audit_cells = attrgetter(*AUDIT_COLUMNS)
+TRIPLE_COLUMNS = [f.name for f in fields(Triple) if f.name != "agent_id"]  # which is in its scope
+triple_cells = attrgetter(*TRIPLE_COLUMNS)
 
 JSON_FIELDS = {"tags": list, "metadata": dict, "provenance": dict, "privacy": dict, "supersedes": list, "aliases": list}
 MEMORY_FIELDS = [f.name for f in fields(Memory)]

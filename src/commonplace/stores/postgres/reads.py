@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
+from commonplace.stores.commit_groups import sequence_at
 from commonplace.stores.cursors import decode_cursor, encode_cursor
 from commonplace.stores.postgres import queries
 from commonplace.stores.postgres.connections import Session, StorePart, read, scan_read
@@ -82,13 +83,15 @@ class PostgresReads(StorePart):
         owner, seq, last = row
         if at is None:
             return int(seq)
-        # Every change has its audit entry, and between two leaps of the clock their times never decrease: halve each
-        # such stretch of the chain, the latest first, until the instant is found.
-        starts = sorted({1, *(n for (n,) in db.rows("SELECT n FROM clock_leaps WHERE tenant_id = %s", (owner,)))})
-        for start, end in zip(reversed(starts), [last, *(n - 1 for n in reversed(starts[1:]))], strict=True):
-            if found := _last_seq(db, owner, start, end, at):
-                return found
-        return 0
+        leaps = db.rows("SELECT n FROM clock_leaps WHERE tenant_id = %s", (owner,))
+        sql = "SELECT at, seq FROM audit WHERE tenant_id = %s AND n = %s"
+
+        def entry(n: int) -> tuple[int, int]:
+            when, number = db.one(sql, (owner, n))
+            return when, number
+
+        # Every change has its audit entry.
+        return sequence_at(entry, last, (n for (n,) in leaps), at)
 
     @read
     def audit(
@@ -184,16 +187,3 @@ def _audit(db: Session, tenant: str, rest: str, start: int, limit: int, which: M
     for n, *part in db.rows(f"{parts} ORDER BY n, i", (owner, list(entries))) if entries else ():
         entries[n].parts.append(AuditPart(*part))
     return list(entries.values())
-
-
-def _last_seq(db: Session, owner: int, low: int, high: int, at: int) -> int:
-    """The sequence of the last of these entries that was made at or before then; 0 when none was."""
-    result = 0
-    while low <= high:
-        middle = (low + high) // 2
-        when, seq = db.one("SELECT at, seq FROM audit WHERE tenant_id = %s AND n = %s", (owner, middle))
-        if when <= at:
-            low, result = middle + 1, seq
-        else:
-            high = middle - 1
-    return int(result)

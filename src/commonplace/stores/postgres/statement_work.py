@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from operator import attrgetter
 from typing import Any
 
 from commonplace.stores.graph import Triple, name_key
 from commonplace.stores.postgres.connections import Session
 from commonplace.stores.postgres.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES
 from commonplace.stores.postgres.queries import marks
+from commonplace.stores.row_format import TRIPLE_COLUMNS, triple_cells
 from commonplace.wire.errors import Conflict
 
-_TRIPLE_COLUMNS = [f.name for f in fields(Triple) if f.name != "agent_id"]
-_triple_values = attrgetter(*_TRIPLE_COLUMNS)
 _PUT_TRIPLE = (
-    f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(_TRIPLE_COLUMNS)}) "
-    f"VALUES(%s, %s, %s, {marks(_TRIPLE_COLUMNS)}) "
+    f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(TRIPLE_COLUMNS)}) "
+    f"VALUES(%s, %s, %s, {marks(TRIPLE_COLUMNS)}) "
     "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to "
     "WHERE triples.scope_id = excluded.scope_id RETURNING tid"
 )
@@ -67,7 +64,7 @@ class StatementWork:
         self._writing()
         keys = name_key(triple.subject), name_key(triple.object)
         scope = self._scope(triple.agent_id, create=True)
-        if not self._db.rows(_PUT_TRIPLE, (scope, *keys, *_triple_values(triple))):
+        if not self._db.rows(_PUT_TRIPLE, (scope, *keys, *triple_cells(triple))):
             raise Conflict(f"a statement with id {triple.id} exists already")
 
     def erase_triple(self, id: str) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration, Vectors
+from commonplace.stores.commit_groups import TenantState
 from commonplace.stores.graph import LINKED, links_of
 from commonplace.stores.postgres import found_by
 from commonplace.stores.postgres.connections import Session
@@ -20,7 +20,7 @@ from commonplace.stores.postgres.schema import VERSION_COLUMNS
 from commonplace.stores.postgres.sql_where import reach_sql
 from commonplace.stores.postgres.statement_work import StatementWork
 from commonplace.stores.postgres.text_cells import encode_json
-from commonplace.stores.row_format import to_json, to_record
+from commonplace.stores.row_format import AUDIT_COLUMNS, audit_cells, to_json, to_record
 from commonplace.stores.token_vectors import Codes
 from commonplace.stores.vector_cells import to_cells
 from commonplace.wire.errors import Conflict
@@ -38,26 +38,8 @@ _CURRENT = (
     "FROM memories m JOIN scopes s ON s.id = m.scope_id WHERE m.id = %s"
 )
 
-_AUDIT_COLUMNS = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "previous", "hash")
-_audit_values = attrgetter(*_AUDIT_COLUMNS)
-
 #: Statuses under which an alias still belongs to its memory.
 _HOLDS_ALIAS = ("live", "archived")
-
-
-@dataclass(slots=True)
-class TenantState:
-    """A tenant's counters, kept in hand during a group and written once at its end."""
-
-    id: int
-    seq: int
-    at: int
-    audit_n: int
-    audit_hash: str
-    changed: bool = False
-
-    def copy(self) -> TenantState:
-        return TenantState(self.id, self.seq, self.at, self.audit_n, self.audit_hash, self.changed)
 
 
 @dataclass(slots=True, frozen=True)
@@ -337,7 +319,7 @@ class PostgresTransaction(StatementWork):
     def append_audit(self, entry: AuditEntry) -> None:
         self._writing()
         state = self._state
-        self._db.execute(f"INSERT INTO audit VALUES(%s, {marks(_AUDIT_COLUMNS)})", (state.id, *_audit_values(entry)))
+        self._db.execute(f"INSERT INTO audit VALUES(%s, {marks(AUDIT_COLUMNS)})", (state.id, *audit_cells(entry)))
         for i, part in enumerate(entry.parts):
             row = (state.id, entry.n, i, part.memory_id, part.payload, part.salt, part.hash)
             self._db.execute("INSERT INTO audit_parts VALUES(%s, %s, %s, %s, %s, %s, %s)", row)

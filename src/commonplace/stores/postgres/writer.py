@@ -6,7 +6,6 @@ one commit is under way, what others ask for of the same tenant gathers and shar
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections import ChainMap, deque
@@ -17,15 +16,14 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from commonplace.stores.graph import commit_time
+from commonplace.stores.commit_groups import Job, TenantState, deliver
 from commonplace.stores.postgres.address import Address
 from commonplace.stores.postgres.connections import Session, fault_of, sentence_of
 from commonplace.stores.postgres.queries import read_meta
-from commonplace.stores.postgres.transaction import BLOCK, Embedders, PostgresTransaction, TenantState
+from commonplace.stores.postgres.transaction import BLOCK, Embedders, PostgresTransaction
 from commonplace.stores.worker_threads import WorkerThreads
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
 from commonplace.wire.record import Clock
-from commonplace.wire.times import iso
 
 T = TypeVar("T")
 GROUP_WRITES = 256
@@ -37,15 +35,6 @@ log = logging.getLogger("commonplace.postgres")
 
 #: Told, after every commit, which scopes have how many live memories more.
 OnCommit = Callable[[dict[int, int]], None]
-
-
-@dataclass(slots=True)
-class Job:
-    work: Callable[[Any], Any]
-    future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
-    result: Any = None
-    error: BaseException | None = None
 
 
 @dataclass(slots=True)
@@ -70,8 +59,7 @@ class Writer:
         self._all: list[Session] = []
 
     async def submit(self, tenant: str, work: Callable[[Any], Any]) -> Any:
-        loop = asyncio.get_running_loop()
-        job = Job(work, loop.create_future(), loop)
+        job = Job.of_caller(work, tenant)
         with self._lock:
             queue = self._queues.setdefault(tenant, _Queue())
             if not queue.served:
@@ -135,7 +123,7 @@ class Writer:
             except BaseException as error:  # whoever waits must hear of it
                 for job in wanted:
                     job.error = job.error or error
-            _deliver(jobs)
+            deliver(jobs, log)
 
     def _commit(self, tenant: str, jobs: list[Job]) -> None:
         group = _Group(tenant)
@@ -188,12 +176,8 @@ class Writer:
     def _perform(self, session: Session, group: _Group, job: Job, shared: bool) -> None:
         assert group.state is not None
         assert group.embedders is not None
-        before, now = group.state.copy(), commit_time(self._clock(), group.state.at)
-        if leapt := now < group.state.at:
-            log.warning(
-                "the last write of tenant %s is dated %s, long after this clock's %s: time goes on by the clock; "
-                "`commonplace doctor` finds and repairs what was dated so", group.tenant, iso(group.state.at), iso(now),
-            )  # fmt: skip
+        before = group.state.copy()
+        now, leapt = group.state.next_time(self._clock, group.tenant, log)
         scopes = ChainMap({}, group.scopes, session.scopes)
         tx = PostgresTransaction(session, group.state, now, group.embedders, group.numbers, scopes, shared, leapt)
         try:
@@ -291,24 +275,3 @@ class _Group:
     scopes: dict[tuple[int, str], int] = field(default_factory=dict)  # those met for the first time
     grown: dict[int, int] = field(default_factory=dict)
     committing: bool = False
-
-
-def _deliver(jobs: list[Job]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-    for job in jobs:
-        by_loop.setdefault(job.loop, []).append(job)
-    for loop, ready in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_resolve, ready)
-        except RuntimeError:  # that loop is gone, and with it whoever waited; the write itself stands
-            log.debug("a caller went away before its answer")
-
-
-def _resolve(jobs: list[Job]) -> None:
-    for job in jobs:
-        if job.future.done():
-            continue
-        if job.error is not None:
-            job.future.set_exception(job.error)
-        else:
-            job.future.set_result(job.result)

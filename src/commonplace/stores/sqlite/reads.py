@@ -9,6 +9,7 @@ from typing import Any
 from apsw import Connection
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
+from commonplace.stores.commit_groups import sequence_at
 from commonplace.stores.cursors import decode_cursor, encode_cursor
 from commonplace.stores.row_format import RowTypes, to_record
 from commonplace.stores.sqlite import queries
@@ -96,14 +97,15 @@ class SqliteReads(StorePart):
         seq, last = row
         if at is None:
             return int(seq)
-        # Every change has its audit entry, and between two leaps of the clock their times never decrease: halve each
-        # such stretch of the chain, the latest first, until the instant is found.
-        leaps = "SELECT value FROM meta WHERE key > ? AND key < ?"
-        starts = sorted({1, *(n for (n,) in db.execute(leaps, (f"leap/{owner}/", f"leap/{owner}0")))})
-        for start, end in zip(reversed(starts), [last, *(n - 1 for n in reversed(starts[1:]))], strict=True):
-            if found := _last_seq(db, owner, start, end, at):
-                return found
-        return 0
+        leaps = db.execute("SELECT value FROM meta WHERE key > ? AND key < ?", (f"leap/{owner}/", f"leap/{owner}0"))
+        sql = "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?"
+
+        def entry(n: int) -> tuple[int, int]:
+            when, number = queries.fetch_one(db, sql, (owner, n))
+            return when, number
+
+        # Every change has its audit entry.
+        return sequence_at(entry, last, (n for (n,) in leaps), at)
 
     @read
     def audit(
@@ -213,17 +215,3 @@ def _audit(
     for entry in entries:
         entry.parts = [AuditPart(*_PART.checked(row)) for row in db.execute(parts, (owner, entry.n))]
     return entries
-
-
-def _last_seq(db: Connection, owner: int, low: int, high: int, at: int) -> int:
-    """The sequence of the last of these entries that was made at or before then; 0 when none was."""
-    result = 0
-    while low <= high:
-        middle = (low + high) // 2
-        sql = "SELECT at, seq FROM audit WHERE tenant_id = ? AND n = ?"
-        when, seq = queries.fetch_one(db, sql, (owner, middle))
-        if when <= at:
-            low, result = middle + 1, seq
-        else:
-            high = middle - 1
-    return int(result)

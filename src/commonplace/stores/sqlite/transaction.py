@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
 
 from commonplace.stores.base import AuditEntry, Entry, Reach, Record, StaleGeneration, Vectors
+from commonplace.stores.commit_groups import TenantState
 from commonplace.stores.graph import Triple, name_key
-from commonplace.stores.row_format import to_json, to_record
+from commonplace.stores.row_format import AUDIT_COLUMNS, TRIPLE_COLUMNS, audit_cells, to_json, to_record, triple_cells
 from commonplace.stores.sqlite.graph import ABOUT_SUBJECT, IN_ORDER, SELECT_TRIPLES, TRIPLE, write_links
 from commonplace.stores.sqlite.page_scrub import DUE
 from commonplace.stores.sqlite.queries import BY_ALIAS, BY_ID, RECORDS, fetch_memories, marks, to_row
@@ -33,37 +33,17 @@ _CURRENT = (
     "WHERE m.id = ? AND s.tenant_id = ?"
 )
 
-_TRIPLE_COLUMNS = [f.name for f in fields(Triple) if f.name != "agent_id"]
-_triple_values = attrgetter(*_TRIPLE_COLUMNS)
 _PUT_TRIPLE = (
-    f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(_TRIPLE_COLUMNS)}) "
-    f"VALUES(?, ?, ?, {marks(_TRIPLE_COLUMNS)}) "
+    f"INSERT INTO triples(scope_id, subject_key, object_key, {', '.join(TRIPLE_COLUMNS)}) "
+    f"VALUES(?, ?, ?, {marks(TRIPLE_COLUMNS)}) "
     "ON CONFLICT(id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to "
     "WHERE triples.scope_id = excluded.scope_id"
 )
 _NEWEST_FIRST = "ORDER BY t.valid_from DESC, t.tid DESC"
 _NOT_EMPTY = "(t.valid_to IS NULL OR t.valid_to > t.valid_from)"
 
-_AUDIT_COLUMNS = ("n", "at", "seq", "operation", "agent_id", "principal", "payload_hash", "previous", "hash")
-_audit_values = attrgetter(*_AUDIT_COLUMNS)
-
 #: Statuses under which an alias still belongs to its memory.
 _HOLDS_ALIAS = ("live", "archived")
-
-
-@dataclass(slots=True)
-class TenantState:
-    """A tenant's counters, kept in hand during a group and written once at its end."""
-
-    id: int
-    seq: int
-    at: int
-    audit_n: int
-    audit_hash: str
-    changed: bool = False
-
-    def copy(self) -> TenantState:
-        return TenantState(self.id, self.seq, self.at, self.audit_n, self.audit_hash, self.changed)
 
 
 @dataclass(slots=True)
@@ -269,7 +249,7 @@ class SqliteTransaction:
         self._writing()
         keys = name_key(triple.subject), name_key(triple.object)
         scope = self._scope(triple.agent_id, create=True)
-        self._db.execute(_PUT_TRIPLE, (scope, *keys, *_triple_values(triple)))
+        self._db.execute(_PUT_TRIPLE, (scope, *keys, *triple_cells(triple)))
         if not self._db.changes():
             raise Conflict(f"a statement with id {triple.id} exists already")
 
@@ -292,7 +272,7 @@ class SqliteTransaction:
     def append_audit(self, entry: AuditEntry) -> None:
         self._writing()
         state = self._state
-        self._db.execute(f"INSERT INTO audit VALUES(?, {marks(_AUDIT_COLUMNS)})", (state.id, *_audit_values(entry)))
+        self._db.execute(f"INSERT INTO audit VALUES(?, {marks(AUDIT_COLUMNS)})", (state.id, *audit_cells(entry)))
         self._db.executemany(
             "INSERT INTO audit_parts VALUES(?, ?, ?, ?, ?, ?, ?)",
             [(state.id, entry.n, i, p.memory_id, p.payload, p.salt, p.hash) for i, p in enumerate(entry.parts)],

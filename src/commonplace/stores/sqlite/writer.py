@@ -14,17 +14,16 @@ from typing import Any
 
 import apsw
 
-from commonplace.stores.graph import commit_time
+from commonplace.stores.commit_groups import Job, TenantState, deliver
 from commonplace.stores.row_format import RowTypes
 from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.connections import explained
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema
 from commonplace.stores.sqlite.queries import fetch_one
-from commonplace.stores.sqlite.transaction import SqliteTransaction, TenantState
+from commonplace.stores.sqlite.transaction import SqliteTransaction
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
 from commonplace.wire.record import Clock
-from commonplace.wire.times import iso
 
 GROUP_WRITES = 256
 GROUP_SECONDS = 0.010
@@ -37,16 +36,6 @@ _STATE = RowTypes("tenant", {f.name: str(f.type) for f in fields(TenantState) if
 
 #: Told which scopes changed, by how many writes, and in which something was erased.
 OnCommit = Callable[[dict[int, int], set[int]], None]
-
-
-@dataclass(slots=True)
-class Job:
-    tenant: str | None  # None: maintenance that runs alone, outside any transaction
-    work: Callable[[Any], Any]
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
-    result: Any = None
-    error: BaseException | None = None
 
 
 @dataclass(slots=True)
@@ -93,8 +82,9 @@ class Writer:
         self._thread.start()
 
     async def submit(self, tenant: str | None, work: Callable[[Any], Any]) -> Any:
-        loop = asyncio.get_running_loop()
-        job = Job(tenant, work, loop, loop.create_future())
+        """Without a tenant it is maintenance, which runs alone and outside any transaction."""
+        job = Job.of_caller(work, tenant)
+        loop = job.loop
         with self._handover_lock:
             if self._closed:
                 raise Unavailable("this store is closed")
@@ -142,7 +132,7 @@ class Writer:
                     if waiting[0].tenant is None:
                         group.jobs.append(waiting.pop(0))
                         self._run_exclusive(group.jobs[0])
-                        self._deliver(group.jobs)
+                        deliver(group.jobs, log)
                     else:
                         self._commit_group(group, waiting)
                 except BaseException as error:  # without this thread every later write would wait for ever
@@ -153,7 +143,7 @@ class Writer:
     def _refuse(self, jobs: list[Job], error: BaseException) -> None:
         for job in jobs:
             job.error = job.error or self._fault(error)
-        self._deliver(jobs)
+        deliver(jobs, log)
 
     def _commit_group(self, group: _Group, waiting: list[Job]) -> None:
         """Commit one group off the front; what does not go into it stays waiting."""
@@ -184,7 +174,7 @@ class Writer:
                 self._on_commit(group.changed, group.erased)
             except Exception:  # derived data: what is committed stands, and its callers must hear so
                 log.exception("the index was not told of a commit")
-        self._deliver(group.jobs)
+        deliver(group.jobs, log)
 
     def _fill(self, group: _Group, waiting: list[Job]) -> None:
         deadline = time.monotonic() + GROUP_SECONDS
@@ -224,12 +214,7 @@ class Writer:
         shared = len(group.jobs) > 1
         state = group.states.get(job.tenant) or self._tenant_state(job.tenant)
         before = state.copy()
-        now = commit_time(self._clock(), state.at)
-        if leapt := now < state.at:
-            log.warning(
-                "the last write of tenant %s is dated %s, long after this clock's %s: time goes on by the clock; "
-                "`commonplace doctor` finds and repairs what was dated so", job.tenant, iso(state.at), iso(now),
-            )  # fmt: skip
+        now, leapt = state.next_time(self._clock, job.tenant, log)
         scopes: ChainMap[tuple[int, str], int] = ChainMap({}, group.scopes, self._committed.scopes)
         held = self._committed
         tx = SqliteTransaction(self._db, state, now, held.generations, held.second, scopes, shared, leapt)
@@ -335,28 +320,8 @@ class Writer:
             )
         return explained(self._db, self._files, error)
 
-    def _deliver(self, jobs: list[Job]) -> None:
-        by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-        for job in jobs:
-            by_loop.setdefault(job.loop, []).append(job)
-        for loop, ready in by_loop.items():
-            try:
-                loop.call_soon_threadsafe(_resolve, ready)
-            except RuntimeError:  # that loop is gone, and with it whoever waited; the write itself stands
-                log.debug("a caller went away before its answer")
-
 
 def _failed_in_sync(error: BaseException) -> bool:
     """Whether everything was written, and only then the disk said that it may not stay. Else the log ends in the middle
     of a transaction, which nobody ever takes up."""
     return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_FSYNC
-
-
-def _resolve(jobs: list[Job]) -> None:
-    for job in jobs:
-        if job.future.done():
-            continue
-        if job.error is not None:
-            job.future.set_exception(job.error)
-        else:
-            job.future.set_result(job.result)
