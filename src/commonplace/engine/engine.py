@@ -162,6 +162,13 @@ class Engine:
         base = self._core.settings.review_url
         return f"{base}/{review_id}" if base and review_id else None
 
+    def pending_fields(self, review_id: str | None) -> dict[str, Any]:
+        """What every protocol's answer says of what waits for a person; nothing where nothing does."""
+        if review_id is None:
+            return {}
+        url = self.approval_url(review_id)
+        return {"pending_approval": True, "review_id": review_id} | ({"approval_url": url} if url else {})
+
     @property
     def store_name(self) -> str:
         return self._core.primary.name

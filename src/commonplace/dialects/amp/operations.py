@@ -38,7 +38,7 @@ class Amp:
         memory, receipt = stored.receipt.memory, stored.receipt
         shown = id_of(memory) if memory else record.get("id") or minted_id(draft.kind, receipt.id)
         answer: Document = {"success": True, "id": shown, "created": stored.created}
-        return answer | self._pending(receipt.review_id)
+        return answer | self._engine.pending_fields(receipt.review_id)
 
     async def search(self, request: Any) -> Document:
         check("amp/operations/search", request)
@@ -65,13 +65,7 @@ class Amp:
     async def delete(self, request: Any) -> Document:
         check("amp/operations/delete", request)
         done = await self._engine.delete(self._who, request["id"], request.get("agent"))
-        return {"success": True, "deleted": bool(done.ids), **self._pending(done.review_id)}
-
-    def _pending(self, review_id: str | None) -> Document:
-        if review_id is None:
-            return {}
-        url = self._engine.approval_url(review_id)
-        return {"pending_approval": True, "review_id": review_id} | ({"approval_url": url} if url else {})
+        return {"success": True, "deleted": bool(done.ids), **self._engine.pending_fields(done.review_id)}
 
     async def list(self, request: Any) -> Document:
         check("amp/operations/list", request)

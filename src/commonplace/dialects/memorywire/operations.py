@@ -234,7 +234,7 @@ class Memorywire:
     async def update(self, ref: str, request: UpdateRequest) -> Document:
         """The memory as it is now, and whether the change waits for approval."""
         result = await self._engine.update(self._who, to_update(ref, request))
-        return {**to_wire(result.memory), **self._pending(result.review_id)}
+        return {**to_wire(result.memory), **self._engine.pending_fields(result.review_id)}
 
     async def list(
         self,
@@ -484,7 +484,7 @@ class Memorywire:
         """The statement with what it ended, or would end once it is approved."""
         stated = await self._engine.assert_fact(self._who, Statement(**dict(request)))
         replaced = {} if stated.replaced is None else {"replaced": triple_to_wire(stated.replaced)}
-        return {**triple_to_wire(stated.triple), **replaced, **self._pending(stated.review_id)}
+        return {**triple_to_wire(stated.triple), **replaced, **self._engine.pending_fields(stated.review_id)}
 
     async def graph_query(
         self, agent_id: str, subject: str, *, predicate: str | None = None, as_of: int | None = None
@@ -527,14 +527,8 @@ class Memorywire:
 
     # encoding
 
-    def _pending(self, review_id: str | None) -> Document:
-        if review_id is None:
-            return {}
-        url = self._engine.approval_url(review_id)
-        return {"pending_approval": True, "review_id": review_id} | ({} if url is None else {"approval_url": url})
-
     def _moved(self, result: ProcedureResult) -> Document:
-        return {**to_procedure(result), **self._pending(result.review_id)}
+        return {**to_procedure(result), **self._engine.pending_fields(result.review_id)}
 
     def _remembered(self, receipt: Receipt, report: DeliveryReport) -> RememberResponse:
         done, failed = _stores(report, [receipt.id])

@@ -113,24 +113,18 @@ class Mrp:
         except NotFound:
             approval = draft_document(draft) if approval_required else None
             receipt = await engine.remember(who, draft, approval=approval, reasoning=reasoning)
-            return {"memory_id": receipt.id, "created": True, **self._pending(receipt.review_id)}
+            return {"memory_id": receipt.id, "created": True, **self._engine.pending_fields(receipt.review_id)}
         if attestations.verbatim(held) == attestation:
             if share_with and held.privacy.get("share_with") != draft.privacy["share_with"]:
                 wider = Update(agent, held.id, privacy_intent=draft.privacy, approval_required=approval_required)
                 changed = await engine.update(who, wider)
-                return {"memory_id": held.id, "created": False, **self._pending(changed.review_id)}
+                return {"memory_id": held.id, "created": False, **self._engine.pending_fields(changed.review_id)}
             return {"memory_id": held.id, "created": False}
         if held.id == attestation["id"]:  # our own: asking for it back is no reason to share it with others
             return {"memory_id": held.id, "created": False, "own": True}
         raise ValidationError(
             f"another memory of {agent} came under the id {attestation['id']!r:.300}; forget that one first", field="id"
         )
-
-    def _pending(self, review_id: str | None) -> Document:
-        if review_id is None:
-            return {}
-        url = self._engine.approval_url(review_id)
-        return {"pending_approval": True, "review_id": review_id} | ({"approval_url": url} if url else {})
 
     async def _keep_vouch(self, document: Any) -> Document:
         check("mrp/vouch", document)
