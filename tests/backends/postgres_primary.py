@@ -6,8 +6,9 @@ What is about SQLite's files, or about a store without any, is left out: `ELSEWH
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from postgres_databases import TEMPLATE, database_for, drop_databases, server
@@ -15,8 +16,12 @@ from postgres_databases import TEMPLATE, database_for, drop_databases, server
 import commonplace.stores.memory
 import commonplace.stores.sqlite
 from commonplace.stores.base import StoreSettings
+from commonplace.stores.postgres import schema
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.wire.record import Clock, system_clock
+
+#: What the primary is not: stores beside it keep their copies in memory, as in the suite without a database.
+IN_MEMORY = commonplace.stores.memory.InMemory
 
 #: Tests that say something of another store, by the part of their name that says so.
 ELSEWHERE: dict[str, str] = {
@@ -32,15 +37,26 @@ class DatabaseForFile(PostgresStore):
 
 
 class FreshDatabase(PostgresStore):
-    """What `InMemory` is asked with: a database that nobody else has."""
+    """What `InMemory` is asked with: a database that nobody else has. Like that one it may be used again after it was
+    closed, and need not be closed at all: it goes with its test."""
+
+    _of_this_test: ClassVar[list[FreshDatabase]] = []
 
     def __init__(self, clock: Clock = system_clock) -> None:
-        self._of_mine = server().create_database(template=TEMPLATE)
-        super().__init__(server().url(self._of_mine), clock)
+        self._database, self._clock = server().create_database(template=TEMPLATE), clock
+        super().__init__(server().url(self._database), clock)
+        self._of_this_test.append(self)
 
     async def close(self) -> None:
         await super().close()
-        server().drop_database(self._of_mine)
+        self._start(self._clock)
+
+    @classmethod
+    def drop_all(cls) -> None:
+        while cls._of_this_test:
+            store = cls._of_this_test.pop()
+            asyncio.run(PostgresStore.close(store))
+            server().drop_database(store._database)
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -52,6 +68,7 @@ def install() -> None:
     """Before any test is imported."""
     import server_process
 
+    schema.PARTITIONS = 2  # how many there are changes nothing that is tested, and making all takes longer than a test
     commonplace.stores.sqlite.SqliteStore = DatabaseForFile  # type: ignore[misc, assignment]
     commonplace.stores.sqlite.open_url = open_url  # type: ignore[assignment]
     commonplace.stores.memory.InMemory = FreshDatabase  # type: ignore[misc, assignment]
@@ -72,6 +89,7 @@ def left_out(item: pytest.Item) -> str | None:
 def pytest_runtest_teardown(item: Any) -> None:
     if (folder := getattr(item, "funcargs", {}).get("tmp_path")) is not None:
         drop_databases(folder)
+    FreshDatabase.drop_all()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:

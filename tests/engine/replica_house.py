@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
+if os.environ.get("COMMONPLACE_TEST_STORE"):
+    from postgres_primary import IN_MEMORY
+else:
+    IN_MEMORY = InMemory
+
 AGENT = "agent"
 EVERYTHING = Reach("local", (AGENT,), statuses=("live", "pending", "archived", "deleted"))
 
@@ -29,7 +35,7 @@ class Flaky(PrimaryCopy):
     """A real store that can be taken away, and counts what it is asked."""
 
     def __init__(self, clock: FakeClock, name: str = "copy") -> None:
-        super().__init__(InMemory(clock))
+        super().__init__(IN_MEMORY(clock))
         self.name = name
         self.down: str | None = None
         self.hangs = False

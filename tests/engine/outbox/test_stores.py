@@ -18,7 +18,7 @@ async def test_they_are_listed_with_what_waits_for_them() -> None:
         await h.outbox.join()
         h.clock.advance(4_000)
         primary, first, second = await h.engine.stores.list(WHO)
-        assert (primary["name"], primary["role"], primary["status"]) == ("memory", "primary", "ok")
+        assert (primary["name"], primary["role"], primary["status"]) == (h.primary.name, "primary", "ok")
         assert (first["status"], first["waiting"], first["failing"], first["behind_ms"]) == ("degraded", 1, 1, 4_000)
         assert first["error"] == first["last_error"] == "no route"
         assert (second["status"], second["waiting"]) == ("ok", 0)

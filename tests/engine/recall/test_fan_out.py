@@ -63,10 +63,10 @@ async def test_what_every_store_has_is_answered_once() -> None:
     async with house(copies=2) as h:
         ids = {await h.remember(f"tea number {n}") for n in range(5)}
         found = await ask(h, k=10, explain=True)
-        assert found.stores_queried == ["memory", "copy", "copy1"]
+        assert found.stores_queried == [h.primary.name, "copy", "copy1"]
         assert len(found.hits) == len({hit.memory.id for hit in found.hits}) == 5
         assert {hit.memory.id for hit in found.hits} == ids
-        assert set(found.hits[0].explain["stores"]) == {"memory", "copy", "copy1"}
+        assert set(found.hits[0].explain["stores"]) == {h.primary.name, "copy", "copy1"}
         assert found.errors == {}
 
 
@@ -202,7 +202,7 @@ async def test_what_only_a_replica_found_is_ranked_by_the_primary() -> None:
         rogue.lies = [_candidate(far, "an unrelated remark"), _candidate(near[-1], "tea number 59 with lemon")]
         found = await ask(h, "tea with lemon", k=100, min_score=0.0)
         assert found.hits[-1].memory.id == far
-        assert found.stores_queried == ["memory", "rogue"]
+        assert found.stores_queried == [h.primary.name, "rogue"]
         agreed = await ask(h, "tea with lemon", k=100, min_score=0.0, quorum=2)
         assert near[-1] in {hit.memory.id for hit in agreed.hits} <= {near[-1], far}
 
@@ -229,7 +229,7 @@ async def test_a_store_that_hangs_delays_an_answer_by_no_more_than_its_timeout()
         found = await ask(h)
         assert [hit.memory.content for hit in found.hits] == ["tea"]
         assert found.errors == {"copy": "it did not answer within 0.05 s"}
-        assert found.stores_queried == ["memory", "copy", "copy1"]
+        assert found.stores_queried == [h.primary.name, "copy", "copy1"]
 
 
 @run
@@ -242,7 +242,7 @@ async def test_a_store_that_cannot_is_skipped_and_named() -> None:
         calls = copy.calls
         found = await ask(h, filter={"type": "emotional"})
         assert [hit.memory.content for hit in found.hits] == ["glad of tea"]
-        assert (found.stores_queried, copy.calls) == (["memory"], calls)
+        assert (found.stores_queried, copy.calls) == ([h.primary.name], calls)
         assert "copy was not asked: it does not keep emotional memories" in (found.note or "")
         then = await ask(h, as_of=clock())
         assert "copy was not asked: it has the present only" in (then.note or "")
@@ -255,7 +255,7 @@ async def test_the_primary_alone_answers_where_that_is_the_policy() -> None:
         h.engine.settings.routing = replace(h.engine.settings.routing, recall="primary_only")
         calls = h.copies[0].calls
         found = await ask(h)
-        assert (found.stores_queried, h.copies[0].calls, len(found.hits)) == (["memory"], calls, 1)
+        assert (found.stores_queried, h.copies[0].calls, len(found.hits)) == ([h.primary.name], calls, 1)
 
 
 @run

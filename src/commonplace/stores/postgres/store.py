@@ -47,13 +47,16 @@ class PostgresStore(
     def __init__(self, url: str, clock: Clock = system_clock) -> None:
         self.address = parse_address(url)
         migrated = prepare_schema(self.address)
+        self._start(clock)
+        if migrated:
+            self._indexer.build_all()
+
+    def _start(self, clock: Clock) -> None:
         self._readers = ReaderPool(self.address)
         self._indexer = VectorIndexer(self.address)
         self._writer = Writer(self.address, clock, self._note_commit)
         self._closing = threading.Lock()
         self._closed = False
-        if migrated:
-            self._indexer.build_all()
 
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         result: T = await self._writer.submit(tenant, work)
