@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from commonplace.engine.outbox import deliveries
-from commonplace.engine.outbox.courier import GROUP, Courier
+from commonplace.engine.outbox.courier import GROUP, Courier, Settle
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -212,13 +212,16 @@ class Outbox:
             for id, seq in claimed.items()
         ]
 
-    def _settler(self, replica: Replica) -> Callable[[str, Mapping[str, int], Mapping[str, str]], Any]:
-        async def settle(tenant: str, done: Mapping[str, int], failed: Mapping[str, str]) -> None:
+    def _settler(self, replica: Replica) -> Settle:
+        async def settle(
+            tenant: str, done: Mapping[str, int], failed: Mapping[str, str], doubt: Mapping[str, int]
+        ) -> None:
             def work(tx: Transaction) -> list[str]:
+                deliveries.note_doubt(tx, replica.name, doubt)
                 for error in set(failed.values()):
                     ids = [id for id, why in failed.items() if why == error]
                     deliveries.postpone(tx, replica.name, ids, error, tx.now, self._chance)
-                return deliveries.settle(tx, replica.name, done)
+                return deliveries.settle(tx, replica.name, done, tx.now)
 
             again = await self._core.primary.transact(tenant, work)
             if again:

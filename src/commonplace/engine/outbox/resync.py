@@ -73,14 +73,16 @@ class Resync:
         self._advance(len(entries))
 
     async def _clear_outbox(self, reach: Reach, held: Sequence[str], extra: Sequence[str]) -> None:
-        """What waited is done, unless it has changed since it was read here."""
+        """What waited is done, unless it has changed since it was read here, or an earlier write may still arrive."""
         seqs = {m.id: m.seq for m in await self._core.primary.get(reach.tenant, list(held))}
         kind = kind_of(self._replica.name)
 
         def work(tx: Transaction) -> None:
             for id in (*held, *extra):
                 there = tx.record(kind, id)
-                if there is not None and (id not in seqs or there.value["seq"] <= seqs[id]):
+                if there is None or there.value.get("doubt", 0) > tx.now:
+                    continue
+                if id not in seqs or there.value["seq"] <= seqs[id]:
                     tx.drop_record(kind, id)
 
         await self._core.primary.transact(reach.tenant, work)
