@@ -91,7 +91,8 @@ def attachments(
         made.append(Attachment(name, opened, given.timeout, url.weight, url.types, url.shown))
     for store in objects:
         name = _unused(str(getattr(store, "name", None) or type(store).__name__.lower()), names)
-        made.append(Attachment(name, functools.partial(ForeignStore, store, name), settings.timeout))
+        listing = store.list if isinstance(store, MemoryInterface) else None
+        made.append(Attachment(name, functools.partial(ForeignStore, store, name, listing), settings.timeout))
     return made
 
 

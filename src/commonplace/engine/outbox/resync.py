@@ -50,7 +50,7 @@ class Resync:
 
     async def run(self, reach: Reach) -> None:
         """One agent."""
-        held = await scan_all(self._core.primary, reach)
+        held = await self._wanted(reach)
         # Everything it has of this agent, also what has expired and is of a type it should not have.
         every = Reach(reach.tenant, reach.agents)
         copies = await self._call(lambda store: scan_all(store, every))
@@ -87,8 +87,13 @@ class Resync:
 
         await self._core.primary.transact(reach.tenant, work)
 
-    async def _compare(self, reach: Reach, every: Reach) -> None:
+    async def _wanted(self, reach: Reach) -> list[Memory]:
+        """What it should have copies of."""
         held = await scan_all(self._core.primary, reach)
+        return [memory for memory in held if self._replica.omits(memory) is None]
+
+    async def _compare(self, reach: Reach, every: Reach) -> None:
+        held = await self._wanted(reach)
         copies = await self._call(lambda store: scan_all(store, every))
         self._counts = [self._counts[0] + len(held), self._counts[1] + len(copies)]
         self._primary.append(digest(held))
