@@ -13,7 +13,8 @@ from replica_house import AGENT, house, run
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine, Forget, Update
-from commonplace.sdk import Memory as OtherMemory, attachments
+from commonplace.engine_factory import attachments
+from commonplace.sdk import Memory as OtherMemory
 from commonplace.stores.base import Entry, StoreSettings
 from commonplace.stores.foreign import ForeignStore, to_metadata
 from commonplace.stores.memory import InMemory

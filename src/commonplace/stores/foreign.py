@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
-from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, to_document, to_memory
 from commonplace.stores.mixins import page_of
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition
@@ -19,7 +19,6 @@ from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest
 from commonplace.wire.record import Memory
 
-OUR_ID, OUR_TENANT, OUR_FIELDS = "commonplace_id", "commonplace_tenant", "commonplace"
 _MOST = 1000  # results of one recall, or of one page
 _IDS_AT_ONCE = 50  # they may travel in a URL
 _FIRST, _LAST = 0, 1 << 32  # of the first eight digits of an id

@@ -16,7 +16,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
 from commonplace.stores.base import Candidate, Search
-from commonplace.stores.foreign import OUR_TENANT
+from commonplace.stores.documents import OUR_TENANT
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MEMORY_TYPES
