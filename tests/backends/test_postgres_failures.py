@@ -134,7 +134,7 @@ def test_reads_go_on_without_a_leader_where_that_is_allowed(reads: str, monkeypa
             with pytest.raises(Unavailable, match="could not be read"):
                 run(s.get(kept))
         with pytest.raises(Unavailable, match="nothing was written, try again"):
-            run(s.remember("refused"))
+            run(s.store.transact("local", lambda tx: tx.demote([kept], 0.5)))
         take_writes(url, True)
         written = run(s.remember("afterwards"))
         assert answers(s, run) == "one that takes writes"  # at once: another might not have what was written
