@@ -126,9 +126,14 @@ async def _shown(core: Core, who: Principal, record: Record) -> Document | None:
     texts = await _texts(core, who, first)
     shown = [{**to_document(action), **texts(action)} for action in first]
     ended = {"duration_ms": None, "counts": {}, "error": None, "undone_at": None, "undone_by": None, **record.value}
-    # Counts are of the whole tenant.
-    counts = ended["counts"] if who.uses_all_agents else {}
-    return {"id": record.key, **ended, "counts": counts, "actions": shown, "action_count": len(actions)}
+    if not who.uses_all_agents:  # counts are of the whole tenant, and a problem may name another's memory
+        ended |= {"counts": {}, "error": hidden_error(ended["error"])}
+    return {"id": record.key, **ended, "actions": shown, "action_count": len(actions)}
+
+
+def hidden_error(error: str | None) -> str | None:
+    """What whoever may use some agents only is told of why a job failed."""
+    return None if error is None else "it failed; whoever may use every agent can see why"
 
 
 async def _of(core: Core, who: Principal, run_id: str) -> list[Action]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
 from commonplace.engine.lifecycle import run_log
-from commonplace.engine.lifecycle.run_log import RunLog
+from commonplace.engine.lifecycle.run_log import RunLog, hidden_error
 from commonplace.engine.memory.undo import UndoResult
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
@@ -136,8 +136,10 @@ class Lifecycle:
         """Each job: whether it is paused or at work, how often it is due, and what its last run did in this tenant."""
         require_role(who, "reader")
         last = {r.key: r.value for r in await self._core.primary.records(who.tenant, LIFECYCLE)}
-        if not who.uses_all_agents:  # the numbers are of all of them
-            last = {name: {**value, "counts": {}} for name, value in last.items()}
+        if not who.uses_all_agents:  # the numbers are of all of them, and a problem may name another's memory
+            last = {
+                name: {**value, "counts": {}, "error": hidden_error(value["error"])} for name, value in last.items()
+            }
         paused = await self._paused()
         return [
             {
