@@ -106,6 +106,21 @@ def test_what_was_changed_since_is_left_and_named(subject: Subject, run: Any) ->
     assert run(subject.gone(one))
 
 
+def test_one_memory_of_a_run_is_taken_back_by_itself(subject: Subject, run: Any) -> None:
+    one, other = (note(subject, run, text, keep=False, confidence=0.1) for text in ("mild weather", "a long queue"))
+    subject.clock.advance(COLD_MS)
+    run_id = perform(subject, run, "consolidate").run_id
+    done = run(subject.engine.lifecycle.undo(WHO, run_id, memory_id=one))
+    assert (done.restored, live(subject, run)) == ([one], [one])
+    assert run(subject.engine.lifecycle.show(WHO, run_id))["undone_at"] is None, "not all of it is"
+    with pytest.raises(NotFound, match="did nothing to a memory"):
+        run(subject.engine.lifecycle.undo(WHO, run_id, memory_id=UNKNOWN))
+    run(subject.forget(one))
+    with pytest.raises(Conflict, match="was changed since"):
+        run(subject.engine.lifecycle.undo(WHO, run_id, memory_id=one))
+    assert run(subject.engine.lifecycle.undo(WHO, run_id)).restored == [other]
+
+
 def test_rules_hold_for_what_is_taken_back(subject: Subject, run: Any) -> None:
     note(subject, run, "the weather is mild", keep=False, confidence=0.1)
     subject.clock.advance(COLD_MS)

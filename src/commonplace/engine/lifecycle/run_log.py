@@ -164,13 +164,20 @@ async def _texts(core: Core, who: Principal, actions: Sequence[Action]) -> Calla
 # undoing runs
 
 
-async def undo_run(core: Core, who: Principal, run_id: str, reason: str | None = None) -> UndoResult:
-    """Everything it did, the last first; what someone has changed since stays as it is, and is named."""
+async def undo_run(
+    core: Core, who: Principal, run_id: str, reason: str | None = None, memory_id: str | None = None
+) -> UndoResult:
+    """Everything it did, or all that it did to one memory, the last first; what someone has changed since stays as it
+    is, and is named."""
     require_role(who, "writer")
-    core.check_names(run_id=run_id)
+    core.check_names(run_id=run_id, memory_id=memory_id)
     actions = await _of(core, who, run_id) if is_uuid(run_id) else []
     if not actions:
         raise _no_run(run_id)
+    if memory_id is not None:
+        actions = [action for action in actions if action.id == memory_id]
+        if not actions:
+            raise NotFound(f"run {run_id} did nothing to a memory {memory_id:.80}")
     why = None if reason is None else await core.redact_async(reason, "reason")
     result = UndoResult()
     for action in reversed(actions):
@@ -181,7 +188,7 @@ async def undo_run(core: Core, who: Principal, run_id: str, reason: str | None =
         if (record := tx.record(RUN, run_id)) is not None:
             tx.put_record(Record(RUN, run_id, {**record.value, "undone_at": tx.now, "undone_by": who.name}))
 
-    if result.restored:
+    if result.restored and memory_id is None:
         await core.transact(who.tenant, work)
     return result
 

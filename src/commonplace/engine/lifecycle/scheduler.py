@@ -163,9 +163,11 @@ class Lifecycle:
         """One of them."""
         return await run_log.run(self._core, who, run_id)
 
-    async def undo(self, who: Principal, run_id: str, *, reason: str | None = None) -> UndoResult:
-        """Take back all that a run did, but what someone has changed since."""
-        return await run_log.undo_run(self._core, who, run_id, reason)
+    async def undo(
+        self, who: Principal, run_id: str, *, memory_id: str | None = None, reason: str | None = None
+    ) -> UndoResult:
+        """Take back all that a run did, or did to one memory, but what someone has changed since."""
+        return await run_log.undo_run(self._core, who, run_id, reason, memory_id)
 
     async def pause(self, who: Principal, name: str, paused: bool) -> None:
         """For every process on this store, until it is resumed; it can still be run by hand."""
