@@ -76,10 +76,10 @@ def test_filters_narrow_what_is_listed(visitor: Visitor) -> None:
 def test_the_timeline_leads_to_a_month(visitor: Visitor) -> None:
     found = re.findall(
         r'<a href="(/ui/memories\?[^"]*since=[^"]*)" title="(\w+ \d+: [\d,]+)"',
-        visitor.get("/ui/memories").body.decode(),
+        visitor.get("/ui/memories?agent=assistant").body.decode(),
     )
     assert len(found) == 12
-    assert found[-1][1].endswith(": 9")
+    assert found[-1][1].endswith(": 5")
     assert "peanuts" in text_of(visitor.get(found[-1][0].replace("&amp;", "&")))
 
 

@@ -17,6 +17,7 @@ from commonplace.engine.governance.taint import BadSource as BadSource
 from commonplace.engine.graph.graph import AssertResult as AssertResult
 from commonplace.engine.memory.read import tagged as tagged
 from commonplace.engine.memory.write import IMPORTED as IMPORTED, MAX_BATCH as MAX_BATCH
+from commonplace.engine.memory.undo import UndoResult as UndoResult
 from commonplace.engine.outbox.deliveries import DeliveryReport as DeliveryReport
 from commonplace.engine.outbox.replicas import Attachment as Attachment
 from commonplace.engine.palaces.palace_recall import (

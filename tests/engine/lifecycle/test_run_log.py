@@ -57,6 +57,12 @@ def test_consolidation_says_what_it_did_and_why(subject: Subject, run: Any) -> N
     assert (archived["action"], archived["id"], archived["content"]) == ("archived", cold, "the weather is mild")
     assert archived["why"]["confidence"] == 0.1
     assert run(subject.engine.lifecycle.show(WHO, seen["id"])) == seen
+    (listed,) = run(subject.engine.lifecycle.summaries(WHO))
+    assert (listed["done"], listed["content"]) == ({"promoted": 1, "archived": 1}, "Alice likes tea")
+    assert {name: listed[name] for name in ("id", "job", "at", "counts")} == {
+        name: seen[name] for name in ("id", "job", "at", "counts")
+    }
+    assert run(subject.engine.lifecycle.summaries(Principal("bob", role="reader", agents=("other",)))) == []
 
 
 def test_the_dreamer_says_what_it_did_and_why(subject: Subject, run: Any) -> None:

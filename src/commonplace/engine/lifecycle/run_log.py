@@ -6,8 +6,10 @@ here quotes a memory, and what was erased is noted nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from commonplace.engine.core import Core, require_role
@@ -89,13 +91,37 @@ async def runs(
     core: Core, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
 ) -> list[Document]:
     """Runs that did something to memories the caller may use, the newest first, each with its actions."""
+    return await _newest(core, who, partial(_shown, core, who), job=job, limit=limit, before=before)
+
+
+async def summaries(
+    core: Core, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
+) -> list[Document]:
+    """As `runs`, with how many of what each did and the first text in the place of the actions: what a list shows of
+    runs with thousands of them."""
+
+    async def summary(record: Record) -> Document | None:
+        actions = await _of(core, who, record.key)
+        if not actions:
+            return None
+        text = await _texts(core, who, actions[:1])
+        done = Counter(action.action for action in actions)
+        return {**_header(who, record), "done": dict(done), **text(actions[0])}
+
+    return await _newest(core, who, summary, job=job, limit=limit, before=before)
+
+
+async def _newest(
+    core: Core, who: Principal, show: Callable[[Record], Awaitable[Document | None]], *,
+    job: str | None, limit: int, before: str | None,
+) -> list[Document]:  # fmt: skip
     require_role(who, "reader")
     if not 1 <= limit <= MAX_RUNS:
         raise ValidationError(f"limit must be a whole number from 1 to {MAX_RUNS}, not {limit}", field="limit")
     found: list[Document] = []
     for record in sorted(await core.primary.records(who.tenant, RUN), key=lambda r: r.key, reverse=True):
         if (before is None or record.key < before) and job in (None, record.value["job"]):
-            seen = await _shown(core, who, record)
+            seen = await show(record)
             if seen is not None:
                 found.append(seen)
             if len(found) == limit:
@@ -125,10 +151,15 @@ async def _shown(core: Core, who: Principal, record: Record) -> Document | None:
     first = actions[:SHOWN_ACTIONS]
     texts = await _texts(core, who, first)
     shown = [{**to_document(action), **texts(action)} for action in first]
+    return {**_header(who, record), "actions": shown, "action_count": len(actions)}
+
+
+def _header(who: Principal, record: Record) -> Document:
+    """When, by whom, and how it ended."""
     ended = {"duration_ms": None, "counts": {}, "error": None, "undone_at": None, "undone_by": None, **record.value}
     if not who.uses_all_agents:  # counts are of the whole tenant, and a problem may name another's memory
         ended |= {"counts": {}, "error": hidden_error(ended["error"])}
-    return {"id": record.key, **ended, "actions": shown, "action_count": len(actions)}
+    return {"id": record.key, **ended}
 
 
 def hidden_error(error: str | None) -> str | None:

@@ -159,6 +159,12 @@ class Lifecycle:
         seen. Each has its actions: `Engine.undo` takes one back by the memory's id, `undo` all of them."""
         return await run_log.runs(self._core, who, job=job, limit=limit, before=before)
 
+    async def summaries(
+        self, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """As `runs`, without the actions: `done` says how many of what, `content` the first text."""
+        return await run_log.summaries(self._core, who, job=job, limit=limit, before=before)
+
     async def show(self, who: Principal, run_id: str) -> dict[str, Any]:
         """One of them."""
         return await run_log.run(self._core, who, run_id)
