@@ -111,9 +111,49 @@ def test_a_memory_is_forgotten_and_brought_back(visitor: Visitor) -> None:
     led = visitor.post(f"/ui/memories/{id}/forget", {"reason": "a test"}).headers["location"]
     assert visitor.get(f"/ui/memories/{id}").status == 404
     assert "Forgotten." in text_of(visitor.get(led))
-    back = visitor.post(f"/ui/memories/{id}/restore", {"agent": "gone"})
+    back = visitor.post(f"/ui/memories/{id}/undo", {})
     assert back.headers["location"] == f"/ui/memories/{id}?said=restored"
     assert "It is back." in text_of(visitor.get(back.headers["location"]))
+
+
+def test_what_was_archived_demoted_or_merged_is_undone_on_its_page(visitor: Visitor) -> None:
+    def made(content: str, type: str) -> str:
+        body = {"agent_id": "undone", "type": type, "content": content}
+        return str(visitor.server.post("/v0/remember", body).json["id"])
+
+    def undo_button(path: str, id: str) -> bool:
+        return f'action="/ui/memories/{id}/undo"' in visitor.get(path).body.decode()
+
+    archived, demoted = made("to be archived", "episodic"), made("to be demoted", "emotional")
+    for action, type in (("archive", "episodic"), ("demote", "emotional")):
+        policy = {"agent_id": "undone", "policy": {"type": type}, "action": action}
+        assert visitor.server.post("/v0/expire", policy).status == 200
+    for id, word in ((archived, "archived"), (demoted, "demoted")):
+        assert f"It was {word}." in text_of(visitor.get(f"/ui/memories/{id}"))
+        assert visitor.post(f"/ui/memories/{id}/undo", {}).status == 303
+        assert not undo_button(f"/ui/memories/{id}", id)
+    kept, lost = made("Alice likes tea", "semantic"), made("Alice likes green tea", "semantic")
+    merge = {"agent_id": "undone", "canonical": kept, "duplicates": [lost]}
+    assert visitor.server.post("/v0/merge", merge).status == 200
+    assert undo_button(f"/ui/memories/{kept}", lost)
+    assert undo_button("/ui/audit?agent=undone&operation=merge", lost)
+    visitor.post(f"/ui/memories/{lost}/undo", {})
+    assert "Alice likes green tea" in text_of(visitor.get(f"/ui/memories/{lost}"))
+    assert not undo_button(f"/ui/memories/{kept}", lost)
+    again = visitor.post(f"/ui/memories/{lost}/undo", {}).headers["location"]
+    assert "There was nothing to undo." in text_of(visitor.get(again))
+    unknown = visitor.post("/ui/memories/0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f/undo", {})
+    assert (unknown.status, "can be brought back" in text_of(unknown)) == (404, True)
+
+
+def test_what_was_forgotten_is_brought_back_from_the_ledger(visitor: Visitor) -> None:
+    body = {"agent_id": "ledgered", "type": "semantic", "content": "found again"}
+    id = visitor.server.post("/v0/remember", body).json["id"]
+    visitor.post(f"/ui/memories/{id}/forget", {})
+    page = visitor.get("/ui/audit?agent=ledgered&operation=forget").body.decode()
+    assert f'action="/ui/memories/{id}/undo"' in page
+    visitor.post(f"/ui/memories/{id}/undo", {})
+    assert "found again" in text_of(visitor.get(f"/ui/memories/{id}"))
 
 
 def test_the_graph_is_a_picture_one_walks(visitor: Visitor) -> None:

@@ -16,6 +16,7 @@ from commonplace.wire.times import DAY_MS
 
 PAGE = 100
 _EXPORTED = 1000  # entries that are read at once
+_UNDOABLE = ("forget", "expire", "merge")  # operations that an undo of their memories takes back
 
 
 async def show_audit(call: PageRequest) -> Answer:
@@ -29,7 +30,7 @@ async def show_audit(call: PageRequest) -> Answer:
         **{name: value or "" for name, value in kept.items()},
         "following": call.link("audit", **kept, cursor=more) if more else None,
         "export": call.link("audit/export", **kept), "verification": _verifications(call).get(call.who.tenant),
-        "may_verify": call.who.uses_all_agents,
+        "may_verify": call.who.uses_all_agents, "may_write": call.may("writer"), "undoable": _UNDOABLE,
     }  # fmt: skip
     return TemplatePage("audit_rows.html" if call.fragment else "audit.html", values)
 
