@@ -198,6 +198,21 @@ def test_health_tells_what_there_is_and_what_waits(visitor: Visitor) -> None:
     assert "page_health" in text_of(visitor.get("/ui/health"))
 
 
+def test_health_tells_of_every_store_and_of_what_fails(tmp_path: Any) -> None:
+    (tmp_path / "export").write_text("a file where a folder should be")
+    settings = f'[audit]\nexport = "{tmp_path / "export"}"\n'
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "commonplace.toml").write_text(settings, "utf-8")
+    stores = ("--store", f"sqlite://{tmp_path / 'first.db'}", "--store", f"sqlite://{tmp_path / 'second.db'}")
+    with run_server(tmp_path / "data", *stores) as server:
+        server.post("/v0/remember", {"agent_id": "a", "type": "semantic", "content": "copied"})
+        server.post("/v0/lifecycle/audit/run", {})
+        said = re.sub(r"\s+", " ", text_of(Visitor(server).get("/ui/health")))
+    assert re.search(r"Stores Store Role Status Waiting Behind sqlite .*primary ok 0 sqlite-2.* replica ok", said)
+    assert "The ledger was not exported" in said
+    assert "The job audit failed" in said
+
+
 def test_a_rule_is_tried_kept_and_replaced(visitor: Visitor) -> None:
     rule = {"action": "review", "content": "(?i)deploy", "name": "deploys", "days": "30"}
     tried = text_of(visitor.post("/ui/policies/try", {**rule, "do": "try"}))
