@@ -86,6 +86,7 @@ def fill(server: ServerProcess) -> Iterator[str]:
         yield f"/ui/lifecycle?job={quote(wrong)}&before={quote(wrong)}"
         yield f"/ui/memories?since={quote(wrong)}"
         yield f"/ui/memories?forgotten={quote(wrong)}&of={quote(wrong)}"
+        yield f"/ui/audit/proofs?entry={quote(wrong)}&size={quote(wrong)}&from={quote(wrong)}"
         yield f"/ui/login?next={quote(wrong)}"
         yield f"/ui/inbox?said={quote(wrong)}"
     tabs = ("inbox", "memories", "graph", "lifecycle", "audit", "health", "policies", "tokens")

@@ -71,6 +71,14 @@
     });
   });
 
+  // A file is read into the field that it could have been pasted into.
+  document.querySelectorAll("[data-read-into]").forEach((choice) => {
+    choice.addEventListener("change", async () => {
+      const into = document.getElementById(choice.dataset.readInto);
+      if (into && choice.files[0]) into.value = await choice.files[0].text();
+    });
+  });
+
   // A filter is applied as soon as it is chosen.
   document.querySelectorAll("form.filters select").forEach((choice) => {
     choice.addEventListener("change", () => choice.form.requestSubmit());
