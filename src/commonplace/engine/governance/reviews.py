@@ -307,8 +307,9 @@ def without_existing(value: dict[str, Any]) -> dict[str, Any]:
     pairs = [{**pair, "before": {"id": pair["before"]["id"]}} for pair in quoted.get("modified", ())]
     if value["operation"] in ("update", "merge"):  # what would be kept of the old text is in the new
         pairs = [{"before": pair["before"], "after": {"id": pair["after"]["id"]}} for pair in pairs]
-    near = [{n: v for n, v in each.items() if n not in ("content", "type")} for each in value.get("nearest", ())]
-    return {**value, "diff": {**quoted, "removed": named, "modified": pairs}, "nearest": near}
+    versions = value.get("versions", {}) if value["operation"] not in ("remember", "attestation") else {}
+    # What stands near it was found by the reviewer's rights, and may be what nobody else is told of.
+    return {**value, "diff": {**quoted, "removed": named, "modified": pairs}, "nearest": [], "versions": versions}
 
 
 def _keep(tx: Transaction, record: Record, value: dict[str, Any], ids: Sequence[str]) -> dict[str, Any]:
