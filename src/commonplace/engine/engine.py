@@ -111,7 +111,7 @@ class Engine:
         self.tokens = Tokens(core)
         lifecycle, exports = core.settings.lifecycle, core.settings.audit
         jobs: list[Job] = [
-            ExpireJob(core, self._recall_log, self.runs, [parse_policy(text) for text in lifecycle.expire]),
+            ExpireJob(core, self._recall_log, self.runs, self.reviews, [parse_policy(p) for p in lifecycle.expire]),
             RetainJob(core),
             DreamJob(core),
             ConsolidateJob(core),

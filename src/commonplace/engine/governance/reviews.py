@@ -34,6 +34,7 @@ from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 from commonplace.wire.record import Memory, Principal
 
 MAX_DECIDED = 1000  # reviews that one request decides
+_AT_ONCE = 500
 _LOOK_AGAIN = "it stays pending and shows how things are now: look again"
 
 #: Made outside a transaction, called in one: what a review shows now, and the memories and statements it quotes.
@@ -210,10 +211,24 @@ class Reviews:
         asked = request if draft is given else staging.draft_document(draft)
         return {"request": await self._core.redact_async(asked, "request"), "draft": asdict(draft)}
 
+    async def overdue(self, who: Principal) -> Sequence[str]:
+        """Reviews of agents the caller may use that have waited too long, and are still noted as pending."""
+        found = []
+        after: str | None = None
+        while self._core.settings.governance.review_days:
+            page = await self._core.primary.records_page(
+                who.tenant, REVIEW, {"status": "pending"}, after=after, limit=_AT_ONCE
+            )
+            old = [record for record in page if stale(self._core, record.value, self._core.clock())]
+            found += [record.key for record in old if who.may_use(record.value["agent_id"])]
+            if len(old) < _AT_ONCE:  # those behind were made later
+                break
+            after = page[-1].key
+        return found
+
     async def sweep(self, who: Principal) -> int:
         """Note which reviews have expired; how many."""
-        records = await self._core.primary.records(who.tenant, REVIEW)
-        overdue = [r.key for r in records if stale(self._core, r.value, self._core.clock())]
+        overdue = await self.overdue(who)
 
         def work(tx: Transaction) -> int:
             done = 0
