@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from commonplace.engine import Engine, Forget, Hit, Query, shown_score, tagged
+from commonplace.engine import Engine, Forget, Hit, Query, Update, shown_score, tagged
 from commonplace.ui.page import Answer, Download, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.ui.review_view import fields_of, text_of
 from commonplace.ui.templating import segment
@@ -23,7 +23,7 @@ _MONTHS = 12  # of the timeline
 _NEIGHBOURS = 12
 _SHARES = 4  # of a score that are told
 _DAY = timedelta(days=1)
-_SAID = {"restored": "It is back.", "unchanged": "There was nothing to undo."}
+_SAID = {"restored": "It is back.", "unchanged": "There was nothing to undo.", "kept": "It no longer expires."}
 #: Fields of a memory in the order people look for them; those that are empty are left out.
 _SHOWN = ("title", "kind", "user_id", "project", "tags", "entity_name", "confidence", "importance", "source",
           "event_time", "expires_at", "session_id", "speaker", "supersedes", "merged_into", "aliases",
@@ -222,10 +222,20 @@ async def undo(call: PageRequest) -> Answer:
     return Redirect(call.link(f"memories/{segment(id)}", said="restored" if done.restored else "unchanged"))
 
 
+async def keep(call: PageRequest) -> Answer:
+    """Without an expiry; what was promised to be gone stays promised."""
+    memory = await call.engine.find(call.who, call.path["id"])
+    done = await call.engine.update(call.who, Update(memory.agent_id, memory.id, remove_expiry=True))
+    if done.review_id is not None:
+        return Redirect(call.link(f"inbox/{done.review_id}"))
+    return Redirect(call.link(f"memories/{memory.id}", said="kept"))
+
+
 ROUTES = (
     PageRoute("GET", "memories", show_memories, "page_memories"),
     PageRoute("GET", "memories/{id}", show_memory, "page_memory"),
     PageRoute("GET", "memories/{id}/drawing.svg", draw_procedure, "page_drawing"),
     PageRoute("POST", "memories/{id}/forget", forget, "page_forget"),
+    PageRoute("POST", "memories/{id}/keep", keep, "page_keep"),
     PageRoute("POST", "memories/{id}/undo", undo, "page_undo"),
 )
