@@ -53,6 +53,9 @@
     const button = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
     if (button) { event.preventDefault(); button.click(); }
   });
+  // On a phone the bar is wider than the screen.
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
   document.querySelector("[data-keys-help]")?.addEventListener("click", () => dialog?.showModal());
 
   // Nothing is decided twice by an impatient finger.
