@@ -18,6 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 MODULES = {
     "google-re2": "re2",
     "mem0ai": "mem0",
+    "openai-agents": "agents",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
     "pytest-timeout": "pytest_timeout",
