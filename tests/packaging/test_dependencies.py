@@ -21,6 +21,7 @@ MODULES = {
     "openai-agents": "agents",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
+    "pydantic-ai-slim": "pydantic_ai",
     "pytest-timeout": "pytest_timeout",
 }
 #: Imported by what we depend on and by us beside it: module → the dependency that brings it.
