@@ -98,7 +98,7 @@ bench-adversarial: setup
 
 # The adapters with the frameworks themselves. CrewAI wants older libraries than the others bring, so that it has an environment of its own.
 # Nothing goes over a network while they run: pytest-socket sees to that. Frameworks warn about themselves, which is no error here.
-ADAPTERS := anthropic,langchain,langgraph,openai-agents,pydantic-ai
+ADAPTERS := anthropic,langchain,langgraph,llamaindex,openai-agents,pydantic-ai
 ADAPTER_TOOLS := hypothesis pytest pytest-asyncio pytest-socket pytest-timeout
 ADAPTER_TESTS := -m pytest tests/integrations --disable-socket --allow-unix-socket -o asyncio_mode=auto \
   -o asyncio_default_fixture_loop_scope=function -W default -W error::RuntimeWarning --disable-warnings
