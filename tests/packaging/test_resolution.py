@@ -56,6 +56,12 @@ def test_the_adapters_of_one_environment_can_be_installed_together(extras: str, 
 
 
 @pytest.mark.slow
+def test_no_environment_has_all_of_them(tmp_path: Path) -> None:
+    wanted = [requirement for extras in TOGETHER for extra in extras.split(",") for requirement in EXTRAS[extra]]
+    assert resolve([*DEPENDENCIES, *wanted], tmp_path).startswith("conflict: "), "which is why there are two"
+
+
+@pytest.mark.slow
 def test_a_conflict_is_noticed(tmp_path: Path) -> None:
     found = resolve([*DEPENDENCIES, "mcp>=2.3,<3", "crewai>=1.15"], tmp_path)
     assert found.startswith("conflict: "), "which is why the mcp package is no dependency"
