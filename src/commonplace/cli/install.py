@@ -64,7 +64,7 @@ def install(
       commonplace install --client cursor --print
       commonplace install --client cursor --url http://127.0.0.1:8420/mcp --token-env COMMONPLACE_TOKEN
       commonplace install --client cursor --remove
-      commonplace install --client vscode --scope project --uvx
+      commonplace install --client vscode --uvx --scope project
       commonplace install --client claude-code --hooks
     """
     if client is None:
