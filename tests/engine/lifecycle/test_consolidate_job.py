@@ -8,15 +8,8 @@ import pytest
 from crash import gone_after
 
 from commonplace.engine.lifecycle import consolidate_job
-from commonplace.engine.lifecycle.consolidate_job import (
-    COLD_MS,
-    SETTLED_MS,
-    ConsolidateJob,
-    Plan,
-    Score,
-    ScoreConsolidator,
-    score,
-)
+from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
+from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS, Plan, Score, ScoreConsolidator, score
 from commonplace.engine.types import Draft
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.record import Memory, Principal
@@ -156,7 +149,7 @@ def test_the_score_and_its_parts(
     age: int, mentions: int, recalls: int, fields: Any, parts: tuple[float, ...], total: float
 ) -> None:
     memory = Memory("m", "local", "agent", "episodic", TEXT, created_at=START, recalls=recalls, **fields)
-    scored = score(memory, mentions, START + age)
+    scored = score(memory, mentions, age)
     assert (scored.recency, scored.salience, scored.confidence, scored.flag) == parts
     assert scored.total == pytest.approx(total)
 
