@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.config import Config, LimitsConfig
 from commonplace.engine import Engine, Settings
-from commonplace.sdk import open_engine
+from commonplace.engine_factory import open_engine
 from commonplace.serve import telemetry
 from commonplace.serve.app import application
 from commonplace.serve.connection_guard import ConnectionGuard, guarded_protocol
