@@ -24,13 +24,14 @@ _MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes o
 
 
 class Authenticator:
-    """Open only on loopback, while no token has ever been made and none is required."""
+    """Open only on loopback, while no token has ever been made and none is required; behind a proxy never, for whoever
+    reaches that would be let in as somebody on this machine."""
 
     def __init__(self, engine: Engine, config: Config, *, loopback: bool, shared_token: str = "") -> None:
         """`shared_token` is that of processes that use the server's embedder."""
         self._engine = engine
         self._shared = f"Bearer {shared_token}".encode() if shared_token else b""
-        self._may_be_open = loopback and not config.token_required
+        self._may_be_open = loopback and not config.token_required and not config.trusted_proxies
         self._rate_limit = config.rate_limit
         self._budget = TokenBucket(self._rate_limit, 2 * self._rate_limit) if self._rate_limit else None
         self._known: Mapping[str, Token] = {}

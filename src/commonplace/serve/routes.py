@@ -53,6 +53,7 @@ class Call(NamedTuple):
     spend: Callable[[], None] = lambda: None  # pays for one more operation than the request itself, or refuses
     anonymous: bool = False  # let in without a token, as `Route.anonymous` says
     address: tuple[str, int] | None = None  # of the socket it came in at: the server's own word, not the caller's
+    prefix: str = ""  # what a caller has to put before our paths
 
 
 class NdjsonLines(NamedTuple):

@@ -52,11 +52,17 @@ class _Handlers:
         return Reply(await self._context.metrics.page(), headers={"Content-Type": METRICS_CONTENT_TYPE})
 
     @cached_property
-    def _openapi(self) -> bytes:
-        return encode(openapi.document([protocol for protocol in self._context.protocols if protocol.prefix]))
+    def _openapi(self) -> dict[str, Any]:
+        return openapi.document([protocol for protocol in self._context.protocols if protocol.prefix])
+
+    @cached_property
+    def _openapi_bytes(self) -> bytes:
+        return encode(self._openapi)
 
     async def openapi_page(self, call: Call) -> Reply:
-        return Reply(self._openapi, headers={"Content-Type": "application/json"})
+        moved = {"servers": [{"url": call.prefix}]}
+        body = encode(self._openapi | moved) if call.prefix else self._openapi_bytes
+        return Reply(body, headers={"Content-Type": "application/json"})
 
     async def docs(self, call: Call) -> Reply:
         page = (files("commonplace.serve") / "docs.html").read_bytes()
@@ -65,10 +71,10 @@ class _Handlers:
     async def home(self, call: Call) -> Reply:
         """Browsers are led to the page, programs to what they can call."""
         where = f"{PREFIX}/" if "text/html" in call.accept else "/docs"
-        return Reply(None, 307, {"Location": where, "Vary": "Accept"})
+        return Reply(None, 307, {"Location": f"{call.prefix}{where}", "Vary": "Accept"})
 
     async def schemas(self, call: Call) -> Reply:
-        return Reply({"schemas": [f"/schemas/{name}.json" for name in schema_names()]})
+        return Reply({"schemas": [f"{call.prefix}/schemas/{name}.json" for name in schema_names()]})
 
     async def one_schema(self, call: Call) -> Reply:
         if not call.path["name"]:
