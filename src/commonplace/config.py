@@ -17,7 +17,7 @@ MIB = 1024 * 1024
 _LAST_PORT = 65_535
 _LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
 _MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "lifecycle.interval"}
-_MAY_BE_ZERO |= {"governance.review_days", "governance.auto_allow_after"}
+_MAY_BE_ZERO |= {"governance.review_days", "governance.auto_allow_after", "oidc.leeway"}
 _UNITS = {
     "index_mb": "of megabytes",
     "max_body": "of bytes",
@@ -105,6 +105,22 @@ class AuditConfig:
     export_minutes: int = 60  # from one export to the next, in servers
 
 
+@dataclass(slots=True, frozen=True)
+class OidcConfig:
+    """The table [oidc]: whose tokens are taken besides our own, and what is read in them."""
+
+    issuer: str = ""  # such as https://login.example.org/realms/team; "" takes no tokens of others
+    audience: str = ""  # whom they must be for: this server's address as its clients ask for it; "" is `public_url`
+    jwks_url: str = ""  # where the issuer's keys are; "" is where the issuer says they are
+    algorithms: tuple[str, ...] = ("RS256", "PS256", "ES256", "EdDSA")
+    leeway: int = 30  # seconds that clocks may differ by
+    tenant: str = "local"  # of everyone, where no claim says it
+    tenant_claim: str = ""
+    agents_claim: str = ""  # names or patterns; without such a claim's name everyone may use every agent
+    role_claim: str = ""  # reader, writer, reviewer or admin; otherwise the scopes say it
+    name_claim: str = "sub"  # by which the ledger knows them
+
+
 _TABLES: dict[str, type[Any]] = {
     "routing": RoutingConfig,
     "redaction": RedactionConfig,
@@ -113,6 +129,7 @@ _TABLES: dict[str, type[Any]] = {
     "limits": LimitsConfig,
     "lifecycle": LifecycleConfig,
     "audit": AuditConfig,
+    "oidc": OidcConfig,
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
@@ -123,6 +140,7 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 REVIEW_PAGE = "/ui/inbox"
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 
 
 @dataclass(slots=True, frozen=True)
@@ -157,6 +175,7 @@ class Config:
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     routing: RoutingConfig = field(default_factory=RoutingConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
+    oidc: OidcConfig = field(default_factory=OidcConfig)
 
     @property
     def path_prefix(self) -> str:
@@ -229,7 +248,8 @@ def _check_proxy(settings: dict[str, Any]) -> None:
         path = parts.path.rstrip("/")
         if parts.scheme not in ("http", "https") or not parts.netloc or (path and not is_path_prefix(path)):
             raise ValidationError(
-                f"public_url must be an address such as https://memory.example.org, not {url[:80]!r}", field="public_url"
+                f"public_url must be an address such as https://memory.example.org, not {url[:80]!r}",
+                field="public_url",
             )
     for each in settings.get("trusted_proxies", ()):
         from ipaddress import ip_network
@@ -271,6 +291,13 @@ def _table(name: str, given: Any) -> Any:
 
         for origin in values["origins"]:
             origin_of(origin, f"{name}.origins")
+    for algorithm in values.get("algorithms", ()):
+        # Whatever a secret signs, whoever can check it can sign, too: a public key would do for one.
+        if algorithm not in _ALGORITHMS:
+            raise ValidationError(
+                f"{name}.algorithms are among {', '.join(_ALGORITHMS)}, not {algorithm[:20]!r}",
+                field=f"{name}.algorithms",
+            )
     return kind(**values)
 
 

@@ -20,6 +20,7 @@ MODULES = {
     "mem0ai": "mem0",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
+    "pyjwt": "jwt",
     "pytest-timeout": "pytest_timeout",
 }
 #: Imported by what we depend on and by us beside it: module → the dependency that brings it.

@@ -15,6 +15,7 @@ from commonplace.config import REVIEW_PAGE, Config
 from commonplace.engine import Engine, callers_review_url
 from commonplace.serve.auth import Authenticator
 from commonplace.serve.host_check import HostCheck, is_loopback
+from commonplace.serve.oidc import METADATA_PATH, SCOPES
 from commonplace.serve.proxy_headers import TrustedProxies, first_part, without_prefix
 from commonplace.serve.routes import ProtocolRoutes, Reply, error_reply
 from commonplace.serve.telemetry import Metrics, Tracer, no_tracing
@@ -31,6 +32,7 @@ class RequestRecord:
     operation: str = "unknown"
     status: int = 0
     prefix: str = ""  # what a browser has to put before our paths
+    base: str = ""  # where the caller reaches them
     principal: str | None = None
     fault: str | None = None
     started: float = field(default_factory=time.perf_counter)
@@ -63,6 +65,7 @@ class AppContext:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # ends what would be answered for ever
     signpost: str = "/docs shows what there is"  # for whoever asks for what is not there
     prefix: str = ""  # what the operator says comes before our paths where people reach them
+    has_metadata: bool = False  # whether it says whose tokens it takes besides its own
 
     def serve_protocols(self, protocols: Sequence[ProtocolRoutes]) -> None:
         self.protocols = protocols
@@ -77,20 +80,40 @@ class AppContext:
         scope["path"] = without_prefix(scope["path"], record.prefix)  # first: a refusal is in its protocol's words
         forwarded = self.proxies.read((scope.get("client") or ("",))[0], headers)
         self.host_check.check(scope["method"], headers, forwarded.host if forwarded is not None else "")
-        if forwarded is None:
-            return
-        if forwarded.prefix and not self.prefix:
-            record.prefix = forwarded.prefix
-            scope["path"] = without_prefix(scope["path"], record.prefix)
-        scope["scheme"] = forwarded.scheme or scope["scheme"]
-        host = forwarded.host or headers.get("host", "")
-        if host and not self.config.public_url:
-            callers_review_url.set(f"{scope['scheme']}://{host}{record.prefix}{REVIEW_PAGE}")
+        host = headers.get("host", "")
+        if forwarded is not None:
+            if forwarded.prefix and not self.prefix:
+                record.prefix = forwarded.prefix
+                scope["path"] = without_prefix(scope["path"], record.prefix)
+            scope["scheme"] = forwarded.scheme or scope["scheme"]
+            host = forwarded.host or host
+        reached = f"{scope.get('scheme', 'http')}://{host}{record.prefix}"
+        record.base = self.config.public_url.rstrip("/") or reached
+        if host and forwarded is not None and not self.config.public_url:
+            callers_review_url.set(f"{record.base}{REVIEW_PAGE}")
 
     def refusal(self, scope: Any, fault: Fault, status: int = 0, **headers: str) -> Reply:
         scope[RECORD].fault = fault.code
         self.engine.redactor.redact_fault(fault)
+        if challenge := self._challenge(scope, fault):
+            headers["WWW-Authenticate"] = challenge
         return error_reply(self.protocols, scope["path"], fault, status, **headers)
+
+    def _challenge(self, scope: Any, fault: Fault) -> str:
+        """Where clients find out how to get a token (RFC 9728), and what is wrong with theirs (RFC 6750); "" where no
+        issuer is trusted, or it is about something else."""
+        if not self.has_metadata or fault.code not in ("unauthenticated", "forbidden"):
+            return ""
+        given = Headers(scope=scope).get("authorization") is not None
+        parts = {"realm": "commonplace"}
+        if fault.code == "forbidden":
+            if "role" not in fault.details:
+                return ""
+            parts |= {"error": "insufficient_scope", "scope": SCOPES[fault.details["role"]]}
+        else:
+            parts |= {"error": "invalid_token"} if given else {"scope": f"{SCOPES['reader']} {SCOPES['writer']}"}
+        parts["resource_metadata"] = f"{scope[RECORD].base}{METADATA_PATH}"
+        return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items())
 
     def timed_out(self) -> Unavailable:
         seconds = self.config.request_timeout

@@ -133,7 +133,7 @@ def error_reply(protocols: Iterable[ProtocolRoutes], path: str, fault: Fault, st
         headers["Content-Type"] = owner.content_type
     match fault.code:  # what HTTP wants said in headers
         case "unauthenticated":
-            headers["WWW-Authenticate"] = 'Bearer realm="commonplace"'
+            headers.setdefault("WWW-Authenticate", 'Bearer realm="commonplace"')
         case "rate_limited":
             headers["Retry-After"] = str(fault.details.get("retry_after", 1))
         case "payload_too_large":
