@@ -35,6 +35,7 @@ _HEADINGS = {
         "palace",
         "model",
         "stores",
+        "conformance",
     ),
     "Moving": ("export", "import", "migrate", "capture"),
 }
