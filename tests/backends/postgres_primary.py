@@ -25,7 +25,19 @@ IN_MEMORY = commonplace.stores.memory.InMemory
 
 #: Tests that say something of another store, by the part of their name that says so.
 ELSEWHERE: dict[str, str] = {
-    "test_a_damaged_chain_is_told_with_its_first_bad_entry": "it changes the ledger in SQLite's file"
+    "test_a_damaged_chain_is_told_with_its_first_bad_entry": "it changes the ledger in SQLite's file",
+    "test_a_file_changed_behind_our_back_is_found_out": "it changes the ledger in SQLite's file",
+    "test_each_tenant_is_compared_with_its_own_ledger": "it changes the ledger in SQLite's file",
+    "ledger/test_evidence.py": "it changes the ledger that `InMemory` holds",
+    "test_a_ledger_that_is_another_is_not_appended": "it changes the ledger that `InMemory` holds",
+    "test_every_tenants_ledger_is_exported_when_it_is_due": "it changes the ledger that `InMemory` holds",
+    "test_a_memory_is_written_with_the_vectors_of_its_tokens": "it looks at the vectors that `InMemory` holds",
+    "test_a_vector_that_was_given_has_no_tokens": "it looks at the vectors that `InMemory` holds",
+    "test_a_secret_is_taken_out_of_everything_a_statement_says": "it reads the bytes of SQLite's file",
+    "test_no_byte_of_an_erased_statement_is_left_after_closing": "it reads the bytes of SQLite's file",
+    "test_no_file_holds_a_byte_of_what_was_erased": "it reads the bytes of SQLite's file",
+    "test_of_many_processes_at_once_one_statement_stands": "its processes write into SQLite's file",
+    "test_where_backups_lie_is_told_to_the_operator_alone": "PostgreSQL is backed up by its own means",
 }
 
 
