@@ -25,7 +25,7 @@ from typing import Any
 
 from commonplace.config import Config
 from commonplace.engine import BatchItem, Draft, Settings, Statement
-from commonplace.sdk import open_engine
+from commonplace.engine_factory import open_engine
 from commonplace.wire.record import Principal
 
 LIMIT_MS = 200.0

@@ -38,7 +38,7 @@ SMALL_SIZE = 1000
 WITH_SMALL = 100_000
 BYTES_PER_MEMORY = 9_000  # of disk, with the tables that are measured against, and while segments merge
 _GROUP = 1000
-_FORMAT = 2  # raise it when what is loaded here changes; a change of the schema is noticed by itself
+_FORMAT = 3  # raise it when what is loaded here changes; a change of the schema is noticed by itself
 _ME = Principal()
 
 
@@ -96,10 +96,10 @@ async def _load(store: Kept, material: Material, *, small: bool, big: bool = Tru
     info = await primary.adopt_embedder(material.embedder, material.dimension)
     progress = Progress(f"loading {store.size:,} memories (once)", store.size)
     apart = max(store.size // SMALL_SIZE, 1)
+    now = system_clock()  # of all: how recent each is counts in recall, and loading more takes longer
 
     def entries(start: int, end: int) -> Iterator[Entry]:
         vectors = material.some_vectors(start, end)
-        now = system_clock()
         for number in range(start, end):
             content = material.text(number)
             if big:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
-from commonplace import config as configuration, plugins
+from commonplace import config as configuration
 from commonplace.__about__ import __version__
 from commonplace.blocking import BlockingMemory, blocking
 from commonplace.dialects.memorywire import Memorywire, dispatch
 from commonplace.embedders.base import Embedder
-from commonplace.embedders.registry import open_embedder, open_recorded
-from commonplace.engine import Attachment, Engine, GovernanceClient, Progress, Settings
+from commonplace.embedders.registry import open_embedder
+from commonplace.engine import Engine, GovernanceClient, Progress, Settings
+from commonplace.engine_factory import open_engine
 from commonplace.interface import Document, Documents, MemoryInterface, T
-from commonplace.judges.base import open_judge
-from commonplace.stores.base import Primary, StoreSettings
-from commonplace.stores.foreign import ForeignStore
-from commonplace.stores.urls import StoreUrl, parse_store_url
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import DecideRequest, EditReviewRequest, RememberResponse
@@ -29,78 +25,6 @@ from commonplace.wire.validate import parse
 
 #: That a program waits for stores beside the first to open; a server goes on without them.
 _OPENING_SECONDS = 30.0
-
-
-async def open_engine(
-    config: configuration.Config,
-    *,
-    store: Primary | None = None,
-    embedder: Embedder | None = None,
-    clock: Clock = system_clock,
-    settings: Settings | None = None,
-    others: Sequence[MemoryStore] = (),
-) -> Engine:
-    """The engine for a configuration; `others` are stores of a program's own to have copies, too. A store that already
-    has vectors keeps the embedder that made them."""
-    settings = settings or Settings()
-    settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
-    settings.lifecycle, settings.audit = config.lifecycle, config.audit
-    settings.governance, settings.policy = config.governance, config.policy
-    settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
-    settings.routing = config.routing
-    # First: a URL that is wrong opens nothing.
-    copies = [*map(parse_store_url, config.replica_urls)]
-    for copy in copies:
-        plugins.opener(copy.url)
-    primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb, config.data))
-    try:
-        wanted = embedder or open_embedder(config.embedder)
-        recorded = await primary.embedder()
-        chosen, note = wanted, None
-        if wanted is not None and recorded is not None and wanted.name != recorded.name:
-            found = open_recorded(recorded.name)
-            if found is not None:  # otherwise recall goes by keywords until a reindex, and says so
-                chosen, note = (
-                    found,
-                    (
-                        f"this store's vectors were made by {recorded.name}, which is used; "
-                        f"`commonplace reindex` changes to {wanted.name}"
-                    ),
-                )
-        own = StoreSettings(config.index_mb, config.data, chosen.embed if chosen else None, config.routing.timeout)
-        replicas = attachments(primary.name, copies, others, clock, own)
-        engine = await Engine.open(primary, chosen, clock=clock, settings=settings, replicas=replicas)
-        engine.embedder_note = note
-        engine.use_judge(lambda: open_judge(config.judge).judge)
-        return engine
-    except BaseException:
-        await primary.close()
-        raise
-
-
-def attachments(
-    taken: str, urls: Sequence[StoreUrl], objects: Sequence[MemoryStore], clock: Clock, settings: StoreSettings
-) -> list[Attachment]:
-    """The stores beside the primary, each under a name of its own."""
-    names = {taken}
-    made = []
-    for url in urls:
-        given = replace(settings, timeout=url.timeout or settings.timeout)
-        name = _unused(url.name or url.url.partition("://")[0].partition("+")[0], names)
-        opened = functools.partial(plugins.open_replica, url.url, clock, given)
-        made.append(Attachment(name, opened, given.timeout, url.weight, url.types, url.shown))
-    for store in objects:
-        name = _unused(str(getattr(store, "name", None) or type(store).__name__.lower()), names)
-        made.append(Attachment(name, functools.partial(ForeignStore, store, name), settings.timeout))
-    return made
-
-
-def _unused(name: str, names: set[str]) -> str:
-    number, free = 2, name
-    while free in names:
-        free, number = f"{name}-{number}", number + 1
-    names.add(free)
-    return free
 
 
 class Memory(MemoryInterface):

@@ -15,7 +15,8 @@ from commonplace.config import load
 from commonplace.embedders import model_files
 from commonplace.embedders.encoder import NAME, Encoder
 from commonplace.engine import Draft, Engine, Query
-from commonplace.sdk import Memory, open_engine
+from commonplace.engine_factory import open_engine
+from commonplace.sdk import Memory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
 

@@ -20,7 +20,7 @@ from commonplace.embedders import text_queue
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.embedders.text_queue import Lane, TextQueue
 from commonplace.engine import Engine, Settings
-from commonplace.sdk import open_engine
+from commonplace.engine_factory import open_engine
 from commonplace.serve.app import application
 from commonplace.serve.companion import Events
 from commonplace.serve.protocols import trusty

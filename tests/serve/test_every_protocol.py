@@ -27,8 +27,9 @@ from server_process import ServerProcess, run_server, token
 from commonplace.config import load as configure
 from commonplace.dialects.mrp import Mrp
 from commonplace.engine.engine import Engine
+from commonplace.engine_factory import open_engine
 from commonplace.remote import RemoteMemory
-from commonplace.sdk import SyncMemory, open_engine
+from commonplace.sdk import SyncMemory
 from commonplace.serve.app import application
 from commonplace.serve.server import address, listen, server_context
 from commonplace.testing.subject import FakeClock

@@ -13,7 +13,7 @@ from conftest import TokenServer
 from server_process import PROTOCOLS, SECONDS, ServerProcess, cli, command, environment, run_server, token
 
 from commonplace.config import load as configure
-from commonplace.sdk import open_engine
+from commonplace.engine_factory import open_engine
 from commonplace.serve import auth
 from commonplace.testing.subject import START, FakeClock, Subject
 from commonplace.wire.errors import Unauthenticated

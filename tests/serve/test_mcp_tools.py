@@ -13,7 +13,7 @@ import pytest
 
 from commonplace.config import load as configure
 from commonplace.embedders.hashing import open_embedder
-from commonplace.sdk import open_engine
+from commonplace.engine_factory import open_engine
 from commonplace.serve.json_rpc import JsonRpcError
 from commonplace.serve.mcp.handler import McpHandler, advice
 from commonplace.serve.mcp.sessions import RequestSession

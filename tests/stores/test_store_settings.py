@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commonplace import config, plugins
-from commonplace.sdk import open_engine
+from commonplace.engine_factory import open_engine
 from commonplace.stores.base import Entry, Reach, Search, StoreSettings, Transaction
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore, open_url

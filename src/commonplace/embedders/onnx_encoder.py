@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.embedders.base import BaseEmbedder, Vectors
+from commonplace.stores.worker_threads import usable_cores
 from commonplace.wire.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -29,11 +30,6 @@ MAX_THREADS = 4
 # A token is rarely more than a few characters. Reading only so many keeps a huge text from being tokenised
 # to the end just to be cut.
 CHARACTERS_PER_TOKEN = 64
-
-
-def usable_cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def batches(lengths: Sequence[int], padded_by: float = _PADDED) -> list[list[int]]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from commonplace.embedders import onnx_encoder, packaged_files
 from commonplace.embedders.packaged_files import PackagedFile
+from commonplace.stores.worker_threads import usable_cores
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -116,6 +117,4 @@ class MiniLMJudge:
 @functools.cache
 def _readers() -> ThreadPoolExecutor:
     """One thread a core: a pair is too small to share between cores, and pairs are independent."""
-    return ThreadPoolExecutor(
-        min(onnx_encoder.MAX_THREADS, onnx_encoder.usable_cores()), thread_name_prefix="judge-reader"
-    )
+    return ThreadPoolExecutor(min(onnx_encoder.MAX_THREADS, usable_cores()), thread_name_prefix="judge-reader")

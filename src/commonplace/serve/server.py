@@ -7,13 +7,14 @@ import errno
 import gc
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from commonplace.config import Config, LimitsConfig
 from commonplace.engine import Engine, Settings
-from commonplace.sdk import open_engine
+from commonplace.engine_factory import open_engine
 from commonplace.serve import telemetry
 from commonplace.serve.app import application
 from commonplace.serve.connection_guard import ConnectionGuard, guarded_protocol
@@ -154,6 +155,8 @@ def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     gc.enable()  # commands run without; a server lives longer
+    # A thread back from SQLite or numpy waits this long before it may ask for the interpreter, many times in a recall.
+    sys.setswitchinterval(0.001)
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     with suppress(ImportError):
         from uvloop import new_event_loop as factory

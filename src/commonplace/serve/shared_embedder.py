@@ -24,7 +24,7 @@ from commonplace.config import Config
 from commonplace.embedders.base import Embedder, Encoding, TokenEmbedder, Unloadable, Vectors
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, Settings
-from commonplace.sdk import open_engine
+from commonplace.engine_factory import open_engine
 
 try:
     import fcntl

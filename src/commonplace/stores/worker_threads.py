@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -17,6 +18,11 @@ T = TypeVar("T")
 #: Scans have threads of their own, of which one tenant has one less: the last is for somebody else.
 SCAN_THREADS = 3
 _Work = tuple[asyncio.AbstractEventLoop | None, "asyncio.Future[Any] | None", Callable[[], Any]]
+
+
+def usable_cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 class WorkerThreads:
