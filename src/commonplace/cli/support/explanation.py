@@ -34,7 +34,8 @@ def show_explanation(document: Document) -> None:
         print_fields(_figures(hit.get("explain") or {}))
         line()
     whole = document.get("explain") or {}
-    print_fields({"took": f"{document['latency_ms']} ms"} | {name: _words(value) for name, value in whole.items()})
+    told = {name: _words(value) for name, value in whole.items() if value is not None}
+    print_fields({"took": f"{document['latency_ms']} ms"} | told)
 
 
 def bar(value: float, scale: float, chars: int = BAR_CHARS) -> str:
