@@ -52,6 +52,7 @@ class MemoryInterface:
     """
 
     agent_id: str
+    lists_by_filter = True  # so that, attached as a store, it is asked by `list` which memories are copies
 
     @property
     def capabilities(self) -> frozenset[str]:

@@ -36,6 +36,7 @@ _HEADINGS = {
         "palace",
         "model",
         "stores",
+        "conformance",
     ),
     "Moving": ("export", "import", "migrate", "capture"),
 }

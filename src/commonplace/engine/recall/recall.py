@@ -12,7 +12,7 @@ from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.fan_out import FanOut
+from commonplace.engine.recall.fan_out import FanOut, asks_for_copies
 from commonplace.engine.recall.ranking import Blend, RankedCandidate, with_verdicts
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
@@ -43,7 +43,8 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
         )
     at = await instant(core, who, query.as_of, query.snapshot)
     reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
-    asks_all = bool(core.outbox.replicas) and core.settings.routing.recall == "fan_out"
+    fans_out = bool(core.outbox.replicas) and core.settings.routing.recall == "fan_out"
+    asks_all = fans_out and not asks_for_copies(query.where)
     found = await search(core, reach, text, query.k, parts=parts, snapshot=query.snapshot, fan_out=asks_all)
     beside = found.fan_out or FanOut()
     store = core.primary.name

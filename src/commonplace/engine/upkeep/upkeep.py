@@ -117,7 +117,7 @@ class Upkeep:
         found |= await self._second_status(found["note"])
         if core.outbox.replicas:
             if RANK[who.role] >= RANK["reviewer"]:
-                found["stores"] = await self._stores.list(who)
+                found["stores"] = await self._stores.list(who)  # which also asks each how it is
             found["note"] = "; ".join(filter(None, (found["note"], *self._stores.failing()))) or None
         if suggestion := await self._suggest_languages(who, list(agents), info):
             found["suggestion"] = suggestion
@@ -159,6 +159,7 @@ class Upkeep:
         await self._log.flush()
         findings = await self._files(who).examine(repair, progress)
         findings.append(await self._examine_embedder())
+        findings += await self._stores.examine()
         try:
             tenants = await self._core.primary.tenants()
         except Fault as fault:
