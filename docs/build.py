@@ -130,6 +130,14 @@ def _on_site(target: str, name: str) -> str:
     return f"{path.rstrip('/')}/index.md" if path.rstrip("/") in LISTINGS else f"{path}{mark}{anchor}"
 
 
+def unlisted_pages(configuration: str) -> list[str]:
+    """Those that the navigation does not place: a page that someone adds is found all the same, at its end."""
+    navigation = configuration.split("\nnav:\n")[1].split("\nnot_in_nav:")[0]
+    listed = set(re.findall(r"[\w/-]+\.md", navigation))
+    names = (page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").rglob("*.md")))
+    return [name for name in names if name not in listed and not name.startswith("adr/")]
+
+
 class _Page(HTMLParser):
     """The anchors of a page, where its links lead, and what a browser would fetch for it."""
 
@@ -177,7 +185,10 @@ def build(site: Path = SITE) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")  # what strict counts, and stops at, is told
     with tempfile.TemporaryDirectory() as folder:
         assemble(Path(folder))
-        build_site(load_config(str(ROOT / "mkdocs.yml"), docs_dir=folder, site_dir=str(site)))
+        config = load_config(str(ROOT / "mkdocs.yml"), docs_dir=folder, site_dir=str(site))
+        if unlisted := unlisted_pages((ROOT / "mkdocs.yml").read_text("utf-8")):
+            config["nav"].append({"More": unlisted})
+        build_site(config)
     return len([*site.rglob("*.html")])
 
 

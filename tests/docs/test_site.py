@@ -55,11 +55,16 @@ def test_a_link_that_leads_somewhere_is_accepted(tmp_path: Path, text: str) -> N
     assert BUILD.broken_links([page]) == []
 
 
-def test_every_page_is_in_the_navigation() -> None:
+def test_the_navigation_leads_to_pages_that_there_are() -> None:
     listed = set(re.findall(r"[\w/-]+\.md", NAVIGATION))
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    pages = {name for name in pages if not name.startswith("adr/")} | {"adr/index.md", *BUILD.BESIDE.values()}
-    assert pages == listed
+    assert listed - pages == {"adr/index.md", *BUILD.BESIDE.values()}, "those are made while it is built"
+
+
+def test_a_page_that_the_navigation_forgets_comes_last() -> None:
+    configuration = (ROOT / "mkdocs.yml").read_text("utf-8")
+    before = BUILD.unlisted_pages(configuration)
+    assert BUILD.unlisted_pages(configuration.replace("graph.md", "gone.md")) == sorted([*before, "graph.md"])
 
 
 @pytest.mark.parametrize(
