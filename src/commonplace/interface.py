@@ -6,6 +6,7 @@ here may load the engine: a program that talks to a server does not pay for one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -101,7 +102,7 @@ class MemoryInterface:
 
     async def remember(
         self,
-        content: str | RememberRequest,
+        content: str | Document | RememberRequest,
         *,
         type: str = "semantic",
         user_id: str | None = None,
@@ -119,7 +120,7 @@ class MemoryInterface:
         """Keep a memory, word for word.
 
         Args:
-            content: What to remember.
+            content: What to remember; of a procedure also the state machine itself, which is kept as JSON text.
             type: semantic, episodic, procedural or emotional.
             metadata: Anything else about it; `tags`, `title`, `project`, `session_id`, `speaker`, `event_time`,
                 `importance` and `entity_name` become fields of the memory.
@@ -135,6 +136,8 @@ class MemoryInterface:
         >>> kept.pending_approval
         False
         """
+        if isinstance(content, dict):
+            content = _machine_text(content, type)
         return await self._call(RememberResponse, "remember", self._asked("remember", content, locals()))
 
     async def remember_batch(self, items: Sequence[str | Document]) -> list[RememberResponse | Fault]:
@@ -915,6 +918,16 @@ def _given(parameters: Mapping[str, Any]) -> Document:
         for name, value in parameters.items()
         if name != "self" and value is not None and value is not False
     }
+
+
+def _machine_text(machine: Document, type: str) -> str:
+    """A state machine as the wire carries it."""
+    if type != "procedural":
+        raise ValidationError("content must be text; only a procedure may be an object", field="content")
+    try:
+        return json.dumps(machine, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValidationError(f"content must be JSON: {error}", field="content") from None
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -78,6 +79,11 @@ from commonplace.wire.record import Clock, Memory, Principal, system_clock
 Staged = TypeVar("Staged", Receipt, ForgetResult, MergeResult, AssertResult)
 
 _FIRST_TEXT = "a first text, so that the first caller need not wait for the model"
+
+
+#: Where the caller of the request in hand reaches the page of reviews, if a proxy has said so: links in its answer lead
+#: there. "" is where everyone does.
+callers_review_url: ContextVar[str] = ContextVar("callers_review_url", default="")
 
 
 class Engine:
@@ -159,7 +165,7 @@ class Engine:
 
     def approval_url(self, review_id: str | None) -> str | None:
         """Where a person decides about a review; None where no server shows it."""
-        base = self._core.settings.review_url
+        base = callers_review_url.get() or self._core.settings.review_url
         return f"{base}/{review_id}" if base and review_id else None
 
     @property

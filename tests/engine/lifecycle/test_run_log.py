@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from crash import gone_after
 
-from commonplace.engine.lifecycle.consolidate_job import COLD_MS, SETTLED_MS, ConsolidateJob
+from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
+from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS
 from commonplace.engine.lifecycle.dream_job import PRUNED_AFTER_MS
 from commonplace.engine.lifecycle.run_log import KEPT_MS, MAX_RUNS, SHOWN_ACTIONS, RunLog, new_log
 from commonplace.testing.subject import WHO, Subject

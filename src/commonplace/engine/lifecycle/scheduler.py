@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ log = logging.getLogger("commonplace.engine")
 #: The kind of its records: the lease and what is paused are the store's own, each job's last run is a tenant's.
 LIFECYCLE = "lifecycle"
 LEASE_MS = 120_000
+RENEW_SECONDS = 30.0
 STOP_SECONDS = 1.5
 NAME = "lifecycle"  # who the audit says it was
 _LEASE, _PAUSED = "lease", "paused"
@@ -106,14 +107,12 @@ class Lifecycle:
             if not due or not await self._acquire():
                 return []
             reports = []
-            try:
+            async with self._held():
                 for job in due:
                     for tenant in await self._core.primary.tenants():
                         reports.append(await self._perform(job, Principal(NAME, tenant), asked=False))
                     ran = {**ran, job.name: now}
                     await self._core.transact(SYSTEM, lambda tx: _hold(tx, self._me, ran))  # noqa: B023
-            finally:
-                await self._release()
             return reports
 
     # by hand
@@ -127,10 +126,8 @@ class Lifecycle:
         async with self._acting:
             if not await self._acquire():
                 raise Conflict("another process is at this; try again in a minute")
-            try:
+            async with self._held():
                 return await self._perform(job, who)
-            finally:
-                await self._release()
 
     async def status(self, who: Principal) -> list[dict[str, Any]]:
         """Each job: whether it is paused or at work, how often it is due, and what its last run did in this tenant."""
@@ -202,6 +199,29 @@ class Lifecycle:
 
     async def _acquire(self) -> bool:
         return await self._core.transact(SYSTEM, lambda tx: _hold(tx, self._me))
+
+    @asynccontextmanager
+    async def _held(self) -> AsyncIterator[None]:
+        """The lease, which was acquired: kept for as long as it takes, then given back."""
+        over = asyncio.Event()
+        keeping = asyncio.create_task(self._renew(over))
+        try:
+            yield
+        finally:
+            over.set()
+            await keeping  # a renewal on its way must not come after the lease was given back
+            await self._release()
+
+    async def _renew(self, over: asyncio.Event) -> None:
+        """Many palaces take longer than a lease lasts; without this another process would act beside this one."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RENEW_SECONDS):
+                    await over.wait()
+                return
+            with suppress(Fault):  # it is tried again, and a lease lasts for some tries
+                if not await self._acquire():
+                    return
 
     async def _release(self) -> None:
         def work(tx: Transaction) -> None:
