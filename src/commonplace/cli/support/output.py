@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,10 @@ _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160), *_BIDI) if chr(
 _ESCAPES = {c: f"\\u{c:04x}" for c in _CONTROLS if c >= 127}  # what JSON itself leaves as it is
 _TIMES = ("created_at", "updated_at", "expires_at", "last_recalled_at")
 _MAX_CELL_CHARS = 600
-_ID_WIDTH = 36  # an id must stay on one line to be copied
+#: An id must stay on one line to be copied, with the comma or semicolon after it.
+_ID_WORD = re.compile(r"\S*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}[;,]?(?=\s|$)")
+_MAX_ID_WIDTH = 48
+_WIDE_TERMINAL = 120  # columns, from which on there is room for ids beside all else
 
 
 def on_terminal() -> bool:
@@ -115,15 +119,19 @@ class Table:
                 return Text(f"{value:.4f}")
             return Text(f"{value:,}" if isinstance(value, int) else _cut(str(value)))
 
+        console = _console()
+        narrow = console.width < _WIDE_TERMINAL
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for header, *column in zip(self.headers, *rows, strict=True):
             numeric = all(isinstance(value, (int, float)) for value in column)
-            width = _ID_WIDTH if any(isinstance(value, tuple) for value in column) else None
+            least = max((_id_width(value) for value in column), default=0) or None
             justify: Any = "right" if numeric else "left"
-            table.add_column(header, justify=justify, overflow="fold", no_wrap=numeric, min_width=width)
+            # In little room Rich shrinks every column below its least width, but not one whose width is fixed.
+            room: Any = {"width": least} if least and narrow else {"min_width": least}
+            table.add_column(header, justify=justify, overflow="fold", no_wrap=numeric, **room)
         for values in rows:
             table.add_row(*(cell(value) for value in values))
-        _console().print(table)
+        console.print(table)
 
 
 def memories_table(memories: Sequence[Document], empty: str | None = None, more: str | None = None) -> Table:
@@ -240,6 +248,12 @@ def _tags(memory: Document) -> list[str]:
 
 def _kind(memory: Document) -> str:
     return f"{memory['type']} (archived)" if memory.get("status") == "archived" else str(memory["type"])
+
+
+def _id_width(value: Any) -> int:
+    """How wide the longest id in a cell is; 0 where there is none."""
+    text = value[1] if isinstance(value, tuple) else value if isinstance(value, str) else ""
+    return min(max((len(word) for word in _ID_WORD.findall(text)), default=0), _MAX_ID_WIDTH)
 
 
 def _cut(text: str) -> str:
