@@ -155,6 +155,7 @@ class ReaderPool:
         session: Session | None = getattr(self._local, "session", None)
         if session is not None and session.usable and not self._is_outdated(session):
             return session
+        # Before anything is changed: it may fail, and then the next call begins here again.
         fresh, behind = self._connect(session if session is not None and session.usable else None)
         with self._lock:
             if session is not None and session is not fresh:
