@@ -47,11 +47,12 @@ else
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 endif
 
-# The contract on every store there is, on the real products: prints the matrix and writes docs/conformance.md.
+# The contract and the paper's scenarios on every store there is, on the real products, which are installed into .venv-backends/
+# and .venv-letta/: prints the matrix and writes docs/conformance.md. What could not be had is said, and not passed over.
 .PHONY: test-backends
-test-backends: tools
-	@$(BIN)/python -m pytest -n auto --dist worksteal tests/backends
-	@$(BIN)/python tests/backends/conformance.py
+test-backends:
+	@$(PYTHON) tests/backends/install_products.py
+	@.venv-backends/bin/python tests/backends/conformance.py
 
 test-fast: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
@@ -121,8 +122,17 @@ test-integrations: tools
 bench-peers: setup
 	@$(BIN)/python -m bench.peers $(PEERS)
 
-docs: $(TOOLS)
-	@$(BIN)/python docs/build.py
+# The documentation as a site in site/; what makes it is installed into .venv-docs/, without Commonplace itself.
+DOCS_TOOLS = $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])'
+docs:
+	@test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip --disable-pip-version-check --quiet install --prefer-binary $$($(DOCS_TOOLS))
+	@.venv-docs/bin/python docs/build.py
+
+# The casts of docs/casts, recorded anew from the commands themselves.
+.PHONY: casts
+casts: setup
+	@$(BIN)/python docs/casts.py
 
 clean:
 	rm -rf $(VENV) site bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis

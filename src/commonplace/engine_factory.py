@@ -86,7 +86,8 @@ def attachments(
         from commonplace.stores.foreign import ForeignStore
     for store in objects:
         name = _unused(str(getattr(store, "name", None) or type(store).__name__.lower()), names)
-        made.append(Attachment(name, functools.partial(ForeignStore, store, name), settings.timeout))
+        listing = getattr(store, "list", None) if getattr(store, "lists_by_filter", False) else None
+        made.append(Attachment(name, functools.partial(ForeignStore, store, name, listing), settings.timeout))
     return made
 
 

@@ -24,9 +24,18 @@ BUILT_IN = {
     "memorywire+http": "commonplace.stores.wire",
     "memorywire+https": "commonplace.stores.wire",
     "mem0": "commonplace.stores.mem0",
+    "mem0+postgresql": "commonplace.stores.mem0",
+    "letta": "commonplace.stores.letta",
+    "letta+https": "commonplace.stores.letta",
 }
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
-_NEEDS = {"sqlite-vec": ("sqlite_vec", "sqlite-vec", "sqlite-vec"), "mem0": ("mem0", "mem0ai", "mem0")}
+_NEEDS = {
+    "sqlite-vec": ("sqlite_vec", "sqlite-vec", "sqlite-vec"),
+    "mem0": ("mem0", "mem0ai", "mem0"),
+    "mem0+postgresql": ("mem0", "mem0ai", "mem0"),
+    "postgresql": ("psycopg", "psycopg", "postgresql"),
+    "postgres": ("psycopg", "psycopg", "postgresql"),
+}
 
 
 def open_store(url: str, clock: Clock, settings: StoreSettings | None = None) -> Primary:
@@ -59,6 +68,9 @@ def opener(url: str) -> Callable[..., object]:
     if not separator:
         raise ValidationError(f"{url!r} is not a store URL; write for example sqlite://./memories.db", field="store")
     if scheme in BUILT_IN:
+        from commonplace.stores.urls import split_options
+
+        split_options(url)
         if scheme in _NEEDS:
             _require(scheme, *_NEEDS[scheme])
         return lambda *given: import_module(BUILT_IN[scheme]).open_url(*given)

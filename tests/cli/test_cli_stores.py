@@ -58,6 +58,54 @@ def test_one_that_is_down_is_named_and_told_later(
     assert (failed.code, "could not be reached" in failed.json["error"]["message"]) == (2, True)
 
 
+def test_one_that_is_down_is_told_by_whoever_looks(cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was ever written to it: it is asked."""
+    cli("remember", "Alice drinks tea")
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other")
+    other = cli("stores", "--json").json["stores"][1]
+    assert (other["status"], other["waiting"]) == ("degraded", 0)
+    assert "could not be reached" in other["error"]
+    assert "could not be reached" in cli("stores").out
+    assert "the store other does not answer: 127.0.0.1 could not be reached" in cli("status").err
+    assert "other" in cli("status", "--json").json["note"]
+    looked = cli("doctor", "--json")
+    (check,) = [check for check in looked.json["checks"] if check["check"] == "store other"]
+    assert (looked.code, check["ok"], "could not be reached" in check["detail"]) == (2, False, True)
+
+
+def test_what_a_store_did_not_take_is_told_by_the_doctor(cli: Any, data: Path, two: Path) -> None:
+    cli("remember", "Alice drinks tea")
+    (check,) = [c for c in cli("doctor", "--json").json["checks"] if c["check"] == "store spare"]
+    assert (check["ok"], check["detail"]) == (True, "ok")
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
+@pytest.mark.parametrize("command", [("recall", "tea"), ("list",), ("status",), ("stores",), ("get", "0" * 36)])
+def test_reading_begins_no_store(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], scheme: str
+) -> None:
+    for variable in ("COMMONPLACE_STORE", "COMMONPLACE_STORES"):
+        monkeypatch.setenv(variable, f"{scheme}://{tmp_path}/nowhere.db")
+        refused = cli(*command, "--json")
+        assert refused.code == 1
+        assert f"there is no store at {scheme}://{tmp_path}/nowhere.db" in refused.json["error"]["message"]
+        assert list(tmp_path.glob("nowhere*")) == []
+        monkeypatch.delenv(variable)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_setting_that_a_store_does_not_have_is_refused(
+    cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    slip = f"sqlite://{data.parent}/slip.db?cache=1"
+    monkeypatch.setenv("COMMONPLACE_STORES", slip if first else f"sqlite://{data}/commonplace.db {slip}")
+    refused = cli("remember", "words", "--json")
+    assert refused.code == 1
+    assert "'cache' is no setting of sqlite://" in refused.json["error"]["message"]
+    assert "name, timeout, weight, types are for stores after the first" in refused.json["error"]["message"]
+    assert list(data.parent.glob("slip*")) == list(data.glob("commonplace.db")) == []
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [

@@ -61,6 +61,25 @@ class Flaky(PrimaryCopy):
         return {m.content for m in await scan_all(self, EVERYTHING)}
 
 
+class Late(Flaky):
+    """A server that goes on with a request whose caller has gone, as one does with a POST."""
+
+    def __init__(self, clock: FakeClock, name: str = "copy") -> None:
+        super().__init__(clock, name)
+        self.late = True  # whether what is put from now on arrives only when it is told to
+        self.arrives = asyncio.Event()
+        self.under_way: list[asyncio.Task[None]] = []
+
+    async def put(self, entries: Any) -> None:
+        async def work(late: bool) -> None:
+            if late:
+                await self.arrives.wait()
+            await super(Late, self).put(entries)
+
+        self.under_way.append(asyncio.create_task(work(self.late)))
+        await asyncio.shield(self.under_way[-1])
+
+
 @dataclass
 class House:
     engine: Engine

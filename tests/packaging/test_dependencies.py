@@ -23,6 +23,7 @@ MODULES = {
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
     "pydantic-ai-slim": "pydantic_ai",
+    "pyjwt": "jwt",
     "pytest-timeout": "pytest_timeout",
 }
 #: Imported by what we depend on and by us beside it: module → the dependency that brings it.

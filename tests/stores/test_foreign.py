@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from replica_house import AGENT, house, run
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Engine, Forget
-from commonplace.stores.base import Entry
-from commonplace.stores.foreign import ForeignStore
+from commonplace.engine import Engine, Forget, Update
+from commonplace.engine_factory import attachments
+from commonplace.sdk import Memory as OtherMemory
+from commonplace.stores.base import Entry, StoreSettings
+from commonplace.stores.foreign import ForeignStore, to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
-from commonplace.wire.models import ForgetRequest, ForgetResponse
+from commonplace.wire.models import ForgetRequest, ForgetResponse, RecallRequest, RecallResponse
 from commonplace.wire.record import Memory
 
 MEMORY = Memory("0199-a", "local", AGENT, "semantic", "Alice's diagnosis", created_at=1)
@@ -72,6 +75,60 @@ async def test_a_copy_that_cannot_be_replaced_is_not_added_again_with_each_attem
             with pytest.raises(Unavailable, match="approval"):
                 await store.put([Entry(newer, None, b"")])
         assert await _contents(remote) == ["Alice is well", "Alice's diagnosis"]
+
+
+class ByWords(Peer):
+    """It recalls by words alone, whatever the filter says: nothing is found by our id."""
+
+    async def recall(self, request: RecallRequest) -> RecallResponse:
+        answer = await super().recall(request)
+        words = set(request.query.lower().split())
+        shared = [hit for hit in answer.results if words & set(hit.content.lower().split())]
+        return answer.model_copy(update={"results": shared})
+
+
+@run
+async def test_a_store_that_could_not_be_told_to_forget_gets_no_copy() -> None:
+    remote = await Engine.open(InMemory(FakeClock()), None)
+    store = ForeignStore(ByWords(remote, WHO), "peer")
+    with pytest.raises(Unavailable, match="could never be deleted"):
+        await store.put([Entry(MEMORY, None, b"")])
+    assert await _contents(remote) == []
+    await remote.close()
+
+
+@run
+async def test_copies_of_a_keyword_only_memory_are_replaced_and_erased_by_id(tmp_path: Path) -> None:
+    clock = FakeClock()
+    theirs = OtherMemory("theirs", data=tmp_path, embedder="none", clock=clock)
+    (attached,) = attachments("memory", [], [theirs], clock, StoreSettings())
+    async with house(clock=clock, stores=[attached.open()]) as h:
+        id = await h.remember("Alice's diagnosis")
+        await h.engine.update(WHO, Update(AGENT, id, content="Alice is well"))
+        assert [m["content"] for m in (await theirs.list(agent_id=AGENT))["memories"]] == ["Alice is well"]
+        await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        assert (await theirs.list(agent_id=AGENT))["memories"] == []
+        assert await h.waiting() == {}
+    await theirs.close()
+
+
+@run
+async def test_what_came_as_a_copy_is_not_passed_on_and_missed_by_nobody(tmp_path: Path) -> None:
+    clock = FakeClock()
+    theirs = OtherMemory("theirs", data=tmp_path, embedder="none", clock=clock)
+    (attached,) = attachments("memory", [], [theirs], clock, StoreSettings())
+    async with house(clock=clock, stores=[attached.open()]) as h:
+        with h.engine.reporting() as report:
+            own = await h.remember("our own words")
+            copy = await h.remember("another server's words", metadata=to_metadata(MEMORY))
+        assert report.outcomes[own][attached.name] is None
+        assert "not passed on" in str(report.outcomes[copy][attached.name])
+        assert [m["content"] for m in (await theirs.list(agent_id=AGENT))["memories"]] == ["our own words"]
+        await h.outbox.join()
+        assert await h.waiting() == {}
+        done = await h.engine.stores.resync(WHO, attached.name)
+        assert (done["equal"], done["memories"], done["sent"]) == (True, 1, 0)
+    await theirs.close()
 
 
 class Slow(Peer):

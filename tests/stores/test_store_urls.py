@@ -9,7 +9,7 @@ import pytest
 from commonplace import plugins
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.documents import to_document, to_memory
-from commonplace.stores.urls import parse_store_url, shown_url
+from commonplace.stores.urls import parse_store_url, shown_url, split_options
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.record import Memory
@@ -31,7 +31,9 @@ def test_no_secret_of_a_url_is_shown() -> None:
 
 
 @pytest.mark.parametrize(("url", "package", "extra"), [
-    ("mem0://default", "mem0ai", "mem0"), ("sqlite-vec://./x.db", "sqlite-vec", "sqlite-vec")])  # fmt: skip
+    ("mem0://default", "mem0ai", "mem0"), ("sqlite-vec://./x.db", "sqlite-vec", "sqlite-vec"),
+    ("mem0+postgresql://db.example/m", "mem0ai", "mem0"),
+    ("postgresql://db.example/m", "psycopg", "postgresql")])  # fmt: skip
 def test_a_missing_package_is_named_with_what_installs_it(
     url: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,7 +45,7 @@ def test_a_missing_package_is_named_with_what_installs_it(
 
 
 def test_a_replica_that_is_asked_wrongly_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValidationError, match="there is token_env"):
+    with pytest.raises(ValidationError, match="there are token_env"):
         plugins.open_replica("memorywire+http://127.0.0.1:9?tokn=x", FakeClock())
     with pytest.raises(OperatorActionRequired, match="NOWHERE_SET"):
         plugins.open_replica("memorywire+http://127.0.0.1:9?token_env=NOWHERE_SET", FakeClock())
@@ -51,6 +53,23 @@ def test_a_replica_that_is_asked_wrongly_says_so(tmp_path: Path, monkeypatch: py
 
     with pytest.raises(ValidationError, match="needs an embedder"):
         open_url("mem0://default", FakeClock(), StoreSettings(folder=tmp_path))
+
+
+@pytest.mark.parametrize(("url", "known"), [
+    ("sqlite://./m.db?cache=1", "it has none of its own"), ("memory://?cache=1", "it has none of its own"),
+    ("memorywire+https://x.example?tokn=1", "there are token_env"), ("sqlite://./m.db?name=a", "it has none"),
+])  # fmt: skip
+def test_a_setting_that_a_store_does_not_have_is_named_with_those_it_has(url: str, known: str) -> None:
+    with pytest.raises(ValidationError, match=known):
+        plugins.opener(url)
+
+
+def test_a_question_mark_in_a_path_is_no_setting() -> None:
+    assert split_options("sqlite:///srv/why?/m=1/m.db") == ("sqlite:///srv/why?/m=1/m.db", {})
+    assert split_options("sqlite:///srv/why?.db") == ("sqlite:///srv/why?.db", {})
+    assert split_options("x://a?b=1&c=") == ("x://a", {"b": "1", "c": ""})
+    address = "http://127.0.0.1:8420/v1"
+    assert split_options(f"letta://h/n?embeddings={address}") == ("letta://h/n", {"embeddings": address})
 
 
 @pytest.mark.parametrize("nonsense", [

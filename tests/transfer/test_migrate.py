@@ -29,6 +29,18 @@ def test_both_ends_the_same(tmp_path: Path) -> None:
         StoreMove(str(tmp_path), f"sqlite://{tmp_path}/commonplace.db")
 
 
+@pytest.mark.parametrize("target", ["memory://", "sqlite://:memory:", "sqlite-vec://:memory:"])
+def test_a_target_that_is_gone_with_the_command(empty_store: Path, target: str) -> None:
+    with pytest.raises(ValidationError, match="is gone when the command ends"):
+        StoreMove(str(empty_store), target)
+
+
+@pytest.mark.parametrize("source", ["memory://", "sqlite://:memory:"])
+def test_a_source_that_has_nothing(tmp_path: Path, source: str) -> None:
+    with pytest.raises(NotFound, match="there is no store at"):
+        StoreMove(source, str(tmp_path / "there"))
+
+
 def test_a_scheme_that_nobody_offers(tmp_path: Path, empty_store: Path) -> None:
     async def work() -> None:
         move = StoreMove(str(empty_store), "abacus://x", clock=FakeClock())

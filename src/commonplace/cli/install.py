@@ -95,7 +95,8 @@ def install(
         Answer({"client": client, "snippet": text}, lambda: print(text, end="")).print(run.as_json)
     else:
         change = _removal(chosen, name, path) if remove else _addition(chosen, server, path)
-        if not _apply(run, change, chosen.title, yes) or remove:
+        reload = f"restart {chosen.title}, or reload its MCP servers, to see the change"
+        if not _apply(run, change, reload, yes) or remove:
             return None
     _warn(server, scope)
     return None
@@ -117,7 +118,7 @@ def _install_hooks(
         change = _Change(path, before, hooks.with_hooks(before, command, path))
     else:
         change = _hooks_removal(path, before)
-    _apply(run, change, "Claude Code", yes)
+    _apply(run, change, "begin a new session of Claude Code, which reads its hooks then", yes)
     return None
 
 
@@ -220,8 +221,8 @@ def _removal(client: clients.McpClient, name: str, path: Path) -> _Change:
     return _Change(path, before, clients.without_server(client, name, before, path))
 
 
-def _apply(run: Session, change: _Change, title: str, yes: bool) -> bool:
-    """Shows the change and makes it, unless it is none or is not wanted."""
+def _apply(run: Session, change: _Change, then: str, yes: bool) -> bool:
+    """Shows the change and makes it, unless it is none or is not wanted; `then` is what is left to do."""
     path, after = change.path, change.after
     if change.before == after:
         Answer({"path": str(path), "changed": False}, f"{path} says so already: nothing to do").print(run.as_json)
@@ -243,7 +244,7 @@ def _apply(run: Session, change: _Change, title: str, yes: bool) -> bool:
     elif change.restores_original:
         done = "written, to the letter as it was before"
     document = {"path": str(path), "changed": True, "copy": str(copy) if copy else None}
-    Answer(document, f"{done}\nrestart {title}, or reload its MCP servers, to see the change").print(run.as_json)
+    Answer(document, f"{done}\n{then}").print(run.as_json)
     return True
 
 

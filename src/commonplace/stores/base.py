@@ -254,6 +254,13 @@ class AgentScoped(Protocol):
 
 
 @runtime_checkable
+class Selective(Protocol):
+    """A replica that is not to have a copy of every memory of the types that it keeps."""
+
+    def keeps(self, memory: Memory) -> bool: ...
+
+
+@runtime_checkable
 class AgentListing(Protocol):
     """A store that can say whose memories it has."""
 

@@ -8,6 +8,9 @@ from typing import Any
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import EVERY_STATUS, MEMORY_TYPES, Memory
 
+#: Under which a copy in somebody's metadata says whose it is: our id, our tenant, and everything else.
+OUR_ID, OUR_TENANT, OUR_FIELDS = "commonplace_id", "commonplace_tenant", "commonplace"
+
 #: What changes without a new version, or is the primary's alone: a copy elsewhere would only be wrong.
 _NOT_COPIED = frozenset({"recalls", "last_recalled_at", "demotion", "salt", "content_hash"})
 _FIELDS = {each.name: each for each in fields(Memory) if each.name not in _NOT_COPIED}

@@ -1,16 +1,17 @@
 """Anyone's `MemoryStore` as a replica: it is given copies by memorywire's own operations, and asked by them.
 
 It mints ids of its own, so ours goes to it as `metadata.commonplace_id`, and what else a memory is as
-`metadata.commonplace`. Nothing is ever forgotten there that was not found under our id first.
+`metadata.commonplace`. Nothing is ever forgotten there that was not found under our id first, so a store that cannot be
+asked for a memory by our id gets none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
-from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, to_document, to_memory
 from commonplace.stores.mixins import page_of
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition
@@ -18,34 +19,65 @@ from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest
 from commonplace.wire.record import Memory
 
-OUR_ID, OUR_TENANT, OUR_FIELDS = "commonplace_id", "commonplace_tenant", "commonplace"
-_MOST = 1000  # results of one recall
+_MOST = 1000  # results of one recall, or of one page
+_IDS_AT_ONCE = 50  # they may travel in a URL
 _FIRST, _LAST = 0, 1 << 32  # of the first eight digits of an id
 _ELSEWHERE = frozenset({"content", "metadata"})
 _USEFUL = CAPABILITIES - {"graph", "governance", "recall_tracking"}
 
 
-class ForeignStore:
-    """`AgentScoped`: these operations need to know whose memories are meant."""
+#: A page of one agent's memories: called with agent_id, filter, limit and cursor, it gives {memories, next_cursor}.
+ListPage = Callable[..., Awaitable[Mapping[str, Any]]]
 
-    def __init__(self, store: MemoryStore, name: str) -> None:
+
+class ForeignStore:
+    """`AgentScoped`: these operations need to know whose memories are meant.
+
+    A store that can list its memories is asked by `list_page` which of them are copies of ours; any other is asked by
+    recalls, which have to find by `filter` alone.
+    """
+
+    def __init__(self, store: MemoryStore, name: str, list_page: ListPage | None = None) -> None:
         self._store = store
         self.name = name
+        self._list_page = list_page
+        self._is_checked = False  # that it finds copies by our id, and is not the store that is copied
 
     @property
     def capabilities(self) -> frozenset[str]:
         return frozenset(self._store.capabilities) & _USEFUL
 
+    def keeps(self, memory: Memory) -> bool:
+        """Not what came to us as a copy: two servers that copy each other would do so for ever."""
+        return OUR_ID not in memory.metadata
+
     async def put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             memory = entry.memory
+            if not self._is_checked:
+                await self._refuse_itself(memory)
             there = await self._find(memory.tenant, memory.agent_id, [memory.id])
             # An attempt that could not take away the older ones has left it.
             same = next((hit for hit in there if _is_copy(hit, memory)), None)
             if same is None:
-                await self._remember(memory)
+                theirs = await self._remember(memory)
+                if not self._is_checked:
+                    await self._require_found(memory, theirs)
+            self._is_checked = True
             # Only now: there is always one that can be found.
             await self._forget(memory.agent_id, [hit.id for hit in there if hit is not same])
+
+    async def _refuse_itself(self, memory: Memory) -> None:
+        """Nobody mints an id of ours: a store that has the memory under it is the very one that is copied."""
+        if self._list_page is not None and await self._list(memory.agent_id, {"id": [memory.id]}):
+            raise Unavailable("it has this memory itself, under the same id: a store cannot have copies of its own")
+
+    async def _require_found(self, memory: Memory, theirs: str) -> None:
+        if all(hit.id != theirs for hit in await self._find(memory.tenant, memory.agent_id, [memory.id])):
+            await self._forget(memory.agent_id, [theirs])
+            raise Unavailable(
+                "it does not find a memory by a filter on metadata alone, so what is copied could never be deleted"
+            )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         raise Unavailable(f"{self.name} has to be told whose memories are meant")
@@ -89,11 +121,21 @@ class ForeignStore:
 
     async def _find(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[RecallHit]:
         """Its copies of these memories, of which there may be more than one."""
-        hits = await self._recall(agent_id, " ".join(ids[:20]), {OUR_TENANT: tenant, OUR_ID: list(ids)}, _MOST)
-        return [hit for hit in hits if _our_id(hit) in ids]
+        found: list[RecallHit] = []
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            some = list(ids[start : start + _IDS_AT_ONCE])
+            filter = {OUR_TENANT: tenant, OUR_ID: some}
+            if self._list_page is not None:
+                found += await self._list(agent_id, filter)
+            else:
+                found += await self._recall(agent_id, " ".join(some[:20]), filter, _MOST)
+        return [hit for hit in found if _our_id(hit) in ids]
 
     async def _all(self, tenant: str, agent_id: str) -> list[RecallHit]:
-        """Everything of ours: by ranges of ids, halved as long as one answer does not hold a whole one."""
+        """Everything of ours. Where it cannot be listed, by ranges of ids, halved as long as one answer does not hold a
+        whole one."""
+        if self._list_page is not None:
+            return await self._list(agent_id, {OUR_TENANT: tenant, OUR_ID: {"$exists": True}})
         found: list[RecallHit] = []
         ranges = [(_FIRST, _LAST)]
         while ranges:
@@ -112,7 +154,21 @@ class ForeignStore:
         answer = await self._store.recall(request)
         return [hit for hit in answer.results if _our_id(hit) is not None]
 
-    async def _remember(self, memory: Memory) -> None:
+    async def _list(self, agent_id: str, filter: dict[str, Any]) -> list[RecallHit]:
+        assert self._list_page is not None
+        found: list[RecallHit] = []
+        cursor = None
+        while True:
+            page = await self._list_page(agent_id=agent_id, filter=filter, limit=_MOST, cursor=cursor)
+            if not isinstance(page.get("memories"), list):
+                raise Unavailable("it answers, but not with a page of memories")
+            found += map(_listed, page["memories"])
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return found
+
+    async def _remember(self, memory: Memory) -> str:
+        """The id that it has there."""
         answer = await self._store.remember(
             RememberRequest(
                 agent_id=memory.agent_id,
@@ -127,6 +183,7 @@ class ForeignStore:
         )
         if answer.pending_approval:
             raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
+        return answer.id
 
     async def _forget(self, agent_id: str, theirs: Sequence[str]) -> None:
         if not theirs:
@@ -173,6 +230,14 @@ def _key(condition: Condition) -> str:
 
 def _is_copy(hit: RecallHit, memory: Memory) -> bool:
     return hit.type == memory.type and hit.content == memory.content and hit.metadata == to_metadata(memory)
+
+
+def _listed(memory: Any) -> RecallHit:
+    try:
+        wanted = {name: memory[name] for name in ("id", "type", "content")}
+        return RecallHit(**wanted, score=0.0, metadata=memory.get("metadata"))
+    except (TypeError, AttributeError, KeyError, ValueError):
+        raise Unavailable("it lists something that is no memory") from None
 
 
 def _our_id(hit: RecallHit) -> str | None:

@@ -1,12 +1,14 @@
-"""`mem0://`: copies in mem0, on a local qdrant folder, kept word for word (`infer=False`) with vectors of our embedder.
+"""`mem0://`: copies in mem0, kept word for word (`infer=False`) with vectors of our embedder.
 
-`mem0://NAME` keeps them in `mem0/NAME` of the data directory, `mem0:///absolute/folder` there. mem0 mints ids of
-its own, so ours is in its metadata, and it is asked in one thread: its local qdrant is not made for more.
+`mem0://NAME` keeps them in a qdrant folder `mem0/NAME` of the data directory, `mem0:///absolute/folder` there, and
+`mem0+postgresql://…` in a database with pgvector. mem0 mints ids of its own, so ours is in its metadata, and it is
+asked in one thread: its local qdrant is not made for more.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,12 +20,14 @@ import numpy as np
 from commonplace.stores.base import Candidate, Embed, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
+from commonplace.stores.urls import split_options
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
 T = TypeVar("T")
 _EVERYTHING = "commonplace"  # the run_id of all that is ours: mem0 finds nothing without an entity
 _MOST = 100_000
+_IN_DATABASE = "mem0+postgresql://"
 #: Conditions that mem0 can filter by, as it has the fields; the rest is read and compared.
 _NATIVE = {"eq", "in", "gt", "gte", "lt", "lte"}
 _FIELDS = ("id", "type", "user_id", "created_at", "kind", "project", "session_id")
@@ -33,14 +37,14 @@ class Mem0Store:
     name = "mem0"
     capabilities = frozenset({"semantic", "episodic", "procedural", "emotional", "vector"})
 
-    def __init__(self, folder: Path, embed: Embed) -> None:
+    def __init__(self, folder: Path, embed: Embed, database: str | None = None) -> None:
         self._made: dict[str, Vectors] = {}  # of texts that are about to be written or asked
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commonplace-mem0")
         self._lock = threading.Lock()
         self._embed = embed
-        self._mem0 = self._thread.submit(self._open, folder).result()
+        self._mem0 = self._thread.submit(self._open, folder, database).result()
 
-    def _open(self, folder: Path) -> Any:
+    def _open(self, folder: Path, database: str | None) -> Any:
         # It must neither phone home nor write into the home directory, and reads both when it is imported.
         os.environ["MEM0_TELEMETRY"] = "False"
         os.environ["MEM0_DIR"] = str(folder)
@@ -49,12 +53,23 @@ class Mem0Store:
         from mem0 import Memory as Mem0
 
         dimension = int(self._embed(["a first text"]).shape[1])
-        store = {"provider": "qdrant", "config": {"path": str(folder / "qdrant"), "on_disk": True,
-                 "collection_name": "commonplace", "embedding_model_dims": dimension}}  # fmt: skip
+        given: dict[str, Any] = {"collection_name": "commonplace", "embedding_model_dims": dimension}
+        if database is None:
+            provider, place = "qdrant", f"folder {folder}"
+            given |= {"path": str(folder / "qdrant"), "on_disk": True}
+        else:
+            provider, place = "pgvector", "database"
+            # Without an index it looks at all of them: one that filters afterwards would miss what it has.
+            given |= {"connection_string": database, "hnsw": False, "diskann": False}
+        store = {"provider": provider, "config": given}
         try:
+            if database is not None:  # its pool would go on trying for ever
+                import psycopg
+
+                psycopg.connect(database, connect_timeout=5).close()
             opened = Mem0.from_config({"vector_store": store, "history_db_path": ":memory:"})
-        except RuntimeError as error:  # qdrant's: another process has the folder
-            raise Unavailable(f"mem0's folder {folder} cannot be opened: {error}") from error
+        except Exception as error:  # another process has the folder, the database is down, its password is wrong
+            raise Unavailable(f"mem0's {place} cannot be opened: {' '.join(str(error).split())}") from error
         opened.embedding_model = _OurEmbedder(self._vector)
         opened.db.close()
         opened.db = _NoHistory()
@@ -110,14 +125,17 @@ class Mem0Store:
         if search.vector is None:
             return []
         reach, text = search.reach, search.text or "?"
+        native, is_all = _filters(reach)
+        # What it cannot filter by is compared here, and must not have been cut off by then.
+        most = 2 * search.limit + 20 if is_all else _MOST
 
         def work() -> list[dict[str, Any]]:
             self._made[text] = search.vector  # type: ignore[assignment]
             try:
                 found: list[dict[str, Any]] = []
                 for agent in reach.agents:
-                    filters = {"run_id": _EVERYTHING, "our_tenant": reach.tenant, "our_agent": agent, **_filters(reach)}
-                    some = self._mem0.search(text, filters=filters, top_k=2 * search.limit + 20, threshold=0.0)
+                    filters = {"run_id": _EVERYTHING, "our_tenant": reach.tenant, "our_agent": agent, **native}
+                    some = self._mem0.search(text, filters=filters, top_k=most, threshold=0.0)
                     found += _results(some)
                 return found
             finally:
@@ -144,7 +162,8 @@ class Mem0Store:
 
     async def close(self) -> None:
         def work() -> None:
-            client = getattr(self._mem0.vector_store, "client", None)
+            held = self._mem0.vector_store
+            client = getattr(held, "client", None) or getattr(held, "connection_pool", None)
             if client is not None:
                 client.close()
 
@@ -204,14 +223,14 @@ def _filterable(memory: Memory) -> dict[str, Any]:
     return {**fields, "our_tenant": memory.tenant, "our_agent": memory.agent_id}
 
 
-def _filters(reach: Reach) -> dict[str, Any]:
-    """What mem0 itself can see to before the cut: one condition on each field, the others are compared afterwards."""
+def _filters(reach: Reach) -> tuple[dict[str, Any], bool]:
+    """What mem0 itself can see to before the cut, one condition on each field, and whether that is all of it."""
     filters: dict[str, Any] = {}
     for condition in reach.where:
-        if condition.path[:1] and condition.path[0] in _FIELDS and condition.op in _NATIVE:
-            value = condition.value if condition.op == "eq" else {condition.op: condition.value}
-            filters.setdefault(f"our_{condition.path[0]}", value)
-    return filters
+        field = f"our_{condition.path[0]}" if condition.path else ""
+        if len(condition.path) == 1 and condition.path[0] in _FIELDS and condition.op in _NATIVE:
+            filters.setdefault(field, condition.value if condition.op == "eq" else {condition.op: condition.value})
+    return filters, len(filters) == len(reach.where)
 
 
 def _results(answer: Any) -> list[dict[str, Any]]:
@@ -222,16 +241,20 @@ def _results(answer: Any) -> list[dict[str, Any]]:
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> Mem0Store:
-    place = url.removeprefix("mem0://")
+    place = split_options(url)[0].removeprefix("mem0://")
     settings = settings or StoreSettings()
     if settings.embed is None:
         raise ValidationError('mem0:// needs an embedder; with embedder = "none" it has no vectors', field="stores")
+    if url.startswith(_IN_DATABASE):
+        own = (settings.folder or Path(tempfile.gettempdir())) / "mem0" / "settings"
+        return Mem0Store(own, settings.embed, url.removeprefix("mem0+"))
     if place.startswith("/"):
         folder = Path("/" + place.lstrip("/"))
     elif place and settings.folder is not None and "/" not in place and place not in (".", ".."):
         folder = settings.folder / "mem0" / place
     else:
         raise ValidationError(
-            f"{url!r} names no folder; write mem0://default or mem0:///absolute/folder", field="stores"
+            f"{url!r} names no folder; write mem0://default, mem0:///absolute/folder or mem0+postgresql://…",
+            field="stores",
         )
     return Mem0Store(folder, settings.embed)

@@ -26,6 +26,7 @@ from commonplace.stores.graph import Instant, Triple, commit_time
 from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs, page_of
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.stores.token_vectors import best_late_scores
+from commonplace.stores.urls import split_options
 from commonplace.wire.errors import Conflict
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -362,4 +363,5 @@ def _late_leg(search: Search, found: Sequence[Entry]) -> exact_search.LateLeg | 
 
 def open_url(url: str, clock: Clock = system_clock, settings: base.StoreSettings | None = None) -> InMemory:
     """`memory://`; no setting concerns it."""
+    split_options(url)
     return InMemory(clock)

@@ -5,12 +5,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import parse_qsl, quote
 
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import MEMORY_TYPES
 
 _OPTIONS = ("name", "timeout", "weight", "types")
+_FILES = ("sqlite", "sqlite-vec")
+_PATHS = (*_FILES, "mem0")
+#: What the URLs of our own stores may say of themselves; PostgreSQL's are libpq's, which checks them.
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    "sqlite": (),
+    "sqlite-vec": (),
+    "memory": (),
+    "memorywire+http": ("token_env",),
+    "memorywire+https": ("token_env",),
+    "mem0": (),
+    "letta": ("embeddings", "model", "token_env"),
+    "letta+https": ("embeddings", "model", "token_env"),
+    "cognee": ("embeddings", "model"),
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _SECRET = re.compile(r"(?i)(key|token|password|secret)=[^&]*")
 
@@ -58,6 +73,37 @@ def parse_store_url(url: str) -> StoreUrl:
     timeout = _number(given, "timeout", 600.0)
     weight = _number(given, "weight", 1000.0)
     return StoreUrl(plain, given.get("name"), timeout, 1.0 if weight is None else weight, types)
+
+
+def split_options(url: str) -> tuple[str, dict[str, str]]:
+    """A store's URL without its options, and these; one that the store does not know is the user's slip."""
+    scheme = url.partition("://")[0]
+    address, mark, query = url.rpartition("?")
+    is_path = "=" not in query or ("/" in query and scheme in _PATHS)  # a question mark may be part of its name
+    if not mark or is_path:
+        return url, {}
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    known = _SETTINGS.get(scheme, tuple(given))
+    for name in given:
+        if name not in known:
+            own = f"there are {', '.join(known)}" if known else "it has none of its own"
+            beside = f"; {', '.join(_OPTIONS)} are for stores after the first"
+            raise ValidationError(f"{name!r} is no setting of {scheme}://: {own}{beside}", field="stores")
+    return address, given
+
+
+def is_begun(url: str) -> bool:
+    """Whether opening it makes nothing; of what is no file the store itself says whether it is there."""
+    if url.partition("://")[0] not in _FILES:
+        return not is_passing(url)
+    place = split_options(url)[0].partition("://")[2]
+    return place not in ("", ":memory:") and Path(place).expanduser().exists()
+
+
+def is_passing(url: str) -> bool:
+    """Whether what is written to it is gone with the process."""
+    scheme, _, place = url.partition("://")
+    return scheme == "memory" or (scheme in _FILES and place == ":memory:")
 
 
 def _number(given: dict[str, str], name: str, most: float) -> float | None:

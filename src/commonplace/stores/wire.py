@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from commonplace.stores.base import StoreSettings
-from commonplace.stores.foreign import OUR_ID, OUR_TENANT, ForeignStore
+from commonplace.stores.foreign import ForeignStore
+from commonplace.stores.urls import split_options
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.http_client import JsonClient
 from commonplace.wire.models import (
@@ -24,7 +24,6 @@ from commonplace.wire.models import (
     MergeRequest,
     MergeResponse,
     Message,
-    RecallHit,
     RecallRequest,
     RecallResponse,
     RememberRequest,
@@ -35,8 +34,6 @@ from commonplace.wire.validate import parse
 
 M = TypeVar("M", bound=Message)
 _MAX_ANSWER = 256 << 20
-_PAGE = 1000
-_IDS_AT_ONCE = 50  # they travel in a URL
 
 
 class HttpMemoryStore:
@@ -67,20 +64,13 @@ class HttpMemoryStore:
             raise Unavailable("it answers, but not as a memorywire server does")
         return found
 
-    async def list(self, agent_id: str, filter: dict[str, Any]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        cursor = None
-        while True:
-            query = {"agent_id": agent_id, "limit": _PAGE, "filter": json.dumps(filter)}
-            page = await self._client.call(
-                "GET", "/v0/memories?" + urlencode(query | ({"cursor": cursor} if cursor else {}))
-            )
-            if not isinstance(page.get("memories"), list):
-                raise Unavailable("it answers, but not as a memorywire server does")
-            found += page["memories"]
-            cursor = page.get("next_cursor")
-            if cursor is None:
-                return found
+    async def list_page(
+        self, *, agent_id: str, filter: dict[str, Any], limit: int, cursor: str | None
+    ) -> dict[str, Any]:
+        query = {"agent_id": agent_id, "limit": limit, "filter": json.dumps(filter)}
+        return await self._client.call(
+            "GET", "/v0/memories?" + urlencode(query | ({"cursor": cursor} if cursor else {}))
+        )
 
     def close(self) -> None:
         self._client.close()
@@ -96,36 +86,14 @@ class HttpMemoryStore:
 class WireStore(ForeignStore):
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
         self._server = HttpMemoryStore(url, token, timeout)
-        super().__init__(self._server, "memorywire")
+        super().__init__(self._server, "memorywire", self._server.list_page)
 
     async def close(self) -> None:
         self._server.close()
 
-    async def _find(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[RecallHit]:
-        found: list[RecallHit] = []
-        for start in range(0, len(ids), _IDS_AT_ONCE):
-            some = list(ids[start : start + _IDS_AT_ONCE])
-            found += [_hit(m) for m in await self._server.list(agent_id, {OUR_TENANT: tenant, OUR_ID: some})]
-        return [hit for hit in found if (hit.metadata or {}).get(OUR_ID) in ids]
-
-    async def _all(self, tenant: str, agent_id: str) -> list[RecallHit]:
-        filter = {OUR_TENANT: tenant, OUR_ID: {"$exists": True}}
-        return [_hit(memory) for memory in await self._server.list(agent_id, filter)]
-
-
-def _hit(memory: dict[str, Any]) -> RecallHit:
-    try:
-        wanted = {name: memory[name] for name in ("id", "type", "content")}
-        return RecallHit(**wanted, score=0.0, metadata=memory.get("metadata"))
-    except (KeyError, ValueError):
-        raise Unavailable("it lists something that is no memory") from None
-
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> WireStore:
-    address, _, query = url.removeprefix("memorywire+").partition("?")
-    given = dict(parse_qsl(query))
-    if unknown := sorted(set(given) - {"token_env"}):
-        raise ValidationError(f"{unknown[0]!r} is no setting of memorywire+http://; there is token_env", field="stores")
+    address, given = split_options(url)
     token = None
     if variable := given.get("token_env"):
         token = os.environ.get(variable)
@@ -133,4 +101,4 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
             raise OperatorActionRequired(
                 f"the environment variable {variable}, which should hold the token, is not set"
             )
-    return WireStore(address, token, (settings or StoreSettings()).timeout)
+    return WireStore(address.removeprefix("memorywire+"), token, (settings or StoreSettings()).timeout)

@@ -12,23 +12,15 @@ from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Migration, plan_tenants
 from commonplace.stores.base import Primary, Progress, SecondVectors, StoreSettings
-from commonplace.stores.urls import shown_url
+from commonplace.stores.urls import is_begun, is_passing, shown_url
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
-
-_FILES = ("sqlite://", "sqlite-vec://")
 
 
 def store_url(given: str) -> str:
     """A store's URL; a folder stands for the embedded store in it."""
     return given if "://" in given else f"sqlite://{(Path(given).expanduser() / DATABASE).absolute()}"
-
-
-def _exists(url: str) -> bool:
-    """Whether opening it makes nothing; of what is no file the store itself says whether it is there."""
-    place = next((url.removeprefix(scheme) for scheme in _FILES if url.startswith(scheme)), None)
-    return place is None or (place not in ("", ":memory:") and Path(place).expanduser().exists())
 
 
 @dataclass(slots=True, frozen=True)
@@ -50,15 +42,20 @@ class StoreMove:
         self.source_url, self.target_url = store_url(source_url), store_url(target_url)
         if self.source_url == self.target_url:
             raise ValidationError("--from and --to name the same store", field="to")
-        if not _exists(self.source_url):
+        if not is_begun(self.source_url):
             raise NotFound(f"there is no store at {shown_url(self.source_url)}; --from names one, or its folder")
+        if is_passing(self.target_url):
+            raise ValidationError(
+                f"what is copied to {self.target_url} is gone when the command ends; --to names a store that stays",
+                field="to",
+            )
         self._clock = clock
         self._source: Primary = plugins.open_store(self.source_url, clock, StoreSettings())
         self._target: Primary | None = None
 
     async def report(self) -> MigrationReport:
         """What would be kept; makes nothing where the target is not there yet."""
-        if self._target is None and _exists(self.target_url):
+        if self._target is None and is_begun(self.target_url):
             self._open_target()
         embedder = await self._embedder()
         second = await self._source.second_embedder() if isinstance(self._source, SecondVectors) else None

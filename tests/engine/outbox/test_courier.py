@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from replica_house import Flaky, run
+from replica_house import Flaky, Late, run
 
 from commonplace.engine.outbox.courier import DOUBT_MS, Courier
 from commonplace.engine.outbox.deliveries import Change
@@ -42,23 +42,6 @@ async def test_an_older_state_never_arrives_after_a_newer_one() -> None:
     assert await store.contents() == {"new"}
 
 
-class Late(Flaky):
-    """A server that goes on with a request whose caller has gone, as one does with a POST."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        super().__init__(clock)
-        self.arrives = asyncio.Event()
-        self.under_way: list[asyncio.Task[None]] = []
-
-    async def put(self, entries: Any) -> None:
-        async def work() -> None:
-            await self.arrives.wait()
-            await super(Late, self).put(entries)
-
-        self.under_way.append(asyncio.create_task(work()))
-        await asyncio.shield(self.under_way[-1])
-
-
 def _gone(seq: int, id: str = "m") -> Change:
     return Change(id, "agent", "semantic", seq, None)
 
@@ -68,7 +51,7 @@ async def test_a_deletion_after_a_write_in_doubt_is_repeated_before_it_counts() 
     """The write may arrive after it: one deletion that the store confirms later than that is what settles it."""
     clock, settled = FakeClock(), dict[str, int]()
 
-    async def settle(tenant: str, done: Any, failed: Any) -> None:
+    async def settle(tenant: str, done: Any, failed: Any, doubt: Any) -> None:
         settled.update(done)
 
     store = Late(clock)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from replica_house import AGENT, Flaky, House, house, run
+from replica_house import AGENT, Flaky, House, Late, house, run
 
 import commonplace.engine
 from commonplace.engine import BatchItem, Decision, Draft, Expire, Fire, Forget, Merge, Query, Update
+from commonplace.engine.outbox.courier import DOUBT_MS
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.stores.base import Entry, Record, Store
 from commonplace.stores.sqlite import SqliteStore
@@ -156,7 +158,8 @@ async def test_no_content_is_in_the_outbox() -> None:
         id = await h.remember("a very particular sentence", user_id="alice")
         assert "particular" not in repr(await h.waiting())
         await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
-        assert set((await h.waiting())[id]) == {"agent", "seq", "at", "attempts", "due", "owner", "until", "error"}
+        said = {"agent", "seq", "at", "attempts", "due", "owner", "until", "error", "doubt"}
+        assert set((await h.waiting())[id]) == said
 
 
 @run
@@ -218,6 +221,44 @@ async def test_what_a_process_had_in_hand_when_it_died_is_taken_over() -> None:
         h.clock.advance(60_000)
         assert await h.outbox.run_due() == 1
         assert await h.copies[0].contents() == {"in hand"}
+
+
+@pytest.mark.parametrize("newer", ["an update", "a deletion"])
+@pytest.mark.parametrize("restarted", [False, True])
+@run
+async def test_a_write_that_arrives_late_does_not_outlive_what_came_after_it(
+    tmp_path: Path, restarted: bool, newer: str
+) -> None:
+    """Nobody knows of a write that was not confirmed whether it still arrives, nor does a process started since."""
+    clock = FakeClock()
+    copy = Late(clock)
+    async with house(primary=SqliteStore(tmp_path / "p.db", clock), clock=clock, stores=[copy], timeout=0.05) as h:
+        id = await h.remember("the first text")
+        await h.outbox.join()
+        if not restarted:
+            await _newer_state(h, copy, id, newer)
+    async with house(primary=SqliteStore(tmp_path / "p.db", clock), clock=clock, stores=[copy], timeout=5) as h:
+        if restarted:
+            await _newer_state(h, copy, id, newer)
+        wanted = {"the second text"} if newer == "an update" else set()
+        assert await copy.contents() == wanted
+        assert id in await h.waiting()
+        copy.arrives.set()
+        await asyncio.gather(*copy.under_way)
+        assert await copy.contents() == {"the first text"}
+        clock.advance(DOUBT_MS + 2_000)
+        await h.outbox.run_due()
+        assert await copy.contents() == wanted
+        assert await h.waiting() == {}
+
+
+async def _newer_state(h: House, copy: Late, id: str, newer: str) -> None:
+    copy.late = False
+    if newer == "an update":
+        await h.engine.update(WHO, Update(AGENT, id, content="the second text"))
+    else:
+        await h.engine.forget(WHO, Forget(AGENT, [id]))
+    await h.outbox.join()
 
 
 def _owned(tx: Any, id: str, owner: str, until: int) -> Any:

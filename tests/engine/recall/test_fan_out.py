@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from jumping_loop import JumpingLoop
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.engine import Draft, Forget, Query
@@ -188,6 +190,22 @@ async def test_a_store_that_hangs_delays_an_answer_by_no_more_than_its_timeout()
         assert [hit.memory.content for hit in found.hits] == ["tea"]
         assert found.errors == {"copy": "it did not answer within 0.05 s"}
         assert found.stores_queried == ["memory", "copy", "copy1"]
+
+
+def test_a_store_that_hangs_for_ever_costs_its_timeout_and_no_moment_more() -> None:
+    async def work() -> None:
+        async with house(copies=2, timeout=5.0) as h:
+            await h.remember("tea")
+            h.copies[0].hangs = True
+            loop = asyncio.get_running_loop()
+            before = loop.time()
+            found = await ask(h)
+            assert loop.time() - before == pytest.approx(5.0)
+            assert [hit.memory.content for hit in found.hits] == ["tea"]
+            assert found.errors == {"copy": "it did not answer within 5 s"}
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
 
 
 @run

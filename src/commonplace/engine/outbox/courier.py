@@ -18,8 +18,9 @@ GROUP = 200
 _REMEMBERED = 10_000
 DOUBT_MS = 60_000  # for which a write that was not confirmed may still arrive
 
-#: Told what was delivered (with the sequence of each), and what was not and why.
-Settle = Callable[[str, Mapping[str, int], Mapping[str, str]], Awaitable[None]]
+#: Told what was delivered (with the sequence of each), what was not and why, and until when a write that was not
+#: confirmed may still arrive.
+Settle = Callable[[str, Mapping[str, int], Mapping[str, str], Mapping[str, int]], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -81,8 +82,10 @@ class Courier:
                 if not each.future.done():
                     each.future.set_result(failed.get(each.change.id))
             done = {each.change.id: each.change.seq for each in group if each.change.id not in failed}
+            ids = [each.change.id for each in group]
+            doubt = {id: self._doubtful[tenant, id] for id in ids if (tenant, id) in self._doubtful}
             try:
-                await self._settle(tenant, done, failed)
+                await self._settle(tenant, done, failed, doubt)
             except Exception:  # the records are still there, and come up again when their lease is over
                 log.exception("what %s has was not noted", self.replica.name)
 

@@ -2,7 +2,8 @@
 
 A record says which memory changed, never how: whoever delivers it reads the memory as it is then. So the last state
 wins, nothing is left of what is erased, and delivering twice does no harm. `owner` is the process that has it in hand,
-until its lease runs out.
+until its lease runs out. `doubt` is until when an earlier write that the store did not confirm may still arrive there:
+until then nothing counts as delivered, also in a process that was started since.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ def record_change(tx: Transaction, store: str, change: Change, owner: str, now: 
     theirs = held.get("owner") not in (None, owner) and held.get("until", 0) > now
     value = {"agent": change.agent_id, "seq": change.seq, "at": held.get("at", now), "attempts": 0, "due": now}
     value |= {"owner": held["owner"], "until": held["until"]} if theirs else {"owner": owner, "until": now + lease}
+    value |= {"doubt": held["doubt"]} if held.get("doubt", 0) > now else {}
     tx.put_record(Record(kind_of(store), change.id, value))
     return not theirs
 
@@ -106,18 +108,31 @@ def is_due(value: Mapping[str, Any], owner: str, now: int) -> bool:
     return free and int(value.get("due", 0)) <= now
 
 
-def settle(tx: Transaction, store: str, delivered: Mapping[str, int]) -> list[str]:
-    """Take out what is delivered; those that have changed since stay, and are to be delivered again."""
+def settle(tx: Transaction, store: str, delivered: Mapping[str, int], now: int) -> list[str]:
+    """Take out what is delivered; those that have changed since stay, and are to be delivered again. What an earlier
+    write may still overtake stays until it no longer can, and is delivered once more then."""
     again = []
     for id, seq in delivered.items():
         there = tx.record(kind_of(store), id)
         if there is None:
             continue
-        if there.value["seq"] == seq:
-            tx.drop_record(there.kind, id)
-        else:
+        if there.value["seq"] != seq:
             again.append(id)
+        elif (doubt := int(there.value.get("doubt", 0))) > now:
+            value = {name: given for name, given in there.value.items() if name != "error"}
+            value |= {"attempts": 0, "due": doubt, "owner": None, "until": 0}
+            tx.put_record(Record(there.kind, id, value))
+        else:
+            tx.drop_record(there.kind, id)
     return again
+
+
+def note_doubt(tx: Transaction, store: str, doubt: Mapping[str, int]) -> None:
+    """Write down until when writes that were not confirmed may arrive, where whoever delivers next will read it."""
+    for id, until in doubt.items():
+        there = tx.record(kind_of(store), id)
+        if there is not None and int(there.value.get("doubt", 0)) < until:
+            tx.put_record(Record(there.kind, id, {**there.value, "doubt": until}))
 
 
 def postpone(tx: Transaction, store: str, ids: Iterable[str], error: str, now: int, chance: random.Random) -> None:

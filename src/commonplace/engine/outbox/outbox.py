@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from commonplace.engine.outbox import deliveries
-from commonplace.engine.outbox.courier import GROUP, Courier
+from commonplace.engine.outbox.courier import GROUP, Courier, Settle
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -101,8 +101,8 @@ class Outbox:
                 error = future.result()
                 told[change.id] = error and _later(error)
         for change in changes:
-            if change.entry is not None and told[change.id] is None and not replica.takes(change.type):
-                told[change.id] = f"it does not keep {change.type} memories"
+            if change.entry is not None and told[change.id] is None:
+                told[change.id] = replica.omits(change.entry.memory)
         return told
 
     @contextmanager
@@ -125,7 +125,7 @@ class Outbox:
                 # Not the memory's own sequence: a delivery under way must find that it is not the last word.
                 change = Change(memory.id, memory.agent_id, memory.type, tx.seq, None)
                 for replica in self.replicas:
-                    if replica.takes(memory.type):
+                    if replica.omits(memory) is None:
                         deliveries.record_change(tx, replica.name, change, "", tx.now, 0)
 
         await self._core.primary.transact(memories[0].tenant, work)
@@ -204,7 +204,7 @@ class Outbox:
         waiting = await self._core.primary.records(tenant, kind_of(replica.name))
         agents = {r.key: r.value.get("agent", "") for r in waiting}
         now = self._core.clock()
-        kept = [memory for memory in held.values() if memory.status == "live" and replica.takes(memory.type)]
+        kept = [memory for memory in held.values() if memory.status == "live" and replica.omits(memory) is None]
         live = [m for m in kept if m.expires_at is None or m.expires_at > now]
         entries = {e.memory.id: e for e in await self._core.make_entries(live)} if live else {}
         return [
@@ -212,13 +212,16 @@ class Outbox:
             for id, seq in claimed.items()
         ]
 
-    def _settler(self, replica: Replica) -> Callable[[str, Mapping[str, int], Mapping[str, str]], Any]:
-        async def settle(tenant: str, done: Mapping[str, int], failed: Mapping[str, str]) -> None:
+    def _settler(self, replica: Replica) -> Settle:
+        async def settle(
+            tenant: str, done: Mapping[str, int], failed: Mapping[str, str], doubt: Mapping[str, int]
+        ) -> None:
             def work(tx: Transaction) -> list[str]:
+                deliveries.note_doubt(tx, replica.name, doubt)
                 for error in set(failed.values()):
                     ids = [id for id, why in failed.items() if why == error]
                     deliveries.postpone(tx, replica.name, ids, error, tx.now, self._chance)
-                return deliveries.settle(tx, replica.name, done)
+                return deliveries.settle(tx, replica.name, done, tx.now)
 
             again = await self._core.primary.transact(tenant, work)
             if again:
@@ -265,4 +268,5 @@ def _later(why: str) -> str:
 
 def _as_kept(replica: Replica, change: Change) -> Change:
     """What it does not keep goes to it as a deletion."""
-    return change if replica.takes(change.type) else replace(change, entry=None)
+    omitted = change.entry is None or replica.omits(change.entry.memory) is not None
+    return replace(change, entry=None) if omitted else change

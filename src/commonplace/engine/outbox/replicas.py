@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from commonplace.engine.outbox.breaker import CircuitBreaker
-from commonplace.stores.base import AgentScoped, Store
+from commonplace.stores.base import AgentScoped, Selective, Store
 from commonplace.wire.errors import Fault, Unavailable
-from commonplace.wire.record import MEMORY_TYPES, Clock
+from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
@@ -48,6 +48,7 @@ class Replica:
         self.clock = clock
         self._store: Store | None = None
         self._opening: asyncio.Task[Store] | None = None
+        self._is_down = False  # as it last said itself
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -58,6 +59,14 @@ class Replica:
         if self.attachment.types is not None and type not in self.attachment.types:
             return False
         return self._store is None or type in self._store.capabilities
+
+    def omits(self, memory: Memory) -> str | None:
+        """Why it is not to have a copy of this memory, if it is not."""
+        if not self.takes(memory.type):
+            return f"it does not keep {memory.type} memories"
+        if isinstance(self._store, Selective) and not self._store.keeps(memory):
+            return "what came as a copy from another server is not passed on"
+        return None
 
     def types(self) -> frozenset[str]:
         return frozenset(type for type in MEMORY_TYPES if self.takes(type))
@@ -88,10 +97,15 @@ class Replica:
 
     async def attempt(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
         """As `call`, whatever the breaker says, which hears only of what went well: for an operator who waits."""
-        limit = self.timeout if seconds is None else seconds
+        answer = await self._ask(verb, self.timeout if seconds is None else seconds)
+        self._is_down = False
+        self.breaker.succeeded()
+        return answer
+
+    async def _ask(self, verb: Callable[[Store], Awaitable[T]], limit: float) -> T:
         try:
             async with asyncio.timeout(limit):
-                answer = await verb(await self._opened())
+                return await verb(await self._opened())
         except TimeoutError:
             what = "is still starting" if self._store is None else "did not answer"
             raise Unavailable(f"it {what} within {limit:g} s") from None
@@ -104,8 +118,19 @@ class Replica:
             kind = type(error).__name__
             log.warning("%s failed: %s at %s", self.name, kind, _place(error))
             raise StoreRefused(f"it failed: {kind}") from None
-        self.breaker.succeeded()
-        return answer
+
+    async def probe(self) -> None:
+        """Ask it how it is, so that `state` knows also of one that nothing was asked of yet. That it answers says
+        nothing of what it refused before, so only bad news are noted; one that is left alone is not asked."""
+        if self.breaker.is_open:
+            return
+        try:
+            answer = await self._ask(lambda store: store.health(), self.timeout)
+        except Unavailable as fault:
+            self.breaker.failed(fault.summary)
+        else:
+            # Degraded it works; and two servers with copies of each other's would call each other that for ever.
+            self._is_down = answer.get("status") == "down"
 
     async def _opened(self) -> Store:
         if self._store is None:
@@ -132,7 +157,8 @@ class Replica:
         if self._store is None and self._opening is not None and not self._opening.done():
             status = "starting"
         else:
-            status = "down" if self.breaker.is_open else "degraded" if error else "ok"
+            status = "down" if self.breaker.is_open or self._is_down else "degraded" if error else "ok"
+            error = error or ("it says of itself that it is down" if self._is_down else None)
         return {"status": status, **({"error": error} if error else {})}
 
 
@@ -201,6 +227,9 @@ class Replicas:
 
     async def ready(self, seconds: float) -> None:
         await asyncio.gather(*(replica.ready(seconds) for replica in self._all))
+
+    async def probe(self) -> None:
+        await asyncio.gather(*(replica.probe() for replica in self._all))
 
     async def close(self) -> None:
         await asyncio.gather(*(replica.close() for replica in self._all))

@@ -50,7 +50,7 @@ class Resync:
 
     async def run(self, reach: Reach) -> None:
         """One agent."""
-        held = await scan_all(self._core.primary, reach)
+        held = await self._wanted(reach)
         # Everything it has of this agent, also what has expired and is of a type it should not have.
         every = Reach(reach.tenant, reach.agents)
         copies = await self._call(lambda store: scan_all(store, every))
@@ -73,20 +73,27 @@ class Resync:
         self._advance(len(entries))
 
     async def _clear_outbox(self, reach: Reach, held: Sequence[str], extra: Sequence[str]) -> None:
-        """What waited is done, unless it has changed since it was read here."""
+        """What waited is done, unless it has changed since it was read here, or an earlier write may still arrive."""
         seqs = {m.id: m.seq for m in await self._core.primary.get(reach.tenant, list(held))}
         kind = kind_of(self._replica.name)
 
         def work(tx: Transaction) -> None:
             for id in (*held, *extra):
                 there = tx.record(kind, id)
-                if there is not None and (id not in seqs or there.value["seq"] <= seqs[id]):
+                if there is None or there.value.get("doubt", 0) > tx.now:
+                    continue
+                if id not in seqs or there.value["seq"] <= seqs[id]:
                     tx.drop_record(kind, id)
 
         await self._core.primary.transact(reach.tenant, work)
 
-    async def _compare(self, reach: Reach, every: Reach) -> None:
+    async def _wanted(self, reach: Reach) -> list[Memory]:
+        """What it should have copies of."""
         held = await scan_all(self._core.primary, reach)
+        return [memory for memory in held if self._replica.omits(memory) is None]
+
+    async def _compare(self, reach: Reach, every: Reach) -> None:
+        held = await self._wanted(reach)
         copies = await self._call(lambda store: scan_all(store, every))
         self._counts = [self._counts[0] + len(held), self._counts[1] + len(copies)]
         self._primary.append(digest(held))

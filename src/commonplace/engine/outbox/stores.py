@@ -9,7 +9,7 @@ from commonplace.engine.core import Core, require_operator
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import SECONDS, Resync
-from commonplace.stores.base import AgentListing, Progress, Reach, Store
+from commonplace.stores.base import AgentListing, Finding, Progress, Reach, Store
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, Principal
@@ -20,8 +20,10 @@ class Stores:
         self._core = core
 
     async def list(self, who: Principal) -> list[dict[str, Any]]:
-        """The primary, then each replica: its state, what it can do, what waits for it, since when and why."""
+        """The primary, then each replica: its state, what it can do, what waits for it, since when and why. Each is
+        asked how it is."""
         primary = self._core.primary
+        await self._core.outbox.replicas.probe()
         health = await primary.health()
         first = {
             "name": primary.name,
@@ -40,6 +42,22 @@ class Stores:
         found = [(each.name, each.state()) for each in self._core.outbox.replicas]
         said = [(name, state.get("error", "it is still starting")) for name, state in found if state["status"] != "ok"]
         return [f"the store {name} does not answer: {why}" for name, why in said]
+
+    async def examine(self) -> Sequence[Finding]:
+        """For each replica whether it answers, and whether something waits for it that it did not take."""
+        findings = []
+        await self._core.outbox.replicas.probe()
+        for replica in self._core.outbox.replicas:
+            state, waiting, failing = replica.state(), 0, 0
+            for tenant in await self._core.primary.tenants():
+                held = await self._core.outbox.waiting(tenant, replica.name)
+                waiting, failing = waiting + len(held), failing + sum(1 for each in held if each.get("attempts"))
+            said = state.get("error", "ok" if state["status"] == "ok" else "it is still starting")
+            if failing:
+                said += f"; {failing} of {waiting} changes that wait for it failed"
+            ok = state["status"] == "ok" and not failing
+            findings.append(Finding(f"store {replica.name}", ok, said))
+        return findings
 
     async def wait_until_open(self, seconds: float) -> None:
         """For programs that end soon: a server goes on, and those that are not open yet are asked when they are."""

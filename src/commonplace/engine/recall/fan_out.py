@@ -16,8 +16,9 @@ from commonplace.engine.core import Core
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
 from commonplace.stores.base import Candidate, Search
+from commonplace.stores.documents import OUR_TENANT
 from commonplace.wire.errors import Unavailable
-from commonplace.wire.filters import Condition
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MEMORY_TYPES
 
 _MOST_RESOLVED = 1000
@@ -49,6 +50,12 @@ def skip_reason(replica: Replica, search: Search) -> str | None:
     if capabilities and search.vector is None and "fts" not in capabilities:
         return "it finds by meaning only, and there is no embedder"
     return None
+
+
+def asks_for_copies(where: Where) -> bool:
+    """Whether it is another server that asks what we have of its memories: ours alone can say, and asking on would go
+    round where two servers have copies of each other's."""
+    return any(condition.path == ("metadata", OUR_TENANT) for condition in where)
 
 
 def _types_asked(search: Search) -> frozenset[str]:

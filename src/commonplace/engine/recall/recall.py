@@ -12,7 +12,7 @@ from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.fan_out import FanOut
+from commonplace.engine.recall.fan_out import FanOut, asks_for_copies
 from commonplace.engine.recall.ranking import Blend, RankedCandidate, with_verdicts
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.recall.search import search
@@ -43,7 +43,8 @@ async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = 
         )
     at = await instant(core, who, query.as_of, query.snapshot)
     reach = Reach(who.tenant, query.agents, query.where, now=core.clock(), as_of=at)
-    asks_all = bool(core.outbox.replicas) and core.settings.routing.recall == "fan_out"
+    fans_out = bool(core.outbox.replicas) and core.settings.routing.recall == "fan_out"
+    asks_all = fans_out and not asks_for_copies(query.where)
     found = await search(core, reach, text, query.k, parts=parts, snapshot=query.snapshot, fan_out=asks_all)
     beside = found.fan_out or FanOut()
     store = core.primary.name
@@ -162,9 +163,13 @@ async def counted(core: Core, who: Principal, query: Query, limit: int, at_least
     return SearchResult(best, min(total, MAX_COUNTED), found.note)
 
 
+def answers(hit: Hit) -> bool:
+    """Whether it counts as recalled; where relevance is not calibrated nobody can tell, and everything does."""
+    return hit.relevance is None or hit.relevance >= ANSWERS
+
+
 def _tail(hits: Sequence[Hit]) -> frozenset[str]:
-    """What was shown and is no answer; where relevance is not calibrated nobody can tell, and all of it counts."""
-    return frozenset(hit.memory.id for hit in hits if hit.relevance is not None and hit.relevance < ANSWERS)
+    return frozenset(hit.memory.id for hit in hits if not answers(hit))
 
 
 class Recaller:
@@ -223,9 +228,11 @@ class Recaller:
         """`tail` are those of the ids that were shown and do not answer."""
         await self._log.note(replace(self._entry(who, agents, text, ids, counted), tail=tail))
 
-    def log_with_next_write(self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str]) -> None:
+    def log_with_next_write(
+        self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], tail: frozenset[str]
+    ) -> None:
         """As `log`, for whoever writes something of its own before it answers: `flush_with`."""
-        self._log.hold([self._entry(who, agents, text, ids, True)])
+        self._log.hold([replace(self._entry(who, agents, text, ids, True), tail=tail)])
 
     def flush_with(self, tenant: str) -> AbstractContextManager[Callable[[Transaction], None]]:
         return self._log.flush_with(tenant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,8 @@ class Upkeep:
         }
         if RANK[who.role] >= RANK["reviewer"] and (told := await core.primary.record(who.tenant, WEBHOOK, CURSOR)):
             found["webhook"] = {n: v for n, v in told.value.items() if n in ("error", "attempts", "failing_since")}
-        if (failure := self._log.failures.get(who.tenant)) is not None:
-            found["unwritten_recalls"] = {"waiting": waiting, **asdict(failure)}
+        if (owed := await self._log.unwritten_report(who.tenant)) is not None:
+            found["unwritten_recalls"] = owed
         exported = await core.primary.record(who.tenant, LIFECYCLE, AUDIT_JOB) if core.settings.audit.export else None
         if exported is not None and exported.value["error"]:
             found["audit_export"] = {"error": exported.value["error"], "at": exported.value["at"]}
@@ -117,7 +117,7 @@ class Upkeep:
         found |= await self._second_status(found["note"])
         if core.outbox.replicas:
             if RANK[who.role] >= RANK["reviewer"]:
-                found["stores"] = await self._stores.list(who)
+                found["stores"] = await self._stores.list(who)  # which also asks each how it is
             found["note"] = "; ".join(filter(None, (found["note"], *self._stores.failing()))) or None
         if suggestion := await self._suggest_languages(who, list(agents), info):
             found["suggestion"] = suggestion
@@ -159,6 +159,7 @@ class Upkeep:
         await self._log.flush()
         findings = await self._files(who).examine(repair, progress)
         findings.append(await self._examine_embedder())
+        findings += await self._stores.examine()
         try:
             tenants = await self._core.primary.tenants()
         except Fault as fault:

@@ -59,7 +59,7 @@ def parse_address(url: str) -> Address:
     try:
         given = conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else ""))
     except psycopg.ProgrammingError as error:
-        raise _wrong(" ".join(str(error).split())) from None
+        raise _wrong(f"{' '.join(str(error).split())}; there are schema, pool and those of libpq") from None
     if not given.get("dbname"):
         raise _wrong("it names no database")
     if not all(port.isdecimal() for port in str(given.get("port") or "5432").split(",") if port):

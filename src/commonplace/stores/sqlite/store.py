@@ -29,6 +29,7 @@ from commonplace.stores.sqlite.search import SqliteSearch
 from commonplace.stores.sqlite.second_vectors import SecondIndex, SqliteSecondVectors
 from commonplace.stores.sqlite.upkeep import SqliteUpkeep
 from commonplace.stores.sqlite.writer import Writer
+from commonplace.stores.urls import split_options
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, system_clock
 
@@ -133,7 +134,7 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
 
 def database_path(url: str) -> Path | None:
     """The file that a URL names; None for `:memory:`."""
-    scheme, _, path = url.partition("://")
+    scheme, _, path = split_options(url)[0].partition("://")
     if not path:
         raise ValidationError(f"{url!r} names no file; write {scheme}://./memories.db or {scheme}://:memory:")
     if path == ":memory:":
