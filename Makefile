@@ -98,16 +98,20 @@ bench-adversarial: setup
 	@$(BIN)/python -m bench.adversarial
 
 # The adapters with the frameworks themselves. CrewAI wants older libraries than the others bring, so that it has an environment of its own.
+# LangGraph publishes its tests of a store with its source, which is fetched beside it in the version that is installed.
 # Nothing goes over a network while they run: pytest-socket sees to that. Frameworks warn about themselves, which is no error here.
 ADAPTERS := anthropic,langchain,langgraph,llamaindex,openai-agents,pydantic-ai
 ADAPTERS_APART := crewai
-ADAPTER_TOOLS := hypothesis pytest pytest-asyncio pytest-socket pytest-timeout
+ADAPTER_TOOLS := hypothesis pytest pytest-asyncio pytest-mock pytest-socket pytest-timeout
 ADAPTER_TESTS := -m pytest tests/integrations --disable-socket --allow-unix-socket -o asyncio_mode=auto \
   -o asyncio_default_fixture_loop_scope=function -W default -W error::RuntimeWarning --disable-warnings
 .PHONY: test-integrations
 test-integrations: tools
 	@test -x .venv-integrations/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-integrations
 	@$(BIN)/uv pip install --quiet --python .venv-integrations/bin/python -e '.[$(ADAPTERS)]' $(ADAPTER_TOOLS) langchain-tests
+	@test -d .venv-integrations/langgraph-tests || { $(PIP) download --no-deps --no-binary :all: --dest .venv-integrations/langgraph-tests \
+	  langgraph-checkpoint==$$(.venv-integrations/bin/python -c 'from importlib.metadata import version; print(version("langgraph-checkpoint"))') && \
+	  tar -xzf .venv-integrations/langgraph-tests/*.tar.gz -C .venv-integrations/langgraph-tests; }
 	@.venv-integrations/bin/python $(ADAPTER_TESTS)
 	@test -x .venv-integrations-crewai/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-integrations-crewai
 	@$(BIN)/uv pip install --quiet --python .venv-integrations-crewai/bin/python -e '.[$(ADAPTERS_APART)]' $(ADAPTER_TOOLS)

@@ -29,14 +29,15 @@ def governed(memory: SyncMemory) -> SyncMemory:
 
 @pytest.fixture
 def documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
-    """Runs the one program of a page over a fresh folder, and gives the names it leaves behind."""
+    """Runs the programs of a page in order, over a fresh folder, and gives the names they leave behind."""
 
     def run(page: str) -> dict[str, Any]:
-        (program,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / page).read_text("utf-8"), re.DOTALL)
+        programs = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / page).read_text("utf-8"), re.DOTALL)
+        assert programs, page
         monkeypatch.setenv("COMMONPLACE_DATA", str(tmp_path / "documented"))
         monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
         names: dict[str, Any] = {}
-        exec(program, names)
+        exec("\n".join(programs), names)
         return names
 
     return run

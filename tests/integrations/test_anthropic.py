@@ -16,7 +16,8 @@ from commonplace import Memory, SyncMemory
 
 pytest.importorskip("anthropic", reason="anthropic is not installed: make test-integrations")
 import anthropic
-from anthropic.tools import BetaLocalFilesystemMemoryTool, ToolError
+from anthropic.lib.tools import ToolError
+from anthropic.tools import BetaLocalFilesystemMemoryTool
 
 from commonplace.integrations.anthropic import CommonplaceAsyncMemoryTool, CommonplaceMemoryTool
 

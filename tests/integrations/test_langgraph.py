@@ -195,4 +195,7 @@ def test_a_graph_remembers_across_threads(ours: CommonplaceStore) -> None:
 
 
 def test_the_program_in_the_documentation_runs(documented: Callable[[str], dict[str, Any]]) -> None:
-    assert [item.key for item in documented("langgraph.md")["found"]] == ["food"]
+    names = documented("langgraph.md")
+    assert [item.key for item in names["found"]] == ["food"]
+    said = [message.content for message in names["conversation"]]
+    assert said == ["I am Alice.", "Hello Alice.", "Who am I?", "You are Alice."], "across runs, without a checkpointer"

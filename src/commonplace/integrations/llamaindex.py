@@ -15,7 +15,7 @@ from commonplace.integrations.conversation import Conversation, Message
 from commonplace.integrations.framework import framework
 from commonplace.wire.errors import Fault
 
-with framework("llama-index-core", "0.14", extra="llamaindex"):
+with framework("llama-index-core", "0.14.15", extra="llamaindex"):
     from llama_index.core.base.llms.types import ChatMessage, MessageRole
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.memory import BaseMemory, BaseMemoryBlock
