@@ -105,6 +105,7 @@ class DreamJob:
             for memory in page.memories:
                 if self.core.clock() >= until:
                     break
+                await self.core.recall_priority.give_way()
                 if memory.id not in gone:
                     losers = await self._merge_with(who, memory, gone, dry_run, log)
                     gone |= losers
