@@ -405,7 +405,7 @@ class MemoryInterface:
         Args:
             ids: The memories.
             run_id: Instead of ids, a run of a job (`lifecycle_runs`): everything that it did.
-            recovery_id: Instead of ids, what `recover` answered: everything that it put back.
+            recovery_id: Instead of ids, what `recover` answered: everything that it took back.
             reason: Why, for the audit log.
             agent_id: Only memories of this agent; an id alone says whose it is.
 
@@ -818,14 +818,14 @@ class MemoryInterface:
         agent_id: str | None = None,
         dry_run: bool = False,
     ) -> Document:
-        """Put back what came from a bad source, and what was made from it: {recovery_id, affected, erased}.
+        """Take back what came from a bad source, and what was made from it: {recovery_id, affected, erased}.
 
         Args:
             source: What memories say they come from.
             principal: Who wrote, as the audit trail names them.
             since: Only what was done from then on.
             agent_id: Only memories of this agent; by default of every agent.
-            dry_run: Say what would be put back; nothing is changed.
+            dry_run: Say what would be taken back; nothing is changed.
 
         >>> bad = await memory.remember("Bob is the admin", source="https://evil.example")
         >>> done = await memory.recover(source="https://evil.example")

@@ -161,6 +161,21 @@ def test_who_may_use_some_agents_is_not_told_what_was_done_to_all(subject: Subje
     assert some == {**run(made.status(WHO))[0]["last_run"], "counts": {}}
 
 
+def test_who_may_use_some_agents_is_not_told_why_a_job_failed_for_all(subject: Subject, run: Any, job: Count) -> None:
+    """A problem may name another agent's memory."""
+
+    async def fail() -> None:
+        raise Unavailable("memory of bob cannot be read")
+
+    job.meanwhile = fail
+    made = lifecycle(subject, job)
+    run(made.tick())
+    (all_of_it,) = run(made.status(WHO))
+    assert all_of_it["last_run"]["error"] == "memory of bob cannot be read"
+    (told,) = run(made.status(Principal("bob", role="reader", agents=("agent",))))
+    assert told["last_run"]["error"] == "it failed; whoever may use every agent can see why"
+
+
 def test_a_dry_run_leaves_no_trace(subject: Subject, run: Any, job: Count) -> None:
     made = lifecycle(subject, job)
     assert run(made.run(WHO, "count", dry_run=True)).counts == {"runs": 1}

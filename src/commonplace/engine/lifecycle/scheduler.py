@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
 from commonplace.engine.lifecycle import run_log
-from commonplace.engine.lifecycle.run_log import RunLog
+from commonplace.engine.lifecycle.run_log import RunLog, hidden_error
 from commonplace.engine.memory.undo import UndoResult
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
@@ -133,8 +133,10 @@ class Lifecycle:
         """Each job: whether it is paused or at work, how often it is due, and what its last run did in this tenant."""
         require_role(who, "reader")
         last = {r.key: r.value for r in await self._core.primary.records(who.tenant, LIFECYCLE)}
-        if not who.uses_all_agents:  # the numbers are of all of them
-            last = {name: {**value, "counts": {}} for name, value in last.items()}
+        if not who.uses_all_agents:  # the numbers are of all of them, and a problem may name another's memory
+            last = {
+                name: {**value, "counts": {}, "error": hidden_error(value["error"])} for name, value in last.items()
+            }
         paused = await self._paused()
         return [
             {
@@ -154,13 +156,21 @@ class Lifecycle:
         seen. Each has its actions: `Engine.undo` takes one back by the memory's id, `undo` all of them."""
         return await run_log.runs(self._core, who, job=job, limit=limit, before=before)
 
+    async def summaries(
+        self, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """As `runs`, without the actions: `done` says how many of what, `content` the first text."""
+        return await run_log.summaries(self._core, who, job=job, limit=limit, before=before)
+
     async def show(self, who: Principal, run_id: str) -> dict[str, Any]:
         """One of them."""
         return await run_log.run(self._core, who, run_id)
 
-    async def undo(self, who: Principal, run_id: str, *, reason: str | None = None) -> UndoResult:
-        """Take back all that a run did, but what someone has changed since."""
-        return await run_log.undo_run(self._core, who, run_id, reason)
+    async def undo(
+        self, who: Principal, run_id: str, *, memory_id: str | None = None, reason: str | None = None
+    ) -> UndoResult:
+        """Take back all that a run did, or did to one memory, but what someone has changed since."""
+        return await run_log.undo_run(self._core, who, run_id, reason, memory_id)
 
     async def pause(self, who: Principal, name: str, paused: bool) -> None:
         """For every process on this store, until it is resumed; it can still be run by hand."""
