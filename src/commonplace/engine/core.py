@@ -22,6 +22,7 @@ from commonplace.engine.governance.policies import Policies
 from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.outbox.outbox import Outbox
 from commonplace.engine.outbox.replicas import Attachment, Replicas
+from commonplace.engine.recall_priority import RecallPriority
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.second_leg import SecondLeg
 from commonplace.judges.base import Judge
@@ -97,6 +98,7 @@ class Core:
         self._reading = asyncio.Lock()
         self.left_behind = 0  # entries made without the vectors they should have
         self.fill_vectors: Callable[[], None] = lambda: None  # told when such entries are in the store
+        self.recall_priority = RecallPriority()
         self.writing = 0  # units of work handed to the store and not answered yet
         self.note: str | None = "no embedder is configured: recall is by keywords only"
 

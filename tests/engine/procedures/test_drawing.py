@@ -77,6 +77,23 @@ def test_no_two_states_stand_in_one_place() -> None:
     assert len({x for x, _ in places.values()}) == 10
 
 
+def test_labels_have_room_between_states_and_stand_before_them() -> None:
+    guarded = {"trigger": "chosen", "source": "end", "dest": "note", "conditions": ["a_guard_with_a_very_long_name"]}
+    root = ElementTree.fromstring(drawing.svg(parsed(transitions=[guarded])))
+    (label,) = [node for node in root.iter(f"{SVG}text") if node.get("class") == "label"]
+    boxes = [int(rect.get("x", "")) for rect in root.iter(f"{SVG}rect")]
+    half = 3 * len(label.text or "")
+    assert boxes[0] + 150 < int(label.get("x", "")) - half < int(label.get("x", "")) + half < boxes[1]
+    assert list(root)[-1] is label
+
+
+def test_what_only_a_step_from_anywhere_leads_to_stands_beside_it() -> None:
+    steps = [{"trigger": "go", "source": "end", "dest": "note"}, {"trigger": "stop", "source": "*", "dest": "state"}]
+    places = drawing._places(parsed(transitions=steps))
+    assert places["*"][1] == places["state"][1], "on one line, so that the arrow runs behind no box"
+    assert places["end"][1] == places["note"][1] < places["state"][1]
+
+
 def test_the_largest_machine_is_drawn() -> None:
     states = [f"s{i}" for i in range(200)]
     each = [{"trigger": f"t{i}", "source": states[i % 200 :], "dest": states[i % 200]} for i in range(300)]

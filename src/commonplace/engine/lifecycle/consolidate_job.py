@@ -34,7 +34,7 @@ from commonplace.wire.record import Memory, Principal
 
 SHORT_TERM = "short_term"
 WINDOW = 1000
-_CHUNK = 64
+_CHUNK = 16  # of a unit of work, which those who recall meanwhile wait for
 Why = dict[str, Any]
 
 
@@ -79,6 +79,7 @@ class _Run:
             plan = await asyncio.to_thread(self.consolidator.plan, window, self.core.clock())
             moved = 0
             for group, scored in plan.promoted:
+                await self.core.recall_priority.give_way()
                 if await self._promote(group, scored):
                     self.counts["promoted"] += 1
                     moved += len(group)

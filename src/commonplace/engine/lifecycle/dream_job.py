@@ -35,7 +35,7 @@ BUDGET_MS = 5_000  # of one pass over one palace
 ALIKE = 0.95  # cosine
 PRUNED_AFTER_MS = 30 * DAY_MS
 _PAGE = 64
-_CANDIDATES = 8
+_CANDIDATES = 32  # some may be of another kind
 _CHUNK = 64
 _OF_BOTH = ("type", "kind", "user_id", "project", "title", "speaker", "privacy", "expires_at", "tags", "event_time")
 #: Of which conversation a promoted memory came, and whether its author asked for it, says nothing of what it says.
@@ -105,6 +105,7 @@ class DreamJob:
             for memory in page.memories:
                 if self.core.clock() >= until:
                     break
+                await self.core.recall_priority.give_way()
                 if memory.id not in gone:
                     losers = await self._merge_with(who, memory, gone, dry_run, log)
                     gone |= losers
@@ -153,7 +154,8 @@ class DreamJob:
         encoded, info = await self.core.encode_with_info(texts, who.tenant, Lane.BACKGROUND)
         if encoded is None or info is None:
             return []
-        reach = Reach(who.tenant, (memory.agent_id,), MERGED, now=self.core.clock())
+        # Of any kind: an index finds those by itself, while a condition would be asked of every row of the palace.
+        reach = Reach(who.tenant, (memory.agent_id,), now=self.core.clock())
         try:
             found = await self.core.primary.search(
                 Search(reach, vector=encoded[0].vector, limit=_CANDIDATES, generation=info.generation)

@@ -13,9 +13,11 @@ from commonplace.engine.procedures.machine import ANY, StateMachine, Transition
 from commonplace.wire.errors import ValidationError
 
 _WIDTH, _HEIGHT = 150, 40
-_COLUMN, _ROW, _MARGIN = 260, 90, 40
+_GAP, _ROW, _MARGIN = 110, 90, 40
+_LETTER = 6  # the width of one of a label
 _STYLE = (
-    "text{font:13px sans-serif;text-anchor:middle;fill:#222}.label{font-size:11px;fill:#555}"
+    "text{font:13px sans-serif;text-anchor:middle;fill:#222}"
+    ".label{font-size:11px;fill:#555;paint-order:stroke;stroke:#fff;stroke-width:4px}"
     "rect{fill:#fff;stroke:#555}.current rect{fill:#fff3c4;stroke:#b58900;stroke-width:2}.any rect{stroke-dasharray:4}"
     "path{fill:none;stroke:#777;marker-end:url(#arrow)}"
 )
@@ -41,11 +43,13 @@ def mermaid(machine: StateMachine) -> str:
 
 def svg(machine: StateMachine) -> str:
     places = _places(machine)
-    parts = []
+    parts, labels = [], []
     taken: dict[tuple[str, str], int] = {}
     for source, dest, transition in _edges(machine):
         nth = taken[source, dest] = taken.get((source, dest), -1) + 1
-        parts.append(_arrow(places[source], places[dest], _label(transition), nth))
+        path, at = _arrow(places[source], places[dest], nth)
+        parts.append(f'<path d="{path}"/>')
+        labels.append(_text(*at, _label(transition), "label"))
     for state, (x, y) in places.items():
         kind = "any" if state == ANY else "current" if state == machine.current else "state"
         shown = "any state" if state == ANY else state if len(state) <= 20 else f"{state[:19]}…"
@@ -60,7 +64,9 @@ def svg(machine: StateMachine) -> str:
         '<path d="M0 0L8 4L0 8z" style="fill:#777;stroke:none;marker-end:none"/></marker>'
     )
     title = f"<title>{escape(machine.name)}: {escape(machine.current)}</title>"
-    return "\n".join([head, title, f"<style>{_STYLE}</style>", f"<defs>{arrow}</defs>", *parts, "</svg>"]) + "\n"
+    return (
+        "\n".join([head, title, f"<style>{_STYLE}</style>", f"<defs>{arrow}</defs>", *parts, *labels, "</svg>"]) + "\n"
+    )
 
 
 _FORMATS: dict[str, Callable[[StateMachine], str]] = {"svg": svg, "mermaid": mermaid}
@@ -78,30 +84,35 @@ def _label(transition: Transition) -> str:
 
 
 def _places(machine: StateMachine) -> dict[str, tuple[int, int]]:
-    """Where each state stands: its column is its distance from the start, what nothing leads to stands last."""
+    """Where each state stands: its column is its distance from the start, or from any state where only that leads to
+    it; what nothing leads to stands last."""
     onward: dict[str, list[str]] = {}
     for source, dest, _ in _edges(machine):
         onward.setdefault(source, []).append(dest)
     distance = {machine.initial: 0}
-    queue = [machine.initial]
-    for state in queue:
-        for dest in onward.get(state, ()):
-            if dest not in distance:
-                distance[dest] = distance[state] + 1
-                queue.append(dest)
+    for start in (machine.initial, ANY):
+        distance.setdefault(start, 0)
+        queue = [start]
+        for state in queue:
+            for dest in onward.get(state, ()):
+                if dest not in distance:
+                    distance[dest] = distance[state] + 1
+                    queue.append(dest)
     last = max(distance.values()) + 1
     shown = [*machine.states, *([ANY] if ANY in onward else [])]
+    longest = max((len(_label(transition)) for transition in machine.transitions), default=0)
+    step = _WIDTH + max(_GAP, _LETTER * longest + 30)
     rows: dict[int, int] = {}
     places = {}
     for state in shown:
-        column = 0 if state == ANY else distance.get(state, last)
+        column = distance.get(state, last)
         row = rows[column] = rows.get(column, -1) + 1
-        places[state] = (_MARGIN + column * _COLUMN, _MARGIN + row * _ROW)
+        places[state] = (_MARGIN + column * step, _MARGIN + row * _ROW)
     return places
 
 
-def _arrow(start: tuple[int, int], end: tuple[int, int], label: str, nth: int) -> str:
-    """From one box to another, bent so that it runs into no other; `nth` of those that join the same two."""
+def _arrow(start: tuple[int, int], end: tuple[int, int], nth: int) -> tuple[str, tuple[int, int]]:
+    """From one box to another, and where its label stands; `nth` of those that join the same two."""
     lift = 18 * nth
     (ax, ay), (bx, by) = start, end
     middle = _HEIGHT // 2
@@ -115,12 +126,12 @@ def _arrow(start: tuple[int, int], end: tuple[int, int], label: str, nth: int) -
     elif bx < ax:
         x, y, tx, ty = ax + _WIDTH // 2, ay + _HEIGHT, bx + _WIDTH // 2, by + _HEIGHT
         low = max(y, ty) + 40 + lift
-        path, at = f"M{x} {y}C{x} {low} {tx} {low} {tx} {ty}", ((x + tx) // 2, low - 12)
+        path, at = f"M{x} {y}C{x} {low} {tx} {low} {tx} {ty}", ((x + tx) // 2, low + 2)
     else:
         x, y, ty = ax + _WIDTH // 2, (ay + _HEIGHT if by > ay else ay), (by if by > ay else by + _HEIGHT)
         bend = 24 + lift if by > ay else -24 - lift
         path, at = f"M{x} {y}C{x + bend} {y} {x + bend} {ty} {x} {ty}", (x + 2 * bend, (y + ty) // 2)
-    return f'<path d="{path}"/>{_text(*at, label, "label")}'
+    return path, at
 
 
 def _text(x: int, y: int, text: str, kind: str = "name") -> str:

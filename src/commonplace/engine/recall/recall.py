@@ -32,6 +32,11 @@ _WIDER = 8
 
 async def recall(core: Core, who: Principal, query: Query, parts: RecallParts = ALL) -> RecallResult:
     """The answer, neither paid for nor logged: that is `Recaller`'s."""
+    with core.recall_priority.answering():
+        return await _recall(core, who, query, parts)
+
+
+async def _recall(core: Core, who: Principal, query: Query, parts: RecallParts) -> RecallResult:
     started = time.perf_counter()
     for agent in query.agents:
         core.require(who, agent, "reader")
