@@ -96,12 +96,21 @@ try-install: tools
 bench-adversarial: setup
 	@$(BIN)/python -m bench.adversarial
 
-# The adapters with the frameworks themselves, which are installed into .venv-integrations/.
+# The adapters with the frameworks themselves. CrewAI wants older libraries than the others bring, so that it has an environment of its own.
+# Nothing goes over a network while they run: pytest-socket sees to that. Frameworks warn about themselves, which is no error here.
+ADAPTERS := anthropic,langchain,langgraph,llamaindex,openai-agents,pydantic-ai
+ADAPTERS_APART := crewai
+ADAPTER_TOOLS := hypothesis pytest pytest-asyncio pytest-socket pytest-timeout
+ADAPTER_TESTS := -m pytest tests/integrations --disable-socket --allow-unix-socket -o asyncio_mode=auto \
+  -o asyncio_default_fixture_loop_scope=function -W default -W error::RuntimeWarning --disable-warnings
 .PHONY: test-integrations
-test-integrations:
-	@test -x .venv-integrations/bin/python || $(PYTHON) -m venv .venv-integrations
-	@.venv-integrations/bin/python -m pip --disable-pip-version-check --quiet install --prefer-binary -e '.[test,langgraph]'
-	@.venv-integrations/bin/python -m pytest tests/integrations
+test-integrations: tools
+	@test -x .venv-integrations/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-integrations
+	@$(BIN)/uv pip install --quiet --python .venv-integrations/bin/python -e '.[$(ADAPTERS)]' $(ADAPTER_TOOLS) langchain-tests
+	@.venv-integrations/bin/python $(ADAPTER_TESTS)
+	@test -x .venv-integrations-crewai/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-integrations-crewai
+	@$(BIN)/uv pip install --quiet --python .venv-integrations-crewai/bin/python -e '.[$(ADAPTERS_APART)]' $(ADAPTER_TOOLS)
+	@.venv-integrations-crewai/bin/python $(ADAPTER_TESTS)
 
 # Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
 .PHONY: bench-peers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,8 +16,8 @@ DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
 _LAST_PORT = 65_535
 _LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
-_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "lifecycle.interval"}
-_MAY_BE_ZERO |= {"governance.review_days", "governance.auto_allow_after"}
+_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "lifecycle.interval", "lifecycle.capacity"}
+_MAY_BE_ZERO |= {"governance.review_days", "governance.auto_allow_after", "oidc.leeway"}
 _UNITS = {
     "index_mb": "of megabytes",
     "max_body": "of bytes",
@@ -24,6 +25,7 @@ _UNITS = {
     "rate_limit": "of requests a second",
     "recall_budget": "of recalls a minute",
 }
+_PATH_PREFIX = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)+\Z")
 _BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -83,6 +85,7 @@ class LifecycleConfig:
 
     interval: int = 60  # seconds from one look at what is due to the next; 0 never looks
     paused: tuple[str, ...] = ()  # jobs that only run when someone says so
+    capacity: int = 200  # memories that consolidation keeps in long-term memory for each agent and person; 0 is all
     expire: tuple[str, ...] = ()  # standing policies, such as "agent=* type=episodic older_than_days=90 action=archive"
 
 
@@ -103,6 +106,22 @@ class AuditConfig:
     export_minutes: int = 60  # from one export to the next, in servers
 
 
+@dataclass(slots=True, frozen=True)
+class OidcConfig:
+    """The table [oidc]: whose tokens are taken besides our own, and what is read in them."""
+
+    issuer: str = ""  # such as https://login.example.org/realms/team; "" takes no tokens of others
+    audience: str = ""  # whom they must be for: this server's address as its clients ask for it; "" is `public_url`
+    jwks_url: str = ""  # where the issuer's keys are; "" is where the issuer says they are
+    algorithms: tuple[str, ...] = ("RS256", "PS256", "ES256", "EdDSA")
+    leeway: int = 30  # seconds that clocks may differ by
+    tenant: str = "local"  # of everyone, where no claim says it
+    tenant_claim: str = ""
+    agents_claim: str = ""  # names or patterns; without such a claim's name everyone may use every agent
+    role_claim: str = ""  # reader, writer, reviewer or admin; otherwise the scopes say it
+    name_claim: str = "sub"  # by which the ledger knows them
+
+
 _TABLES: dict[str, type[Any]] = {
     "routing": RoutingConfig,
     "redaction": RedactionConfig,
@@ -111,6 +130,7 @@ _TABLES: dict[str, type[Any]] = {
     "limits": LimitsConfig,
     "lifecycle": LifecycleConfig,
     "audit": AuditConfig,
+    "oidc": OidcConfig,
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "redaction": {"mode": ("redact", "reject", "off"), "marker": ("angle", "square")},
@@ -121,6 +141,7 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 REVIEW_PAGE = "/ui/inbox"
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 
 
 @dataclass(slots=True, frozen=True)
@@ -141,6 +162,10 @@ class Config:
     recall_budget: int = 0  # recalls a minute for each agent; 0 is without limit
     public_url: str = ""  # where people reach the page, such as https://memory.example.org; "" is where it listens
     allowed_hosts: tuple[str, ...] = ()  # names the server answers to besides its own
+    root_path: str = ""  # what a proxy puts before our paths, such as /memory
+    trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose word on how they were asked is believed
+    tls_cert: str = ""  # a file with the server's certificate, in PEM; "" is plain HTTP
+    tls_key: str = ""  # the file with its key, unless the certificate's file has it
     traces: str = ""  # "otlp" sends OpenTelemetry traces
     openwop_host: bool = False  # whether the workflows that prove the OpenWOP memory layer can be run
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
@@ -151,11 +176,23 @@ class Config:
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     routing: RoutingConfig = field(default_factory=RoutingConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
+    oidc: OidcConfig = field(default_factory=OidcConfig)
+
+    @property
+    def path_prefix(self) -> str:
+        """What comes before our paths where people reach them."""
+        from urllib.parse import urlsplit  # which most commands do not need
+
+        return (self.root_path or urlsplit(self.public_url).path).rstrip("/")
+
+    def public_address(self, server: str = "") -> str:
+        """Where people reach what is served: at `public_url`, else at this address of a server; "" where there is
+        neither."""
+        return self.public_url.rstrip("/") or (f"{server}{self.path_prefix}" if server else "")
 
     def review_url(self, server: str = "") -> str:
-        """What the id of a review is put behind to lead to its page: at `public_url`, else at this address of a
-        server; "" where there is neither."""
-        base = self.public_url.rstrip("/") or server
+        """What the id of a review is put behind to lead to its page."""
+        base = self.public_address(server)
         return f"{base}{REVIEW_PAGE}" if base else ""
 
     @property
@@ -189,7 +226,42 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
         settings["store"] = settings["stores"][0]
     if settings.get("traces", "") not in ("", "otlp"):
         raise ValidationError(f"traces must be otlp or nothing, not {settings['traces']!r}", field="traces")
+    _check_proxy(settings)
     return Config(folder, **settings)
+
+
+def is_path_prefix(text: str) -> bool:
+    """Whether our paths can be put behind it as it is: no slash at its end, nothing that would have to be quoted."""
+    return _PATH_PREFIX.match(text) is not None
+
+
+def _check_proxy(settings: dict[str, Any]) -> None:
+    prefix = settings.get("root_path", "").rstrip("/")
+    if prefix and not is_path_prefix(prefix):
+        raise ValidationError(f"root_path must be a path such as /memory, not {prefix[:80]!r}", field="root_path")
+    if url := settings.get("public_url", ""):
+        from urllib.parse import urlsplit
+
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            parts = urlsplit("")
+        path = parts.path.rstrip("/")
+        if parts.scheme not in ("http", "https") or not parts.netloc or (path and not is_path_prefix(path)):
+            raise ValidationError(
+                f"public_url must be an address such as https://memory.example.org, not {url[:80]!r}",
+                field="public_url",
+            )
+    for each in settings.get("trusted_proxies", ()):
+        from ipaddress import ip_network
+
+        try:
+            ip_network(each, strict=False)
+        except ValueError:
+            raise ValidationError(
+                f"trusted_proxies are addresses or networks such as 127.0.0.1 or 10.0.0.0/8, not {each[:80]!r}",
+                field="trusted_proxies",
+            ) from None
 
 
 def _rules(given: Any) -> tuple[dict[str, Any], ...]:
@@ -220,6 +292,13 @@ def _table(name: str, given: Any) -> Any:
 
         for origin in values["origins"]:
             origin_of(origin, f"{name}.origins")
+    for algorithm in values.get("algorithms", ()):
+        # Whatever a secret signs, whoever can check it can sign, too: a public key would do for one.
+        if algorithm not in _ALGORITHMS:
+            raise ValidationError(
+                f"{name}.algorithms are among {', '.join(_ALGORITHMS)}, not {algorithm[:20]!r}",
+                field=f"{name}.algorithms",
+            )
     return kind(**values)
 
 

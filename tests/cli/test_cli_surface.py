@@ -163,6 +163,29 @@ def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(rememb
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]", plain)
 
 
+def test_ids_stay_whole_on_a_terminal_of_80_columns(cli, remember, data: Path, on_a_terminal) -> None:
+    data.mkdir(exist_ok=True)
+    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["type=emotional"]\n', "utf-8")
+    one, two = remember("Alice likes tea"), remember("Alice likes green tea", "--source", "mail")
+    cli("merge", one, two)
+    felt = remember("Alice was glad " * 20, "--type", "emotional", "--agent", "a-rather-long-name-of-an-agent")
+    run = cli("lifecycle", "run", "expire", "--json").json["run_id"]
+    review = cli("remember", "Alice likes coffee", "--approval", "--json").json["review_id"]
+    for args, ids in (
+        (["audit", "list"], [one, two, felt]),
+        (["recover", "--source", "mail", "--dry-run"], [one]),
+        (["reviews", "list"], [review]),
+        (["lifecycle", "history"], [run]),
+        (["lifecycle", "show", run], [felt]),
+    ):
+        code, said = on_a_terminal(args, NO_COLOR="1")
+        assert code == 0, said
+        for id in ids:
+            assert id in said, (args, said)
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
+        assert max(map(len, (line for line in lines if "`" not in line))) <= 80, said
+
+
 def test_piped_output_has_no_boxes(cli, remember) -> None:
     remember("one")
     cli("remember", "two", "--approval")

@@ -8,6 +8,7 @@ import os
 import queue
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from commonplace.serve.protocols import http_protocols
 PROTOCOLS = http_protocols(Config(Path("nowhere")))  # what every server speaks
 STORE = os.environ.get("COMMONPLACE_TEST_STORE") or "sqlite"  # the name of the store that servers have
 SECONDS = 30.0  # for a process to start or to stop, on a busy machine
-_LISTENING = re.compile(r"listening on (http://\S+)")
+_LISTENING = re.compile(r"listening on (https?://\S+)")
 
 
 @dataclass
@@ -50,6 +51,7 @@ class ServerProcess:
     data: Path
     out: list[str]
     err: list[str]
+    tls: ssl.SSLContext | None = None  # what its certificate is checked with, where it has one
 
     @property
     def port(self) -> int:
@@ -65,7 +67,7 @@ class ServerProcess:
         headers: dict[str, str] | None = None,
     ) -> Answer:
         """`body` is sent as JSON, or as it is when it is bytes."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        connection = self._connection()
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             given = {"Authorization": f"Bearer {token}"} if token else {}
@@ -74,6 +76,11 @@ class ServerProcess:
             return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
         finally:
             connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.tls is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=SECONDS, context=self.tls)
 
     def post(self, path: str, body: Any, **more: Any) -> Answer:
         return self.call("POST", path, body, **more)
@@ -140,7 +147,8 @@ def run_server(data: Path, *args: str, **settings: str) -> Iterator[ServerProces
                 break
         else:
             raise AssertionError(f"the server did not start: {''.join(out + err)}")
-        server = ServerProcess(process, found[1], data, out, err)
+        tls = ssl.create_default_context(cafile=args[args.index("--tls-cert") + 1]) if "--tls-cert" in args else None
+        server = ServerProcess(process, found[1], data, out, err, tls)
         while server.get("/readyz").status != 200:
             assert process.poll() is None
         yield server

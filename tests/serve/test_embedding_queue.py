@@ -112,7 +112,7 @@ def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BusyServer
         engine = await open_engine(config, embedder=embedder, settings=Settings(embeds_behind=True))
         sock = listen("127.0.0.1", 0)
         app = application(await server_context(config, engine))
-        server = uvicorn.Server(uvicorn_config(app, config.limits))
+        server = uvicorn.Server(uvicorn_config(app, config))
         serving = asyncio.create_task(server.serve(sockets=[sock]))
         return engine, server, serving, ServerProcess(None, address(sock), tmp_path, [], [])  # type: ignore[arg-type]
 

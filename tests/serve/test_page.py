@@ -68,13 +68,6 @@ def test_the_cookie_is_for_this_site_and_no_script(open_server: ServerProcess) -
     assert "set-cookie" not in Visitor(open_server, given.partition(";")[0]).get("/ui/inbox").headers
 
 
-def test_over_https_the_cookie_is_secure(open_server: ServerProcess) -> None:
-    """Behind a proxy on this machine, which says how it was asked."""
-    given = open_server.get("/ui/inbox", headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
-    assert given.startswith("__Host-commonplace=")
-    assert given.split("; ")[1:] == ["Path=/", "HttpOnly", "SameSite=Strict", "Secure"]
-
-
 def test_the_script_and_the_style_are_kept_by_browsers_until_they_change(open_server: ServerProcess) -> None:
     page = open_server.get("/ui/inbox").body.decode()
     for address in re.findall(r'"(/ui/static/[^"]+\?v=[0-9a-f]{12})"', page):

@@ -39,6 +39,14 @@ def serve(
     allow_host: Annotated[
         list[str] | None, option("--allow-host NAME", "Another name to answer to; repeatable.")
     ] = None,
+    root_path: Annotated[
+        str | None, option("--root-path PATH", "What a proxy puts before every path, as /memory.")
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None, option("--trusted-proxy ADDR", "A proxy whose forwarded headers are believed; repeatable.")
+    ] = None,
+    tls_cert: Annotated[str | None, option("--tls-cert FILE", "Serve HTTPS with this certificate, in PEM.")] = None,
+    tls_key: Annotated[str | None, option("--tls-key FILE", "The key of --tls-cert, in PEM.")] = None,
     openwop_host: Annotated[
         bool, option("--openwop-host", "Run OpenWOP's memory workflows at /v1/runs, to prove conformance.")
     ] = False,
@@ -50,6 +58,7 @@ def serve(
     Example:
       commonplace serve
       commonplace serve --host 0.0.0.0 --port 8420
+      commonplace serve --root-path /memory --trusted-proxy 127.0.0.1 --allow-host example.org
     """
     if log_level not in _LEVELS:
         raise ValidationError(f"--log-level is one of {', '.join(_LEVELS)}, not {log_level!r}", field="log_level")
@@ -59,6 +68,12 @@ def serve(
 
     flags: dict[str, Any] = {"host": host, "port": port, "max_body": max_body, "stores": store or None}
     flags |= {"token_required": token_required or None, "allowed_hosts": allow_host or None}
+    flags |= {
+        "root_path": root_path,
+        "trusted_proxies": trusted_proxy or None,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+    }
     config = configuration.load(data=data, agent=agent, openwop_host=openwop_host or None, **flags)
     from commonplace.serve.server import run
 
@@ -69,7 +84,7 @@ def serve(
 def _announce_json(config: Config, url: str, is_open: bool) -> None:
     emit(
         {
-            "page": f"{config.public_url.rstrip('/') or url}/ui/",
+            "page": f"{config.public_address(url)}/ui/",
             "url": url,
             "data": str(config.store or config.data),
             "open": is_open,
@@ -80,7 +95,7 @@ def _announce_json(config: Config, url: str, is_open: bool) -> None:
 
 def _announce(config: Config, url: str, is_open: bool) -> None:
     """The page first, then where the data is, and a first command that works as it is printed."""
-    line(f"Open {config.public_url.rstrip('/') or url}/ui/ in a browser.")
+    line(f"Open {config.public_address(url)}/ui/ in a browser.")
     line(f"Commonplace is listening on {url}  (data: {config.store or config.data})")
     if is_open:
         line("Open to this machine only, without tokens; `commonplace token create` asks for one from then on.")

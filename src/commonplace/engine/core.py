@@ -395,7 +395,7 @@ async def yield_to_others(content: str) -> None:
 
 def require_role(who: Principal, role: Role) -> None:
     if RANK[who.role] < RANK[role]:
-        raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}")
+        raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}", role=role)
 
 
 def require_operator(who: Principal, what: str) -> None:

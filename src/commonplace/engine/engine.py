@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -80,6 +81,11 @@ Staged = TypeVar("Staged", Receipt, ForgetResult, MergeResult, AssertResult)
 _FIRST_TEXT = "a first text, so that the first caller need not wait for the model"
 
 
+#: Where the caller of the request in hand reaches the page of reviews, if a proxy has said so: links in its answer lead
+#: there. "" is where everyone does.
+callers_review_url: ContextVar[str] = ContextVar("callers_review_url", default="")
+
+
 class Engine:
     """Over one primary store. Open it with `await Engine.open(...)` and close it when done.
 
@@ -111,7 +117,7 @@ class Engine:
         self.tokens = Tokens(core)
         lifecycle, exports = core.settings.lifecycle, core.settings.audit
         jobs: list[Job] = [
-            ExpireJob(core, self._recall_log, self.runs, [parse_policy(text) for text in lifecycle.expire]),
+            ExpireJob(core, self._recall_log, self.runs, self.reviews, [parse_policy(p) for p in lifecycle.expire]),
             RetainJob(core),
             DreamJob(core),
             ConsolidateJob(core),
@@ -159,7 +165,7 @@ class Engine:
 
     def approval_url(self, review_id: str | None) -> str | None:
         """Where a person decides about a review; None where no server shows it."""
-        base = self._core.settings.review_url
+        base = callers_review_url.get() or self._core.settings.review_url
         return f"{base}/{review_id}" if base and review_id else None
 
     @property
@@ -317,6 +323,9 @@ class Engine:
         return await undo.undo(self._core, who, ids, agent_id, reason)
 
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
+        return await self._masked(who, await self._merge(who, request))
+
+    async def _merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:
             return await self._consulted(who, await staging.stage_merge(self._core, who, request))
         try:
@@ -352,10 +361,12 @@ class Engine:
 
     async def preview_merge(self, who: Principal, request: Merge) -> MergeResult:
         canonical, duplicates = await merge.resolve_parties(self._core, who, request)
-        made = merge.merge_preview(self._core, canonical, duplicates, request)
-        made.survivor = await self._core.policies.masked(who, made.survivor)
-        made.losers = [await self._core.policies.masked(who, memory) for memory in made.losers]
-        return made
+        return await self._masked(who, merge.merge_preview(self._core, canonical, duplicates, request))
+
+    async def _masked(self, who: Principal, merged: MergeResult) -> MergeResult:
+        """With no more of what was merged than a recall would tell."""
+        shown = [await self._core.policies.masked(who, memory) for memory in (merged.survivor, *merged.losers)]
+        return replace(merged, survivor=shown[0], losers=shown[1:])
 
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
         now = self._core.clock()

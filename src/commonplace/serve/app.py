@@ -85,7 +85,7 @@ class RequestMiddleware:
         self.context.metrics.in_flight.inc()
         try:
             try:
-                self.context.host_check.check(scope["method"], headers)
+                self.context.check_address(scope)
             except Fault as fault:
                 await send_reply(scope, sending, self.context.refusal(scope, fault))
             else:
@@ -166,7 +166,8 @@ class RouteEndpoint:
             raise ValidationError(route.needs_body)
         document = body if route.has_body else {**query, **path}
         accept, spend = headers.get("accept", ""), lambda: authenticator.spend(who)
-        return Call(engine, who, document, path, query, accept, spend, who is anonymous, _address(scope))
+        anonymously, prefix = who is anonymous, scope[RECORD].prefix
+        return Call(engine, who, document, path, query, accept, spend, anonymously, _address(scope), prefix)
 
     def _wrong_method(self, scope: Scope) -> Reply:
         allowed = sorted(self.by_method.keys() | ({"HEAD"} if "GET" in self.by_method else set()))

@@ -1,4 +1,4 @@
-"""Who is calling: a bearer token, or anyone while the server is open."""
+"""Who is calling: a bearer token, ours or one of an issuer that is trusted, or anyone while the server is open."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from commonplace.config import Config
 from commonplace.engine import Engine, Token, TokenBucket, authenticate, rate_limited
+from commonplace.serve.oidc import open_verifier
 from commonplace.wire.errors import Unauthenticated
 from commonplace.wire.record import Principal
 
@@ -24,13 +25,16 @@ _MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes o
 
 
 class Authenticator:
-    """Open only on loopback, while no token has ever been made and none is required."""
+    """Open only on loopback, while no token has ever been made and none is required; behind a proxy never, for whoever
+    reaches that would be let in as somebody on this machine."""
 
     def __init__(self, engine: Engine, config: Config, *, loopback: bool, shared_token: str = "") -> None:
         """`shared_token` is that of processes that use the server's embedder."""
         self._engine = engine
         self._shared = f"Bearer {shared_token}".encode() if shared_token else b""
-        self._may_be_open = loopback and not config.token_required
+        self.verifier = open_verifier(config, engine.clock, engine.redactor.is_name)
+        self._may_be_open = loopback and not (config.token_required or config.trusted_proxies or self.verifier)
+        self._missing = f"{_MISSING}, or {self.verifier.issuer} does" if self.verifier is not None else _MISSING
         self._rate_limit = config.rate_limit
         self._budget = TokenBucket(self._rate_limit, 2 * self._rate_limit) if self._rate_limit else None
         self._known: Mapping[str, Token] = {}
@@ -47,10 +51,12 @@ class Authenticator:
         if authorization is None:
             if anonymous is not None:
                 return anonymous, False
-            raise Unauthenticated(_MISSING)
+            raise Unauthenticated(self._missing)
         scheme, _, presented = authorization.partition(" ")
         if scheme.lower() != "bearer":
-            raise Unauthenticated(_MISSING)
+            raise Unauthenticated(self._missing)
+        if self.verifier is not None and presented.count(".") == 2:  # which none of ours has
+            return await self.verifier.principal(presented.strip()), False
         now = self._engine.clock()
         try:
             return authenticate(known, presented.strip(), now), False
@@ -64,6 +70,8 @@ class Authenticator:
 
     async def usable(self) -> bool:
         """Whether anyone could get in with a token."""
+        if self.verifier is not None:
+            return True
         now = self._engine.clock()
         return any(token.usable(now) for token in (await self._tokens(0)).values())
 

@@ -18,7 +18,9 @@ from commonplace.serve.app import application
 from commonplace.serve.context import RECORD, AppContext, RequestRecord, open_context
 from commonplace.serve.http_io import disconnected, send_reply
 from commonplace.serve.protocols.trusty import companion_protocol
+from commonplace.serve.proxy_headers import without_prefix
 from commonplace.serve.server import address, listen, uvicorn_config
+from commonplace.serve.tls import check_certificate
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.strict_json import encode
 
@@ -106,9 +108,10 @@ class Companion:
     def __init__(self, config: Config, given: str, palace: str | None) -> None:
         self._config = config
         self._palace = palace
+        check_certificate(config)
         self._host, port = parse_address(given)
         self._socket: socket.socket = listen(self._host, port, "--http")
-        self.address = address(self._socket)
+        self.address = address(self._socket, tls=bool(config.tls_cert))
         self._events = Events()
         self._server: _Server | None = None
         self._stopping = False
@@ -121,7 +124,7 @@ class Companion:
             context.signpost = "/api/v1/status is a place to begin"
             print(f"commonplace: listening on {self.address}", file=sys.stderr, flush=True)
             app = _EventStreamApp(context, self._events)
-            self._server = _Server(uvicorn_config(app, self._config.limits, timeout_graceful_shutdown=_STOP_SECONDS))
+            self._server = _Server(uvicorn_config(app, self._config, timeout_graceful_shutdown=_STOP_SECONDS))
             self._server.should_exit = self._stopping
             await self._server.serve(sockets=[self._socket])
         finally:
@@ -151,7 +154,8 @@ class _EventStreamApp:
         self._rest = application(context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] == STREAM and scope["method"] == "GET":
+        path = without_prefix(scope.get("path", ""), self._context.prefix)
+        if scope["type"] == "http" and path == STREAM and scope["method"] == "GET":
             await self._stream(scope, receive, send)
         else:
             await self._rest(scope, receive, send)
@@ -160,7 +164,7 @@ class _EventStreamApp:
         headers = Headers(scope=scope)
         scope[RECORD] = RequestRecord("stream")
         try:
-            self._context.host_check.check("GET", headers)
+            self._context.check_address(scope)
             who, _ = await self._context.authenticator.admit(headers.get("authorization"))
             require_role(who, "reader")
         except Fault as fault:

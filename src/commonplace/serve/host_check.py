@@ -31,21 +31,25 @@ class HostCheck:
         self._loopback = loopback
         self._allowed = frozenset(name.lower() for name in allowed)
 
-    def check(self, method: str, headers: Mapping[str, str]) -> None:
+    def check(self, method: str, headers: Mapping[str, str], forwarded: str = "") -> None:
+        """`forwarded` is the name under which a trusted proxy was asked."""
         if isinstance(headers, Headers):
             for name in ("host", "origin"):
                 if len(headers.getlist(name)) > 1:  # a proxy may have gone by the other one
                     raise ValidationError(f"a request has one {name.title()} header; send it once")
         host = headers.get("host")
         # Without a Host there is no browser. Beyond loopback tokens are required, which no foreign page has.
-        if host and self._loopback and not (is_loopback(_name(host)) or _name(host) in self._allowed):
-            raise Forbidden(
-                f"this server does not answer to the name {_name(host)[:80]!r}; allow it with --allow-host or "
-                "allowed_hosts in commonplace.toml"
-            )
+        # The proxy's own word is no reason to let the Host pass: a page that has made this machine answer to its name
+        # can send both.
+        for name in filter(None, (host, forwarded)):
+            if self._loopback and not (is_loopback(_name(name)) or _name(name) in self._allowed):
+                raise Forbidden(
+                    f"this server does not answer to the name {_name(name)[:80]!r}; allow it with --allow-host or "
+                    "allowed_hosts in commonplace.toml"
+                )
         origin = headers.get("origin")
         if origin is not None:
-            if not self._same(origin, host or ""):
+            if not self._same(origin, forwarded or host or ""):
                 raise Forbidden(f"pages of {origin[:80]!r} may not call this server")
         elif method not in _HARMLESS and headers.get("sec-fetch-site") == "cross-site":
             raise Forbidden("pages of other sites may not call this server")

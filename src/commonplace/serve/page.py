@@ -191,10 +191,9 @@ class Visit:
         self.scope = scope
         self._sessions = sessions
         self.method: str = scope["method"]
-        root = scope.get("root_path", "").rstrip("/")
-        path: str = scope["path"].removeprefix(root)
-        self.base = f"{root}{PREFIX}"
-        self.path = path.removeprefix(PREFIX).strip("/")
+        prefix: str = scope[RECORD].prefix
+        self.base = f"{prefix}{PREFIX}"
+        self.path = scope["path"].removeprefix(PREFIX).strip("/")
         text = scope["query_string"].decode("latin-1")
         self.query = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=100)) if text else {}
         self.target = f"{self.base}/{self.path}" + (f"?{text}" if text else "")
@@ -204,7 +203,10 @@ class Visit:
         self._secure = scope.get("scheme") == "https"
         # Cookies do not tell ports apart, and several servers may run on one machine.
         port = (scope.get("server") or ("", None))[1]
-        self._cookie = "__Host-commonplace" if self._secure else f"commonplace_{port}"
+        # A cookie of the whole host, which `__Host-` stands for, would be that of whatever else is served there.
+        secure = "__Secure-commonplace" if prefix else "__Host-commonplace"
+        self._cookie = secure if self._secure else f"commonplace_{port}"
+        self._cookie_path = "/" if self._cookie.startswith("__Host-") else self.base
         given = sessions.known(_cookie(headers, self._cookie))
         self._set = given is None
         self.session = given if given is not None else sessions.fresh()
@@ -231,9 +233,9 @@ class Visit:
     def reply(self, body: bytes, status: int = 200, **more: str) -> Reply:
         headers = {**_HEADERS, "Content-Type": HTML, **more}
         if self._set:
-            path = "/" if self._secure else self.base
             secure = "; Secure" if self._secure else ""
-            headers["Set-Cookie"] = f"{self._cookie}={self.session}; Path={path}; HttpOnly; SameSite=Strict{secure}"
+            rest = f"Path={self._cookie_path}; HttpOnly; SameSite=Strict{secure}"
+            headers["Set-Cookie"] = f"{self._cookie}={self.session}; {rest}"
         return Reply(body, status, headers)
 
     def redirect(self, to: str) -> Reply:

@@ -53,6 +53,7 @@ class Call(NamedTuple):
     spend: Callable[[], None] = lambda: None  # pays for one more operation than the request itself, or refuses
     anonymous: bool = False  # let in without a token, as `Route.anonymous` says
     address: tuple[str, int] | None = None  # of the socket it came in at: the server's own word, not the caller's
+    prefix: str = ""  # what a caller has to put before our paths
 
 
 class NdjsonLines(NamedTuple):
@@ -132,7 +133,7 @@ def error_reply(protocols: Iterable[ProtocolRoutes], path: str, fault: Fault, st
         headers["Content-Type"] = owner.content_type
     match fault.code:  # what HTTP wants said in headers
         case "unauthenticated":
-            headers["WWW-Authenticate"] = 'Bearer realm="commonplace"'
+            headers.setdefault("WWW-Authenticate", 'Bearer realm="commonplace"')
         case "rate_limited":
             headers["Retry-After"] = str(fault.details.get("retry_after", 1))
         case "payload_too_large":

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
-from commonplace.config import Config, LimitsConfig
+from commonplace.config import Config
 from commonplace.engine import Engine, Settings
 from commonplace.engine_factory import open_engine
 from commonplace.serve import telemetry
@@ -24,6 +24,7 @@ from commonplace.serve.page import PAGE
 from commonplace.serve.protocols import http_protocols
 from commonplace.serve.shared_embedder import Advertisement
 from commonplace.serve.system_routes import system_protocol
+from commonplace.serve.tls import certificate_hash, check_certificate
 from commonplace.serve.webhook import Webhook
 from commonplace.wire.errors import Fault, Unavailable
 
@@ -56,9 +57,10 @@ def listen(host: str, port: int, flag: str = "--port") -> socket.socket:
     return sock
 
 
-def address(sock: socket.socket) -> str:
+def address(sock: socket.socket, *, tls: bool = False) -> str:
     host, port = sock.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _reachable(url: str) -> str:
@@ -70,7 +72,7 @@ async def server_context(config: Config, engine: Engine, shared_token: str = "")
     """Everything a request needs, with every protocol."""
     protocols = (*http_protocols(config), mcp_http.PROTOCOL, PAGE)
     context = await open_context(config, engine, protocols, config.host, "host", shared_token=shared_token)
-    context.protocols = (*protocols, system_protocol(context))
+    context.serve_protocols((*protocols, system_protocol(context)))
     return context
 
 
@@ -93,15 +95,16 @@ async def make_ready(context: AppContext) -> None:
 
 async def serve(config: Config, announce: Announce) -> None:
     """Until SIGTERM or SIGINT; what is in flight is finished and what was written behind is written."""
+    check_certificate(config)
     with closing(listen(config.host, config.port)) as sock:
-        url = address(sock)
+        url = address(sock, tls=bool(config.tls_cert))
         settings = Settings(review_url=config.review_url(_reachable(url)), embeds_behind=True)
         engine = await open_engine(config, settings=settings)
         try:
-            advertisement = Advertisement(config.data)
+            advertisement = Advertisement(config.data, certificate_hash(config))
             context = await server_context(config, engine, advertisement.token)
             context.tracer, end_traces = telemetry.open_tracer(config.traces, engine.store_name)
-            server = _server(context, config.limits, advertisement)
+            server = _server(context, advertisement)
             webhook = Webhook(engine, config.governance) if config.governance.webhook else None
             ready = asyncio.create_task(make_ready(context))
             engine.start_lifecycle()
@@ -118,10 +121,13 @@ async def serve(config: Config, announce: Announce) -> None:
             await engine.close()
 
 
-def uvicorn_config(app: Any, limits: LimitsConfig, **options: Any) -> uvicorn.Config:
-    """Without what we do ourselves (logs, signals, start and stop) or not at all (web sockets)."""
+def uvicorn_config(app: Any, config: Config, **options: Any) -> uvicorn.Config:
+    """Without what we do ourselves (logs, signals, start and stop, proxies) or not at all (web sockets)."""
     import uvicorn
 
+    limits = config.limits
+    if config.tls_cert:
+        options |= {"ssl_certfile": config.tls_cert, "ssl_keyfile": config.tls_key or None}
     return uvicorn.Config(
         app,
         http=guarded_protocol(ConnectionGuard(limits)),
@@ -131,12 +137,13 @@ def uvicorn_config(app: Any, limits: LimitsConfig, **options: Any) -> uvicorn.Co
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=False,  # which believes whoever is on this machine
         ws="none",
         **options,
     )
 
 
-def _server(context: AppContext, limits: LimitsConfig, advertisement: Advertisement) -> uvicorn.Server:
+def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server:
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -145,8 +152,8 @@ def _server(context: AppContext, limits: LimitsConfig, advertisement: Advertisem
             context.stopping.set()
             await super().shutdown(sockets)
 
-    config = uvicorn_config(application(context), limits, backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS)
-    return Server(config)
+    app = application(context)
+    return Server(uvicorn_config(app, context.config, backlog=_BACKLOG, timeout_graceful_shutdown=STOP_SECONDS))
 
 
 def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from commonplace.embedders.base import Embedder, Encoding, TokenEmbedder, Unload
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, Settings
 from commonplace.engine_factory import open_engine
+
+if TYPE_CHECKING:
+    import http.client
 
 try:
     import fcntl
@@ -50,13 +53,15 @@ class RunningServer:
 
     url: str
     token: str
+    certificate: str = ""  # the SHA-256 of the one it shows; "" where it speaks plain HTTP
 
 
 class Advertisement:
     """The server's side: published until it is withdrawn, or the process ends."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, certificate: str = "") -> None:
         self._path = folder / FILE
+        self._certificate = certificate
         self.token = secrets.token_urlsafe(32)
         self._fd: int | None = None
 
@@ -76,7 +81,8 @@ class Advertisement:
                 return self.publish(url)
             os.ftruncate(fd, 0)  # first of all: what a server that was killed left is held now, and would be believed
             os.fchmod(fd, 0o600)
-            os.write(fd, json.dumps({"url": url, "token": self.token}).encode())
+            document = {"url": url, "token": self.token, "certificate": self._certificate}
+            os.write(fd, json.dumps(document).encode())
         except OSError:  # another server on the same data shares its own already, or the disk is full
             os.close(fd)
             return
@@ -103,7 +109,7 @@ def running_server(folder: Path) -> RunningServer | None:
         if not _is_own(fd) or not _is_locked(fd):
             return None
         document: Any = json.loads(os.read(fd, 4096))
-        return RunningServer(document["url"], document["token"])
+        return RunningServer(document["url"], document["token"], document.get("certificate", ""))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     finally:
@@ -170,11 +176,7 @@ class SharedEmbedder:
         return None
 
     def _request(self, server: RunningServer, texts: Sequence[str], more: Mapping[str, bool]) -> list[Document]:
-        import http.client  # here, because without a server it is not needed, and TLS alone takes megabytes
-        from urllib.parse import urlsplit
-
-        address = urlsplit(server.url)
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_REQUEST_SECONDS)
+        connection = _connection(server)
         try:
             body = json.dumps({"input": list(texts), "model": self.name, "encoding_format": "base64", **more})
             headers = {"Content-Type": "application/json", "Authorization": f"Bearer {server.token}"}
@@ -217,6 +219,30 @@ class SharedTokenEmbedder(SharedEmbedder):
         if len(kept) != len(tokens):
             raise ValueError("not the tokens of one text")
         return Encoding(_floats(embedding, self.dimension)[0], tokens, weights, kept)
+
+
+def _connection(server: RunningServer) -> http.client.HTTPConnection:
+    import http.client  # here, because without a server it is not needed, and TLS alone takes megabytes
+    from urllib.parse import urlsplit
+
+    address = urlsplit(server.url)
+    host, port = address.hostname or "", address.port
+    if not server.certificate:
+        return http.client.HTTPConnection(host, port, timeout=_REQUEST_SECONDS)
+    import hashlib
+    import ssl
+
+    # Its certificate is for the name others know it by, not for this machine's own: it must be the very one that it has
+    # written into the file, which nobody else can write to.
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection(host, port, timeout=_REQUEST_SECONDS, context=context)
+    connection.connect()
+    shown = connection.sock.getpeercert(binary_form=True)
+    if hashlib.sha256(shown or b"").hexdigest() != server.certificate:
+        connection.close()
+        raise ValueError("not the server that was announced")
+    return connection
 
 
 def _unpacked(text: str, form: str) -> NDArray[Any]:

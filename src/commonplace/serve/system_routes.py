@@ -6,10 +6,12 @@ import time
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlsplit
 
 from commonplace.serve import openapi
 from commonplace.serve.context import AppContext
 from commonplace.serve.http_io import encode
+from commonplace.serve.oidc import METADATA_PATH
 from commonplace.serve.page import PREFIX
 from commonplace.serve.routes import Call, Handler, ProtocolRoutes, Reply, Route
 from commonplace.serve.telemetry import METRICS_CONTENT_TYPE
@@ -57,11 +59,17 @@ class _Handlers:
         return Reply(await self._context.metrics.page(), headers={"Content-Type": METRICS_CONTENT_TYPE})
 
     @cached_property
-    def _openapi(self) -> bytes:
-        return encode(openapi.document([protocol for protocol in self._context.protocols if protocol.prefix]))
+    def _openapi(self) -> dict[str, Any]:
+        return openapi.document([protocol for protocol in self._context.protocols if protocol.prefix])
+
+    @cached_property
+    def _openapi_bytes(self) -> bytes:
+        return encode(self._openapi)
 
     async def openapi_page(self, call: Call) -> Reply:
-        return Reply(self._openapi, headers={"Content-Type": "application/json"})
+        moved = {"servers": [{"url": call.prefix}]}
+        body = encode(self._openapi | moved) if call.prefix else self._openapi_bytes
+        return Reply(body, headers={"Content-Type": "application/json"})
 
     async def docs(self, call: Call) -> Reply:
         headers = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY}
@@ -76,10 +84,20 @@ class _Handlers:
     async def home(self, call: Call) -> Reply:
         """Browsers are led to the page, programs to what they can call."""
         where = f"{PREFIX}/" if "text/html" in call.accept else "/docs"
-        return Reply(None, 307, {"Location": where, "Vary": "Accept"})
+        return Reply(None, 307, {"Location": f"{call.prefix}{where}", "Vary": "Accept"})
+
+    async def resource_metadata(self, call: Call) -> Reply:
+        """Also where RFC 9728 puts it: before the path of the address that tokens are for."""
+        verifier = self._context.authenticator.verifier
+        assert verifier is not None
+        document = verifier.metadata()
+        path = urlsplit(document["resource"]).path.strip("/")
+        if call.path.get("path", path).strip("/") != path:
+            raise NotFound(f"tokens here are for {document['resource']}")
+        return Reply(document)
 
     async def schemas(self, call: Call) -> Reply:
-        return Reply({"schemas": [f"/schemas/{name}.json" for name in schema_names()]})
+        return Reply({"schemas": [f"{call.prefix}/schemas/{name}.json" for name in schema_names()]})
 
     async def one_schema(self, call: Call) -> Reply:
         if not call.path["name"]:
@@ -94,11 +112,12 @@ def _api_file(name: str) -> bytes:
 
 def system_protocol(context: AppContext) -> ProtocolRoutes:
     handlers = _Handlers(context)
+    context.has_metadata = context.authenticator.verifier is not None
 
     def route(path: str, handler: Handler, summary: str, role: Role | None = None) -> Route:
         return Route("GET", path, handler, handler.__name__, summary, "about", role)
 
-    routes = (
+    routes: tuple[Route, ...] = (
         route("/healthz", handlers.healthz, "Alive."),
         route("/readyz", handlers.readyz, "Store open, indexes verified, embedder loaded."),
         route("/metrics", handlers.metrics_page, "Prometheus.", "admin"),
@@ -109,4 +128,7 @@ def system_protocol(context: AppContext) -> ProtocolRoutes:
         route("/schemas/{name:path}", handlers.one_schema, "One JSON Schema."),
         route("/", handlers.home, "Where to begin."),
     )
+    if context.has_metadata:
+        paths = (METADATA_PATH, f"{METADATA_PATH}/{{path:path}}")
+        routes += tuple(route(path, handlers.resource_metadata, "Whose tokens are taken here.") for path in paths)
     return ProtocolRoutes("", routes)
