@@ -163,7 +163,7 @@ def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(rememb
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]", plain)
 
 
-def test_ids_stay_whole_on_a_terminal_of_80_columns(cli, remember, data: Path, on_a_terminal) -> None:
+def test_ids_stay_whole_on_a_terminal_of_80_columns(cli, remember, on_a_terminal, data: Path) -> None:
     data.mkdir(exist_ok=True)
     (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["type=emotional"]\n', "utf-8")
     one, two = remember("Alice likes tea"), remember("Alice likes green tea", "--source", "mail")

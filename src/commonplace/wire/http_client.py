@@ -25,6 +25,7 @@ from commonplace.wire.errors import Unavailable, ValidationError, fault_of
 _DEFAULT_PORT = 8420
 DEFAULT_URL = f"http://127.0.0.1:{_DEFAULT_PORT}"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
+_NO_CONTENT = 204
 
 
 class JsonClient:
@@ -60,17 +61,29 @@ class JsonClient:
         self._closed = False
 
     async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """The object that it answers with."""
+        document = await self.exchange(method, path, body)
+        if not isinstance(document, dict):
+            raise Unavailable(f"{self._host} answered with something that is no object")
+        return document
+
+    async def exchange(self, method: str, path: str, body: Any = None) -> Any:
+        """Whatever JSON it answers with; None where it has nothing to say. What an error of another kind than ours says
+        may quote a memory, so only its number is told."""
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
         if self._closed:
             raise Unavailable(f"the connections to {self._host} are closed; open them anew")
         loop = asyncio.get_running_loop()
         status, answer = await loop.run_in_executor(self._pool, self._exchange, method, self._base + path, data)
+        if status == _NO_CONTENT:
+            return None
         try:
-            document: dict[str, Any] = json.loads(answer)
+            document = json.loads(answer)
         except (ValueError, RecursionError):
             raise Unavailable(f"{self._host} answered {status} with something that is not JSON") from None
         if status >= 400:
-            raise fault_of(document)
+            ours = isinstance(document, dict) and isinstance(document.get("error"), dict)
+            raise fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
         return document
 
     def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
