@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,8 +33,9 @@ _MAX_CELL_CHARS = 600
 _MIN_CELL_CHARS = 6
 _MAX_WORD_CHARS = 16  # what is longer is broken before anything else is
 _GAP_CHARS = 2  # between two columns
-#: What must stay on one line to be copied.
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: An id must stay on one line to be copied, with the comma or semicolon after it.
+_ID_WORD = re.compile(r"\S*[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[;,]?(?=\s|$)")
+_MAX_ID_CHARS = 48
 _STYLES = {"bold": "1", "name": "36", "good": "32", "note": "33", "error": "1;31"}
 _WORDS = {"ok": "green", "yes": "green", "approved": "green", "damaged": "red", "failed": "red", "rejected": "red"}
 
@@ -134,7 +136,7 @@ class Table:
         widths = column_widths(words, wanted, room)
         widths = widths or column_widths([width or _MIN_CELL_CHARS for width in ids], wanted, room)
         if widths is None:
-            self._print_blocks(rows)
+            self._print_blocks(rows, console.width)
             return
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
         for header, width, column in zip(self.headers, widths, columns, strict=True):
@@ -144,7 +146,7 @@ class Table:
             table.add_row(*row_cells)
         console.print(table)
 
-    def _print_blocks(self, rows: Sequence[Sequence[Any]]) -> None:
+    def _print_blocks(self, rows: Sequence[Sequence[Any]], width: int) -> None:
         """Each row as names and values: the ids of a row are wider than the terminal, and cut ones are of no use."""
         for number, values in enumerate(rows):
             if number:
@@ -152,7 +154,8 @@ class Table:
             fields: dict[str, Any] = {}
             for header, value in zip(self.headers, values, strict=True):
                 fields |= {header: value[0], "id": value[1]} if isinstance(value, tuple) else {header: value}
-            print_fields({name: flat(value) for name, value in fields.items()})
+            indent = max(map(len, fields)) + 2
+            print_fields({name: _wrapped(flat(value), width - indent, indent) for name, value in fields.items()})
 
 
 def column_widths(least: Sequence[int], wanted: Sequence[int], room: int) -> list[int] | None:
@@ -276,7 +279,15 @@ def _console() -> Console:
 
 
 def _id_width(value: Any) -> int:
-    return max((len(found) for part in _parts(value) for found in _ID.findall(str(part))), default=0)
+    """How wide the longest id in a cell is; 0 where there is none."""
+    found = (len(word) for part in _parts(value) for word in _ID_WORD.findall(str(part)))
+    return min(max(found, default=0), _MAX_ID_CHARS)
+
+
+def _wrapped(text: str, width: int, indent: int) -> str:
+    """Over several lines, the further ones indented; no word is broken, so that no id is."""
+    lines = textwrap.wrap(text, max(width, _MIN_CELL_CHARS), break_long_words=False, break_on_hyphens=False)
+    return f"\n{' ' * indent}".join(lines)
 
 
 def _word_width(value: Any) -> int:
